@@ -24,7 +24,7 @@ from replay import Recorder, Work, content, timed
 
 from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.band import Band
-from autotune.engines.f.sample_buffers import Loaded
+from autotune.engines.f.sample_buffers import LoadedChunk
 from autotune.engines.kernels.choice import AUTO, FILTER_BANKS, Kernels
 from autotune.engines.machine.gpu import GpuBackend
 from autotune.engines.run.bay import Bay
@@ -62,7 +62,7 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
     received = np.ones((2, chunk // PACKET), bool)
 
     def take(number: int) -> None:
-        band.take(Loaded(rows, BITS, 0, number * chunk - band.head, Samples(number * chunk, received), ()))
+        band.take(LoadedChunk(rows, BITS, 0, number * chunk - band.head, Samples(number * chunk, received), ()))
 
     take(0)
     take(1)

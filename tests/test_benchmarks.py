@@ -14,7 +14,7 @@ import pytest
 from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.band import Band
-from autotune.engines.f.sample_buffers import Loaded
+from autotune.engines.f.sample_buffers import LoadedChunk
 from autotune.engines.f.voltages import BandSettings, Voltages
 from autotune.engines.kernels.choice import CHAIN, Kernels
 from autotune.engines.machine.backend import Event
@@ -72,7 +72,7 @@ def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> Non
     rows = np.random.default_rng(0).integers(0, 256, (2, (band.head + chunk) * 10 // 8), np.uint8)
 
     def take(number: int) -> None:
-        band.take(Loaded(rows, 10, 0, number * chunk - band.head, Samples(number * chunk, received), ()))
+        band.take(LoadedChunk(rows, 10, 0, number * chunk - band.head, Samples(number * chunk, received), ()))
 
     take(0)
     take(1)

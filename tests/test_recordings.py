@@ -43,8 +43,8 @@ def the_sense_of_a_band_is_swapped(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_station_is_shifted_by_a_sample(patch: pytest.MonkeyPatch) -> None:
-    right = stations.Shifted
-    patch.setattr(stations, "Shifted", lambda source, n, zero: right(source, n + 1, zero))
+    right = stations.ShiftedSource
+    patch.setattr(stations, "ShiftedSource", lambda source, n, zero: right(source, n + 1, zero))
 
 
 def what_is_left_of_a_start_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def an_odd_shift_of_a_falling_band_is_forgotten(patch: pytest.MonkeyPatch) -> No
 
 def one_dump_more_is_made(patch: pytest.MonkeyPatch) -> None:
     wrong = mutated("x.plan", "int(came[-1]) + 1  #", "len(present)  #")
-    for name in ("XPlan", "Dump", "Correlate"):
+    for name in ("XPlan", "Integration", "BatchRange"):
         patch.setattr(x_stage, name, getattr(wrong, name))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from autotune import unpack_samples
 from autotune.engines.corrections.delays import DelayModel
 from autotune.engines.f.plan import Batch, FPlan, FShape, Run
-from autotune.engines.x.plan import Correlate, Dump, XPlan
+from autotune.engines.x.plan import BatchRange, Integration, XPlan
 
 BITS = 10
 RUBBISH = 0xA5  # what a buffer holds where nothing came
@@ -121,8 +121,8 @@ def x_engine(
     plan, dumps = XPlan(n_antennas, batch_samples, batches_per_dump), {}
     accumulators = np.zeros((n_channels, n_antennas * (n_antennas + 1) // 2, 4, 2), np.int64)
 
-    def act(item: Correlate | Dump, some: np.ndarray) -> None:
-        if isinstance(item, Correlate):
+    def act(item: BatchRange | Integration, some: np.ndarray) -> None:
+        if isinstance(item, BatchRange):
             correlate(some[item.first : item.first + item.n], accumulators)
         else:
             dumps[item.time] = accumulators.copy()

@@ -21,7 +21,7 @@ HEAPS = {
         "round(delay_here / quantum)",
         "int(delay_here // quantum)",
     ),
-    "times are floats": ("corrections.delays", "Delayed(start - coarse", "Delayed(int(float(start)) - coarse"),
+    "times are floats": ("corrections.delays", "DelayedRun(start - coarse", "DelayedRun(int(float(start)) - coarse"),
     "a piece begins late": ("corrections.delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
     "the next piece is not seen": ("corrections.delays", "number + 1 < len(pieces)", "False"),
     "rates are forgotten": ("corrections.delays", "piece.delay + piece.rate * ", "piece.delay + 0 * "),
@@ -92,7 +92,7 @@ DUMPS = {
     "one dump more at the end": ("x.plan", "int(came[-1]) + 1  #", "len(present)  #"),
     "one dump more at the beginning": ("x.plan", "int(came[0]), int", "0, int"),
     "either antenna suffices": ("x.plan", "self.good[i] & self.good[j]", "self.good[i] | self.good[j]"),
-    "a range begins early": ("x.plan", "yield Correlate(first, n)", "yield Correlate(max(first - 1, 0), n)"),
+    "a range begins early": ("x.plan", "yield BatchRange(first, n)", "yield BatchRange(max(first - 1, 0), n)"),
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from autotune import UsageError, unpack_samples
 from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.f.plan import Batch, FPlan, FShape
-from autotune.engines.x.plan import Dump, XPlan
+from autotune.engines.x.plan import Integration, XPlan
 
 from .stand_ins import BITS, correlate, f_engine, voltages, x_engine
 
@@ -128,7 +128,7 @@ def test_dumps_of_a_gap_are_counted_and_cost_nothing(n_gap: int) -> None:
     came = np.ones((n, 2), bool)
     came[3:, 1] = False  # one antenna is silent from here on, and returns after the gap
     items = list(plan.chunk(first * 32, came)) + list(plan.chunk(later * 32, np.ones((n, 2), bool)))
-    dumps = [item for item in items if isinstance(item, Dump)]
+    dumps = [item for item in items if isinstance(item, Integration)]
     here = set(range(first, first + n)) | set(range(later, later + n))
     inside = range(-(-first // per_dump), (later + n) // per_dump)  # dumps that are whole
     some = [range(d * per_dump, (d + 1) * per_dump) for d in (inside if len(inside) < 1000 else [])]

@@ -9,7 +9,7 @@ from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files import formats
 from ...engines.files.formats.base import SAMPLES, VOLTAGES, either
-from ...engines.jobs import Bands, Made
+from ...engines.jobs import BandResult, Bands
 from ...engines.jobs import channelise as run
 from ...engines.kernels.choice import AUTO
 from ...engines.run.counters import si
@@ -101,7 +101,7 @@ def channelise(
         raise nothing(f"{lacking.path or plot}: {lacking.why_nothing}")
 
 
-def _told(band: Made) -> str:
+def _told(band: BandResult) -> str:
     counters, info = band.counters, band.info
     shape = f"{info.n_channels} channels x {info.spectra_per_heap} spectra x {info.n_pols} polarisations"
     parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]

@@ -8,7 +8,7 @@ import typer
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files.formats.base import VISIBILITIES, VOLTAGES
-from ...engines.jobs import Bands, Correlated
+from ...engines.jobs import Bands, CorrelateResult
 from ...engines.jobs import correlate as run
 from ...engines.kernels.choice import AUTO
 from ...engines.run.counters import si
@@ -108,13 +108,13 @@ def correlate(
         raise nothing(why)
 
 
-def _told(made: Correlated) -> str:
+def _told(made: CorrelateResult) -> str:
     info, counters = made.info, made.counters
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x 4 products"
     length = seconds_text(info.dump_samples / info.antennas[0].sample_rate_hz)
     parts = [f"{counters.dumps_out + counters.dumps_empty} dumps of {length}, {shape}"]
     if counters.dumps_empty:
-        parts.append(f"{counters.dumps_empty} of them without a whole antenna")
+        parts.append(f"in {counters.dumps_empty} of them every antenna misses data")
     if counters.dumps_skipped:
         parts.append(f"{counters.dumps_skipped} missing, of which nothing came")
     if made.heaps_missing:
@@ -124,7 +124,7 @@ def _told(made: Correlated) -> str:
     return f"{made.path or 'visibilities'}: {'; '.join(parts)}"
 
 
-def _pace(made: Correlated) -> str:
+def _pace(made: CorrelateResult) -> str:
     n = sum(each.samples_in for each in made.f_counters)
     rate = f"{si(n / made.seconds)}S/s of all antennas, " if n and made.seconds else ""
     return f"{seconds_text(made.seconds)}, {rate}kernels idle {percent(made.kernels_idle)}"

@@ -44,7 +44,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Delayed:
+class DelayedRun:
     """A run of spectra that have the same coarse delay."""
 
     first: int  # the sample with which the first spectrum starts; those of the others follow in steps
@@ -54,9 +54,9 @@ class Delayed:
 
 
 class Delays(Protocol):
-    """What a plan asks of the delays of one polarisation."""
+    """The delays of one polarisation, as a plan asks for them."""
 
-    def at(self, start: int, n: int, step: int) -> Delayed:
+    def at(self, start: int, n: int, step: int) -> DelayedRun:
         """Returns the first spectra of those that leave at ``start`` + ``step`` i, i < n, up to a change of delay."""
 
 
@@ -103,7 +103,7 @@ class DelayModel:
                 found += [piece.delay + piece.rate * float(time - piece.start) for time in times]
         return found
 
-    def at(self, start: int, n: int, step: int, quantum: int = 1) -> Delayed:
+    def at(self, start: int, n: int, step: int, quantum: int = 1) -> DelayedRun:
         """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, up to a change.
 
         At least one of them; where the coarse delay changes, or another piece begins, the run ends.
@@ -139,7 +139,7 @@ class DelayModel:
             phase -= 2 * pi * np.rint(phase / (2 * pi))
         fine = delay[:n]
         fine -= coarse
-        return Delayed(start - coarse, coarse, fine, phase)
+        return DelayedRun(start - coarse, coarse, fine, phase)
 
 
 def _n_until(fine: float, rate: float, quantum: int) -> int:
@@ -149,14 +149,14 @@ def _n_until(fine: float, rate: float, quantum: int) -> int:
 
 
 @dataclass(frozen=True)
-class Decimated:
+class DecimatedDelays:
     """The delays of a stream, as those of its narrow band: times and delays are in samples of the narrow band."""
 
     model: DelayModel
     decimation: int
 
-    def at(self, start: int, n: int, step: int) -> Delayed:
+    def at(self, start: int, n: int, step: int) -> DelayedRun:
         """Returns what happens to the spectra that leave at ``start`` + ``step`` i; coarse delays are whole samples."""
         d = self.decimation
         found = self.model.at(start * d, n, step * d, quantum=d)
-        return Delayed(found.first // d, found.coarse // d, found.fine / d, found.phase)
+        return DelayedRun(found.first // d, found.coarse // d, found.fine / d, found.phase)

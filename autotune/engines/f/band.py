@@ -18,7 +18,7 @@ from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .filter_bank import filter_bank
 from .plan import Batch, FPlan, Run
-from .sample_buffers import Loaded
+from .sample_buffers import LoadedChunk
 from .voltages import BandSettings, Voltages
 
 
@@ -27,7 +27,7 @@ class Band:
 
     Args:
         deliver: takes a buffer of voltages and returns the events after which it may be used again.
-        unit: samples of the engine's input for each of this band's, which are fewer after a decimation.
+        decimation: in front of this band, samples of the engine's input for each of its own.
     """
 
     def __init__(
@@ -39,15 +39,15 @@ class Band:
         delays: Sequence[Delays],
         gains: Gains,
         deliver: Callable[[Voltages], tuple[Event, ...]],
-        unit: int = 1,
+        decimation: int = 1,
     ) -> None:
         if len(delays) != info.n_pols:
             raise UsageError(f"{len(delays)} delay models were given; there are {info.n_pols} polarisations")
-        self.settings, self.unit, self._deliver = settings, unit, deliver
+        self.settings, self.decimation, self._deliver = settings, decimation, deliver
         self.shape = settings.shape(info)
         self.plan = FPlan(self.shape, delays)
         self._info, self._stream, self._activity = info, bay.backend.stream(), bay.activity
-        self._bank = filter_bank(bay, info, settings, gains, self._stream, unit)
+        self._bank = filter_bank(bay, info, settings, gains, self._stream, decimation)
         self._buffers = [self._voltages(bay.backend) for _ in range(settings.n_buffers)]
         self._number = 0
         self._read_at = 0.0
@@ -65,13 +65,13 @@ class Band:
     @property
     def heap_samples(self) -> int:
         """Returns the samples of the engine's input from one heap to the next."""
-        return self.settings.spectra_per_heap * self.shape.step * self.unit
+        return self.settings.spectra_per_heap * self.shape.step * self.decimation
 
     def first_heap(self, time: int) -> int:
         """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
-        return self.plan.first_heap(time) * self.unit
+        return self.plan.first_heap(time) * self.decimation
 
-    def take(self, loaded: Loaded) -> Event:
+    def take(self, loaded: LoadedChunk) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
         for event in loaded.ready:
             self._stream.after(event)
@@ -84,7 +84,7 @@ class Band:
         self._do(list(self.plan.finish()), None)
 
     # ------------------------------------------------------------------ steps
-    def _do(self, items: list[Run | Batch], loaded: Loaded | None) -> None:
+    def _do(self, items: list[Run | Batch], loaded: LoadedChunk | None) -> None:
         for some in up_to_batches(items):
             buffer, last = self._buffers[self._number], some[-1]
             with self._activity.span(KERNELS, self._stream):
@@ -98,7 +98,7 @@ class Band:
                 self._hand_on()
 
     def _describe(self, buffer: Voltages, batch: Batch) -> None:
-        buffer.read_at, buffer.time = self._read_at, batch.time * self.unit
+        buffer.read_at, buffer.time = self._read_at, batch.time * self.decimation
         buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
         buffer.n_missing = batch.n_missing(self.settings.spectra_per_heap)
         buffer.n_present = int(np.count_nonzero(batch.present))

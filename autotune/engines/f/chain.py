@@ -33,7 +33,7 @@ class Output:
 
 
 class FChain:
-    """Copies in, bands and copies out of one antenna.
+    """The chain of one antenna: a copy in, its bands, and a copy out for each.
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.

@@ -12,7 +12,7 @@ from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
-from .sample_buffers import Loaded
+from .sample_buffers import LoadedChunk
 from .voltages import BandSettings, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
@@ -45,13 +45,13 @@ class ChainBank:
         settings: BandSettings,
         gains: Gains,
         stream: Stream,
-        unit: int,
+        decimation: int,
     ) -> None:
         self._info, self._settings, self._gains, self._stream = info, settings, gains, stream
         backend = bay.backend
         shape = settings.shape(info)
         n, n_pols, n_channels, length = shape.spectra_per_batch, info.n_pols, settings.n_channels, shape.step
-        self._heap_samples = settings.spectra_per_heap * length * unit
+        self._heap_samples = settings.spectra_per_heap * length * decimation
         self._weights = settings.weights_on(backend, stream, info.is_complex)
         self._filtered = backend.empty((n_pols, n, length), np.complex64 if info.is_complex else np.float32)
         n_made = n_channels if info.is_complex else n_channels + 1
@@ -66,7 +66,7 @@ class ChainBank:
         self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
-    def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:
+    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
         """Filter spectra into their places in the batch."""
         for number, run in enumerate(runs):
             place = number % MOST_RUNS

@@ -13,7 +13,7 @@ from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
-from .sample_buffers import Loaded
+from .sample_buffers import LoadedChunk
 from .voltages import BandSettings, Voltages
 
 
@@ -45,9 +45,15 @@ class ChanneliseBank:
         settings: BandSettings,
         gains: Gains,
         stream: Stream,
-        unit: int,
+        decimation: int,
     ) -> None:
-        self._info, self._settings, self._gains, self._stream, self._unit = info, settings, gains, stream, unit
+        self._info, self._settings, self._gains, self._stream, self._decimation = (
+            info,
+            settings,
+            gains,
+            stream,
+            decimation,
+        )
         shape, backend = settings.shape(info), bay.backend
         n, n_pols = shape.spectra_per_batch, info.n_pols
         self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
@@ -60,7 +66,7 @@ class ChanneliseBank:
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 
-    def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:
+    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
         """Make voltages of spectra, in their places in the batch."""
         for some in neighbours(runs):
             begin, end, batch = some[0].place, some[-1].place + some[-1].n, some[0].batch
@@ -79,9 +85,9 @@ class ChanneliseBank:
             self._launch(begin, end, batch, loaded, buffer)
 
     def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """All that came is made."""
+        """Do nothing: all that came is made already."""
 
-    def _launch(self, begin: int, end: int, batch: Batch, loaded: Loaded, buffer: Voltages) -> None:
+    def _launch(self, begin: int, end: int, batch: Batch, loaded: LoadedChunk, buffer: Voltages) -> None:
         arrays = {
             "voltages": buffer.voltages[:, 0],
             "saturated": buffer.saturated[:, 0],
@@ -105,7 +111,7 @@ class ChanneliseBank:
         """Returns which spectra of a batch have which gains."""
         if batch is not self._batch:
             length = self._settings.spectra_per_heap
-            time, heap_samples = batch.time * self._unit, length * self._step * self._unit
+            time, heap_samples = batch.time * self._decimation, length * self._step * self._decimation
             ranges = self._gains.ranges(time, self._settings.heaps_per_batch, heap_samples)
             self._gains_of_batch = [
                 (first * length, (first + n) * length, *self._gains.at(time + first * heap_samples))

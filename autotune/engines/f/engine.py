@@ -55,7 +55,7 @@ class FEngine:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
+        """Returns whether the engine was asked to end, by ``stop`` or Ctrl-C."""
         return self._ending.asked.is_set()
 
     def run(self) -> list[FCounters]:

@@ -19,7 +19,7 @@ from ..streams.samples import SampleInfo
 from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
 from .plan import Batch, Run
-from .sample_buffers import Loaded
+from .sample_buffers import LoadedChunk
 from .voltages import BandSettings, Voltages
 
 TIMED_TRANSFORMS = 3
@@ -28,11 +28,11 @@ TIMED_TRANSFORMS = 3
 class FilterBank(Protocol):
     """Makes the voltages of one batch after the other."""
 
-    def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:
+    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
         """Take the samples of some spectra of a batch, all of it in one buffer; total_power is added to."""
 
     def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """Let the voltages of a batch be in the buffer, those of whole heaps at least; saturated is added to."""
+        """Finish a batch: all complete heaps are in ``buffer.voltages`` then; ``buffer.saturated`` is added to."""
 
 
 def filter_bank(
@@ -41,7 +41,7 @@ def filter_bank(
     settings: BandSettings,
     gains: Gains,
     stream: Stream,
-    unit: int,
+    decimation: int,
 ) -> FilterBank:
     """Returns the filter bank that was asked for, or that is known to be the faster one; tells which, and why."""
 
@@ -53,7 +53,7 @@ def filter_bank(
 
     asked = frozenset(fields_of(info, settings).items())
     bank = ChanneliseBank if bay.kernels.decided(asked, decide) else ChainBank
-    return bank(bay, info, settings, gains, stream, unit)
+    return bank(bay, info, settings, gains, stream, decimation)
 
 
 def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:

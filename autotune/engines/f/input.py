@@ -11,7 +11,7 @@ from ..run.queues import Buckets, Chunk, read_chunks
 from ..streams.samples import Samples, Source
 from .band import Band
 from .narrow_band import NarrowBand
-from .sample_buffers import Loaded, SampleBuffers
+from .sample_buffers import LoadedChunk, SampleBuffers
 
 N_CHUNKS = 4  # chunks of samples in pinned memory
 N_LOADED = 3  # buffers of samples on the device
@@ -80,7 +80,7 @@ class FInput:
             yield Samples(begin, np.zeros((self._info.n_pols, n), bool))
             begin += n * packet
 
-    def _make(self, loaded: Loaded) -> None:
+    def _make(self, loaded: LoadedChunk) -> None:
         self._buffers.used(*[band.take(loaded) for band in self._bands])
 
     def _dropped(self, samples: Samples) -> None:

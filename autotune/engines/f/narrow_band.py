@@ -12,20 +12,20 @@ from fractions import Fraction
 import numpy as np
 
 from ...core.errors import UsageError
-from ..corrections.delays import Decimated, DelayModel
+from ..corrections.delays import DecimatedDelays, DelayModel
 from ..corrections.gains import Gains
 from ..machine.activity import KERNELS
 from ..machine.backend import Event
 from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .band import Band
-from .sample_buffers import ALIGN, Loaded
+from .sample_buffers import ALIGN, LoadedChunk
 from .voltages import BandSettings, Voltages
 
 
 @dataclass(frozen=True)
 class NarrowSettings:
-    """What a narrow band makes of real samples.
+    """The settings of a narrow band, which is made of real samples.
 
     ``band.weights``: float32 [taps, n_channels].
     ``low_pass``: float32 [n], weights of the filter in front of the decimation.
@@ -89,8 +89,8 @@ class NarrowBand:
         )
         baseband = SampleInfo(COMPLEX_BITS, info.n_pols, info.sample_rate_hz / decimation, packet=n_outputs)
         narrow = replace(settings.band, max_delay_diff=-(-settings.band.max_delay_diff // decimation))
-        made = [Decimated(model, decimation) for model in delays]
-        self.band = Band(bay, baseband, narrow, delays=made, gains=gains, deliver=deliver, unit=decimation)
+        made = [DecimatedDelays(model, decimation) for model in delays]
+        self.band = Band(bay, baseband, narrow, delays=made, gains=gains, deliver=deliver, decimation=decimation)
         self._head = self.band.shape.head
         most = self._head + (-(-chunk // (n_outputs * decimation)) + 1) * n_outputs
         self._buffers = [backend.empty((info.n_pols, most), np.complex64) for _ in range(2)]
@@ -121,7 +121,7 @@ class NarrowBand:
         """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
         return self.band.first_heap(self._first_batch(time) * self._settings.outputs_per_batch)
 
-    def take(self, loaded: Loaded) -> Event:
+    def take(self, loaded: LoadedChunk) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
         self._keep_flags(loaded.samples)
         for event in loaded.ready:
@@ -176,7 +176,7 @@ class NarrowBand:
         return max(first, oldest), max(0, self._next - max(first, oldest))
 
     # ------------------------------------------------------------------ making them
-    def _down_converted(self, loaded: Loaded, first: int, n: int) -> Loaded:
+    def _down_converted(self, loaded: LoadedChunk, first: int, n: int) -> LoadedChunk:
         """Returns the baseband of ``n`` batches of outputs behind the last outputs of the chunk before."""
         s, n_pols, bits = self._settings, self._info.n_pols, self._info.sample_bits
         rows = self._buffers[self._number % 2]
@@ -207,7 +207,7 @@ class NarrowBand:
         self._before = self._head + n * s.outputs_per_batch, first + n
         samples = Samples(first * s.outputs_per_batch, present)
         low, ready = samples.time - self._head, (self._stream.record(),)
-        return Loaded(rows, COMPLEX_BITS, 0, low, samples, ready, loaded.read_at)
+        return LoadedChunk(rows, COMPLEX_BITS, 0, low, samples, ready, loaded.read_at)
 
     def _is_whole(self, start: int) -> np.ndarray:
         """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""

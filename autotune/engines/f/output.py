@@ -15,7 +15,7 @@ from .voltages import BandSettings, Voltages
 
 
 @dataclass
-class Heaps:
+class PinnedVoltages:
     """A bucket of voltages in pinned memory."""
 
     memory: np.ndarray  # uint8: what the next three are views of, as in voltages.Voltages
@@ -54,9 +54,9 @@ class FOutput:
         self._info = info
         self._copies = bay.backend.stream()
 
-        def heaps() -> Heaps:
+        def heaps() -> PinnedVoltages:
             memory, parts = together(bay.backend.pinned, settings.parts(info.n_pols))
-            return Heaps(memory, **parts)
+            return PinnedVoltages(memory, **parts)
 
         self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], bay.ending)
 
@@ -91,7 +91,7 @@ class FOutput:
             self._count(bucket, bucket.whole)
             self.buckets.give_back(bucket)
 
-    def _count(self, bucket: Heaps, whole: np.ndarray) -> None:
+    def _count(self, bucket: PinnedVoltages, whole: np.ndarray) -> None:
         counters = self._counters
         with counters.lock:
             counters.heaps_out += int(np.count_nonzero(whole))

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...core.errors import UsageError
-from ..corrections.delays import BEFORE, Delayed, Delays
+from ..corrections.delays import BEFORE, DelayedRun, Delays
 
 MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
 
@@ -50,7 +50,7 @@ class FShape:
 
     @property
     def head(self) -> int:
-        """Samples that are kept in front of a chunk, whole packets."""
+        """Returns the samples that are kept in front of a chunk, whole packets."""
         return -(-(self.window + self.max_delay_diff) // self.packet) * self.packet
 
 
@@ -247,7 +247,7 @@ class FPlan:
         self._batch = None
         return replace(batch, end=(self._next - batch.time) // self.shape.step)
 
-    def _fill(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int, sums: np.ndarray | None) -> None:
+    def _fill(self, batch: Batch, place: int, delayed: Sequence[DelayedRun], n: int, sums: np.ndarray | None) -> None:
         """Writes delays, phases and presence of ``n`` spectra from ``place`` on.
 
         ``sums``: packets that came, from _low on, or None where all came.
@@ -268,7 +268,7 @@ class FPlan:
                 first, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
                 present[n_lost:] &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
 
-    def _runs(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int) -> Iterator[Run]:
+    def _runs(self, batch: Batch, place: int, delayed: Sequence[DelayedRun], n: int) -> Iterator[Run]:
         """Yields those of ``n`` spectra from ``place`` on that are present, in runs."""
         present = batch.present[place : place + n]
         bounds = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]

@@ -12,7 +12,7 @@ ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie 
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedChunk:
     """A chunk on the device. Sample ``low`` is the first of ``rows``, which end ``n_samples`` later."""
 
     rows: DeviceArray  # uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the first sample is at `first`
@@ -57,7 +57,7 @@ class SampleBuffers:
         self._buffers = [backend.empty((info.n_pols, -(-length // whole) * whole), dtype) for _ in range(n_buffers)]
         self._used: list[tuple[Event, ...]] = [()] * n_buffers
         self._number = 0
-        self._before: tuple[Loaded, int] | None = None  # the chunk before, and where its rows end
+        self._before: tuple[LoadedChunk, int] | None = None  # the chunk before, and where its rows end
 
     @property
     def end(self) -> int | None:
@@ -67,7 +67,7 @@ class SampleBuffers:
         samples = self._before[0].samples
         return samples.time + int(samples.received.shape[1]) * self._packet
 
-    def put(self, chunk: np.ndarray | None, samples: Samples, read_at: float = 0.0) -> Loaded:
+    def put(self, chunk: np.ndarray | None, samples: Samples, read_at: float = 0.0) -> LoadedChunk:
         """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones.
 
         ``chunk``: None where nothing of it came.
@@ -88,7 +88,7 @@ class SampleBuffers:
         if chunk is not None:
             self.stream.copy_in(rows[:, begin : begin + n_places], chunk[:, :n_places])
         ready.append(self.stream.record())
-        loaded = Loaded(rows, self._bits, first, low, samples, tuple(ready), read_at)
+        loaded = LoadedChunk(rows, self._bits, first, low, samples, tuple(ready), read_at)
         self._before = loaded, begin + n_places
         return loaded
 

@@ -13,7 +13,7 @@ AT_ONCE = 1 << 22  # bytes that are read together
 
 @dataclass(frozen=True)
 class Layout:
-    """How samples lie: [time, channel, polarisation, part], or with the middle two exchanged."""
+    """The order of samples: [time, channel, polarisation, part], or with the middle two exchanged."""
 
     n_channels: int
     n_pols: int
@@ -80,7 +80,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Heaps(Layout):
+class HeapLayout(Layout):
     """Samples in heaps of 256 times, [heap, polarisation, channel, time, part], as MeerKAT's beamformer sends them.
 
     Source: A. van der Byl et al., MeerKAT correlator-beamformer, JATIS 8(1), 011006 (2021),

@@ -7,8 +7,8 @@ from ...core.errors import one_line
 from ..streams.samples import Source
 from . import formats
 from .formats.base import SAMPLES, SampleFormat
-from .reading import Bytes, Given, Tell, refuse, untold
-from .turned import LOWER, Turned
+from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
+from .turned import LOWER, TurnedSource
 
 
 def open_samples(
@@ -48,7 +48,7 @@ def open_samples(
             given, in one line.
     """
     path = Path(path)
-    given = Given(
+    given = HeaderOverrides(
         sample_rate_hz,
         antenna,
         position_m,
@@ -66,7 +66,7 @@ def open_samples(
     if not falls:
         return source
     tell(one_line(f"{path}: its band falls with frequency ({falls}): it is turned round"))
-    return Turned(source)
+    return TurnedSource(source)
 
 
 def antennas_in(path: Path) -> tuple[int, int]:

@@ -46,8 +46,8 @@ CHECKS = {
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the caller says of a file: it takes the place of what its header says."""
+class HeaderOverrides:
+    """Fields of a header that the caller states: each takes the place of the file's own."""
 
     sample_rate_hz: float | None = None
     antenna: str | None = None
@@ -182,7 +182,7 @@ class Header:
         """Returns a finite number, exactly as it is written; ``instead`` names the argument that may say it.
 
         Raises:
-            UsageError: when it is none, or lacks where there is no default.
+            UsageError: when it is not one, or lacks where there is no default.
         """
         text = self._found(name, None if default is None else str(default), instead)
         try:
@@ -206,7 +206,7 @@ def cut_off(file: Bytes, where: str) -> NoReturn:
 # ---------------------------------------------------------------------- times
 @dataclass(frozen=True)
 class Start:
-    """When a stream's time was 0, UTC, as a file or a caller says it."""
+    """The time, UTC, at which a stream's time was 0, as a file or a caller states it."""
 
     time: Fraction  # seconds since 1970
     said: str  # NAME=VALUE
@@ -218,7 +218,7 @@ def unix_of_mjd(day: Fraction | int) -> Fraction:
     return Fraction((day - 40587) * 86400)
 
 
-def settled(path: Path, info: SampleInfo, start: Start | None, given: Given, tell: Tell) -> SampleInfo:
+def settled(path: Path, info: SampleInfo, start: Start | None, given: HeaderOverrides, tell: Tell) -> SampleInfo:
     """Returns ``info`` with the start that a header says, as UTC has it, and with what is given instead.
 
     Leap seconds between the start and the first sample are counted by samples, but not by UTC. A start that is known to

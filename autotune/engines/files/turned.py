@@ -26,7 +26,7 @@ def _table(bits: int, first: int) -> np.ndarray:
 TABLES = {(bits, first): _table(bits, first) for bits in (2, 4) for first in (0, 1)}
 
 
-class Turned:
+class TurnedSource:
     """A source of the samples of another one, whose band falls, with the band turned round.
 
     Of real samples those at odd times of the stream are negated; the most negative value becomes the most positive one.

@@ -25,7 +25,7 @@ FAR = 1 << 62  # a slot that is near to none
 
 @dataclass(frozen=True)
 class Frame:
-    """What the header of a frame says, and all frames must say alike but for thread, seconds and number."""
+    """The header of a frame. Those of a file are alike but for thread, seconds and number."""
 
     is_legacy: bool
     epoch: int  # half-years since 2000

@@ -86,7 +86,7 @@ class FXEngine:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
+        """Returns whether the engine was asked to end, by ``stop`` or Ctrl-C."""
         return self._ending.asked.is_set()
 
     def run(self) -> tuple[list[FCounters], XCounters]:

@@ -12,7 +12,7 @@ from ..x.stage import XStage
 
 
 @dataclass
-class Joined:
+class JoinedChunk:
     """A chunk of batches on the device; antennas add to it one after the other."""
 
     voltages: DeviceArray  # int8 [batch, antenna, *heap_shape]
@@ -37,9 +37,9 @@ class Joiner:
         self._reached: list[float] = [-inf] * settings.n_antennas
         shape = settings.batches_per_chunk, settings.n_antennas
         self._free = [
-            Joined(backend.empty(settings.chunk_shape, np.int8), np.zeros(shape, bool)) for _ in range(n_chunks)
+            JoinedChunk(backend.empty(settings.chunk_shape, np.int8), np.zeros(shape, bool)) for _ in range(n_chunks)
         ]
-        self._open: dict[int, Joined] = {}
+        self._open: dict[int, JoinedChunk] = {}
 
     def begins(self, antenna: int, time: int) -> None:
         """Say when the first heap of an antenna leaves, before anything is delivered."""
@@ -69,7 +69,7 @@ class Joiner:
         self._reached[antenna] = inf
         self._pass_on()
 
-    def _opened(self, time: int) -> Joined:
+    def _opened(self, time: int) -> JoinedChunk:
         if time not in self._open:
             if not self._free:
                 raise UsageError(

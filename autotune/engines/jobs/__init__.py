@@ -4,9 +4,9 @@
 voltages. This room imports from all others of engines.
 """
 
-from .channelise import Channelised, Made, channelise
-from .correlate import Correlated, correlate
+from .channelise import BandResult, ChanneliseResult, channelise
+from .correlate import CorrelateResult, correlate
 from .running import Running
 from .settings import Bands, Narrow
 
-__all__ = ["Bands", "Channelised", "Correlated", "Made", "Narrow", "Running", "channelise", "correlate"]
+__all__ = ["BandResult", "Bands", "ChanneliseResult", "CorrelateResult", "Narrow", "Running", "channelise", "correlate"]

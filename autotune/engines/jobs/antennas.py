@@ -13,7 +13,7 @@ from ..files import formats
 from ..files.formats.base import VOLTAGES, VoltageFormat
 from ..files.opening import antennas_in
 from ..fx.engine import FXEngine
-from ..sky.expected import Delays
+from ..sky.expected import DelaysByAntenna
 from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSource
 from ..x.engine import XEngine
@@ -30,11 +30,11 @@ CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
 
 @dataclass(frozen=True)
 class Antennas:
-    """Antennas that were opened, and what makes the engine for them, which writes to a sink."""
+    """Antennas that were opened, and the function that makes an engine for them, which writes to a sink."""
 
     infos: Sequence[VoltageInfo]
     engine: Callable[[VisibilitySink], Engine]
-    delays: Delays = field(default_factory=dict)  # of each antenna by its name, where samples are taken
+    delays: DelaysByAntenna = field(default_factory=dict)  # of each antenna by its name, where samples are taken
     window: int = 0  # samples that a spectrum is made of, where they are known
 
 

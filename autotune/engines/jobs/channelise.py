@@ -23,11 +23,11 @@ from .inputs import antenna_input
 from .level import Level, told
 from .running import Running, share_taken
 from .settings import Bands, heap_samples
-from .sinks import Each, empty_removed, kept, remove, undone_on_error, voltage_sink
+from .sinks import TeeSink, empty_removed, kept, remove, undone_on_error, voltage_sink
 
 
 @dataclass(frozen=True)
-class Made:
+class BandResult:
     """The voltages of one band."""
 
     info: VoltageInfo
@@ -51,10 +51,10 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Channelised:
-    """What ``channelise`` made: a band or several, the whole one first. Arrays are those of the first band."""
+class ChanneliseResult:
+    """The result of ``channelise``: one band or several, the whole one first. Arrays are those of the first band."""
 
-    bands: tuple[Made, ...]
+    bands: tuple[BandResult, ...]
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
     is_stopped: bool  # by Ctrl-C, before the samples ended
@@ -91,7 +91,7 @@ def channelise(
     keep: bool = True,
     plot: str | Path | None = None,
     running: Running | None = None,
-) -> Channelised:
+) -> ChanneliseResult:
     """Filter, transform, delay and quantise the samples of one antenna: an F-engine, run once.
 
     Args:
@@ -129,7 +129,7 @@ def channelise(
                 stack.callback(sink.close)
                 output.sink = sink
             if summary is not None:
-                outputs[0].sink = Each(sinks[0], summary)
+                outputs[0].sink = TeeSink(sinks[0], summary)
             n_packets = max(1, n_chunk // info.packet)
             engine = FEngine(running.backend, given.source, outputs, n_packets, kernels, report=lambda line: say(line))
 
@@ -147,8 +147,8 @@ def channelise(
     for counted, path in zip(counters, paths, strict=True):
         if path is not None and not counted.heaps_out:
             remove(path)  # it holds nothing, and would be in the way
-    made = tuple(Made(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
-    return Channelised(made, seconds, engine.progress.idle_share(), engine.is_stopped)
+    made = tuple(BandResult(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
+    return ChanneliseResult(made, seconds, engine.progress.idle_share(), engine.is_stopped)
 
 
 def voltage_infos(

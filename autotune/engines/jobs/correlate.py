@@ -22,12 +22,12 @@ from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
 from .running import Running
 from .settings import Bands
-from .sinks import Each, empty_removed, remove, undone_on_error, visibility_sink
+from .sinks import TeeSink, empty_removed, remove, undone_on_error, visibility_sink
 
 
 @dataclass(frozen=True)
-class Correlated:
-    """What ``correlate`` made."""
+class CorrelateResult:
+    """The result of ``correlate``."""
 
     info: VisibilityInfo
     counters: XCounters
@@ -92,7 +92,7 @@ def correlate(
     plot: str | Path | None = None,
     sky: str | Path | None = None,
     running: Running | None = None,
-) -> Correlated:
+) -> CorrelateResult:
     """Make visibilities of all pairs of antennas: F-engines and an X-engine, run once; of voltages, an X-engine.
 
     Args:
@@ -120,7 +120,7 @@ def correlate(
     with ExitStack() as stack:
         if are_voltages(inputs):
             if bands is not None or header:
-                raise UsageError("voltages have their channels and their header: nothing can be said of their samples")
+                raise UsageError("voltages have their channels and their header: no header can be given for them")
             antennas = of_voltages(inputs, batches_per_dump, running, stack)
         else:
             antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack)
@@ -131,7 +131,7 @@ def correlate(
         with undone_on_error(stack, [path]):
             sink = visibility_sink(path, info, keep, running.tell)
             stack.callback(sink.close)
-            engine = antennas.engine(sink if summary is None else Each(sink, summary))
+            engine = antennas.engine(sink if summary is None else TeeSink(sink, summary))
         began = time.monotonic()
         with empty_removed(stack, [path], lambda: [engine.counters.dumps_out]):
             engine.run()
@@ -145,7 +145,7 @@ def correlate(
     idle = engine.progress.idle_share()
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)
-    return Correlated(info, engine.counters, f_counters, path, kept, seconds, idle, engine.is_stopped)
+    return CorrelateResult(info, engine.counters, f_counters, path, kept, seconds, idle, engine.is_stopped)
 
 
 def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:

@@ -11,13 +11,13 @@ import numpy as np
 from ...core.errors import UsageError
 from ..files.folder import recordings_in
 from ..files.opening import neither, open_samples
-from ..files.reading import Given, Tell, packet_of, start_of, tell_coarse, untold
+from ..files.reading import HeaderOverrides, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.toml import read_toml
-from ..files.turned import LOWER, Turned
+from ..files.turned import LOWER, TurnedSource
 from ..streams.memory import ArraySource
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Source
 
-Said = Mapping[str, Any]  # what is said of samples, by name
+HeaderFields = Mapping[str, Any]  # fields of a header, by name
 MOST_TOML = 1 << 26  # bytes
 INTEGERS = {np.dtype(np.int8): 8, np.dtype(np.int16): 16}
 
@@ -34,7 +34,7 @@ class Input:
         return self.source.info
 
 
-def antenna_input(samples: Any, header: Said, name: str = "", tell: Tell = untold) -> Input:
+def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell = untold) -> Input:
     """Opens the samples of one antenna.
 
     Args:
@@ -48,10 +48,10 @@ def antenna_input(samples: Any, header: Said, name: str = "", tell: Tell = untol
     Raises:
         UsageError: for anything else, and for what ``open_samples`` refuses.
     """
-    unknown = sorted(header.keys() - {field.name for field in fields(Given)})
+    unknown = sorted(header.keys() - {field.name for field in fields(HeaderOverrides)})
     if unknown:
-        known = ", ".join(field.name for field in fields(Given))
-        raise UsageError(f"{unknown[0]!r} is nothing that a header says; it says {known}")
+        known = ", ".join(field.name for field in fields(HeaderOverrides))
+        raise UsageError(f"unknown header field {unknown[0]!r}; known fields: {known}")
     if isinstance(samples, str | Path):
         return _recording(Path(samples), header, name, tell)
     if isinstance(samples, np.ndarray):
@@ -91,7 +91,7 @@ def _is_other_toml(path: Path) -> bool:
     return path.suffix == ".toml" and path.is_file() and "file" not in read_toml(path, MOST_TOML)
 
 
-def _recording(path: Path, header: Said, name: str, tell: Tell) -> Input:
+def _recording(path: Path, header: HeaderFields, name: str, tell: Tell) -> Input:
     source = open_samples(path, **header, tell=tell)
     if not source.info.antenna:
         source.info = replace(source.info, antenna=name or path.stem)
@@ -100,10 +100,10 @@ def _recording(path: Path, header: Said, name: str, tell: Tell) -> Input:
 
 def _array_source(rows: np.ndarray, info: SampleInfo, falls: bool) -> Source:
     source = ArraySource(rows, info)
-    return Turned(source) if falls else source
+    return TurnedSource(source) if falls else source
 
 
-def _packed(samples: np.ndarray, header: Said, name: str) -> tuple[np.ndarray, SampleInfo]:
+def _packed(samples: np.ndarray, header: HeaderFields, name: str) -> tuple[np.ndarray, SampleInfo]:
     rows = np.atleast_2d(samples)
     is_complex = rows.dtype == np.complex64
     if rows.ndim != 2 or not 1 <= len(rows) <= 2 or not (is_complex or rows.dtype in INTEGERS):
@@ -117,6 +117,6 @@ def _packed(samples: np.ndarray, header: Said, name: str) -> tuple[np.ndarray, S
         antenna=name,
     )
     if is_complex:
-        return np.ascontiguousarray(rows), Given(**header).over(info)
+        return np.ascontiguousarray(rows), HeaderOverrides(**header).over(info)
     big_endian = np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder(">")))
-    return big_endian.view(np.uint8), Given(**header).over(info)
+    return big_endian.view(np.uint8), HeaderOverrides(**header).over(info)

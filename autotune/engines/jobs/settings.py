@@ -28,8 +28,8 @@ MOST_TAPS = 64  # of pfb_fir and channelise
 MOST_DELAY_DIFF = 1 << 26
 LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # of a batch of a narrow band's ddc; otherwise a quarter of a heap
 
-GivenDelays = str | Path | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
-GivenGains = str | Path | Mapping[str, Any] | Gains | complex | np.ndarray | None
+DelayArgument = str | Path | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
+GainArgument = str | Path | Mapping[str, Any] | Gains | complex | np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Narrow:
 
 @dataclass(frozen=True)
 class Bands:
-    """What is made of samples, alike for all antennas.
+    """The bands that are made of samples, alike for all antennas.
 
     ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all.
     ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself.
@@ -58,8 +58,8 @@ class Bands:
     window: str = "hann"
     bits: int = 8
     spectra_per_heap: int = 256
-    delays: GivenDelays = field(default=None, repr=False)
-    gains: GivenGains = field(default=None, repr=False)
+    delays: DelayArgument = field(default=None, repr=False)
+    gains: GainArgument = field(default=None, repr=False)
     narrow: tuple[Narrow, ...] = ()
     with_whole: bool = False
     phase_centre: PhaseCentre | None = None

@@ -15,17 +15,17 @@ from ..streams.voltages import VoltageInfo, VoltageSink
 from .running import Tell
 
 
-class Nowhere:
+class NullSink:
     """A sink that keeps nothing."""
 
     def write(self, *made: Any) -> None:
-        """Take it."""
+        """Drop what was made."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
-class Each:
+class TeeSink:
     """A sink that gives what it takes to several others, of voltages or of visibilities."""
 
     def __init__(self, *sinks: Any) -> None:
@@ -51,7 +51,7 @@ class Each:
 def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool, tell: Tell) -> VoltageSink:
     """Returns a new file of voltages; or memory for them, if they are to be kept."""
     if path is None:
-        return KeptVoltages() if keep else Nowhere()
+        return KeptVoltages() if keep else NullSink()
     sink: VoltageSink = formats.for_new(path, VOLTAGES).write(path, info, tell)
     return sink
 
@@ -59,7 +59,7 @@ def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool, tell: Tell) -
 def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool, tell: Tell) -> VisibilitySink:
     """Returns a new file of visibilities; or memory for them, if they are to be kept."""
     if path is None:
-        return KeptVisibilities() if keep else Nowhere()
+        return KeptVisibilities() if keep else NullSink()
     sink: VisibilitySink = formats.for_new(path, VISIBILITIES).write(path, info, tell)
     return sink
 

@@ -19,7 +19,7 @@ from .running import Tell
 TOLD_REST = 1e-6  # samples: a smaller rest of a start is applied, and not told
 
 
-class Shifted:
+class ShiftedSource:
     """A source whose times are so many samples later, as another zero of time has them."""
 
     def __init__(self, source: Source, n_samples: int, sync_time_unix: Fraction) -> None:
@@ -87,7 +87,7 @@ def _aligned(given: Input, first: SampleInfo, tell: Tell) -> Station:
     phase = 0.0 if info.is_complex else pi / 2 * rest + pi * (whole % 2) if info.is_turned else -pi / 2 * rest
     left = f", and the rest of {rest:.6f} samples is delayed" if abs(rest) > TOLD_REST else ""
     tell(f"{_name(info)}: its time 0 is {whole} samples after that of {_name(first)}, which are counted{left}")
-    source = Shifted(given.source, whole, first.sync_time_unix)
+    source = ShiftedSource(given.source, whole, first.sync_time_unix)
     return Station(replace(given, source=source), rest, phase)
 
 

@@ -16,16 +16,16 @@ from ...sweep.request import of_types
 from ...system.cache import cache_dir
 from ...system.limits import check_type
 from ..machine.backend import Backend, Launcher
-from .known import Answer, Known, Package, Records, best
+from .known import ConfigSource, LookupAnswer, PackageSource, RecordSource, best
 
 Tell = Callable[[str], None]
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
-Asked = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
+KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What launchers of one kernel and problem are made of."""
+class KernelChoice:
+    """A configuration of a kernel for a problem, rendered: launchers are made of it."""
 
     kernel: Kernel[Any]
     problem: Any
@@ -66,7 +66,7 @@ class Kernels:
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
-        self._lock, self._chosen, self._decided = Lock(), dict[Asked, Chosen](), dict[Hashable, bool]()
+        self._lock, self._chosen, self._decided = Lock(), dict[KernelKey, KernelChoice](), dict[Hashable, bool]()
         if tune is not None:
             from ...sweep.settings import effort
 
@@ -75,9 +75,9 @@ class Kernels:
                 results = cache_dir("results")
                 tell(f"sweeps are recorded in {results}")
         self._results = None if results is None else Path(results)
-        self._known: list[Known] = [] if package is None else [Package(package)]
+        self._known: list[ConfigSource] = [] if package is None else [PackageSource(package)]
         if self._results is not None:
-            self._known.append(Records(self._results, may_be_empty=tune is not None))
+            self._known.append(RecordSource(self._results, may_be_empty=tune is not None))
 
     def launcher(self, name: str, **fields: Any) -> tuple[Launcher, Any]:
         """Returns a launcher for the baked fields, loaded, and the problem of the largest sizes.
@@ -123,7 +123,7 @@ class Kernels:
             problem = kernel.asked(values)  # raises UsageError
         return kernel, problem, kernel.default_config(problem, self._backend.device)
 
-    def _choose(self, name: str, fields: Mapping[str, Any]) -> Chosen:
+    def _choose(self, name: str, fields: Mapping[str, Any]) -> KernelChoice:
         kernel, problem, default = self._problem(name, fields)
         found, reasons = self._answer(kernel, problem)
         if self._tune is not None and not (found and found.is_good):
@@ -135,19 +135,19 @@ class Kernels:
         config = default if found is None else found.choice.config
         self._tell(_line(name, config, default, found, reasons))
         try:
-            return Chosen(kernel, problem, config, render(kernel, problem, config).source)
+            return KernelChoice(kernel, problem, config, render(kernel, problem, config).source)
         except TrialFailure as failure:
             raise UsageError(f"{name} cannot be rendered: {failure.message}") from failure
 
-    def _answer(self, kernel: Kernel[Any], problem: Any) -> tuple[Answer | None, list[str]]:
+    def _answer(self, kernel: Kernel[Any], problem: Any) -> tuple[LookupAnswer | None, list[str]]:
         """Returns the best of what is known, and why others know nothing."""
         answers = [(one.name, one.answer(kernel, problem, self._backend.device)) for one in self._known]
         reasons = [f"{name}: {answer}" for name, answer in answers if isinstance(answer, str)]
-        return best(answer for _, answer in answers if isinstance(answer, Answer)), reasons
+        return best(answer for _, answer in answers if isinstance(answer, LookupAnswer)), reasons
 
 
-def _line(name: str, config: Config, default: Config, found: Answer | None, reasons: list[str]) -> str:
-    """Returns what is told of a choice. Of the config only what differs from the default: the rest is long."""
+def _line(name: str, config: Config, default: Config, found: LookupAnswer | None, reasons: list[str]) -> str:
+    """Returns the line that tells a choice. It shows where the config differs from the default: the rest is long."""
     changed = ",".join(f"{parameter}={value}" for parameter, value in config.items() if default.get(parameter) != value)
     short = f"the default config but for {changed}" if changed else "the default config"
     if found is None:

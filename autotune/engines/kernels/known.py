@@ -25,7 +25,7 @@ E = TypeVar("E", Entry, Fallback)
 
 
 @dataclass(frozen=True)
-class Answer:
+class LookupAnswer:
     """The lookup's choice and where it was looked up.
 
     ``has_changed``: its source is not what was measured.
@@ -46,16 +46,16 @@ class Answer:
         return choice.tier == EXACT or (choice.tier == NEAREST and loss <= GOOD_LOSS)
 
 
-class Known(Protocol):
-    """Where configurations may be known."""
+class ConfigSource(Protocol):
+    """A place that may know configurations: a package, or recorded sweeps."""
 
     name: str
 
-    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> Answer | str:
+    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> LookupAnswer | str:
         """Returns the lookup's choice; or why there is none, in one line."""
 
 
-class Package:
+class PackageSource:
     """An emitted package: an importable module's name, or the path of the folder.
 
     Raises:
@@ -66,20 +66,20 @@ class Package:
         self.name = f"package {package}"
         self._wisdom = Wisdom.load(_folder(package) / "wisdom.json")
 
-    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> Answer | str:
+    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> LookupAnswer | str:
         choice = _chosen(self._wisdom, kernel, problem, device)
         if isinstance(choice, str):
             return choice
         try:
             if render(kernel, problem, choice.config).key == choice.source_key:
-                return Answer(choice, self.name, seconds=_seconds(self._wisdom, kernel, problem, choice))
+                return LookupAnswer(choice, self.name, seconds=_seconds(self._wisdom, kernel, problem, choice))
         except TrialFailure as failure:
             return one_line(f"{choice.config} cannot be rendered: {failure.message}")
         why = f"{choice.why}; but its source has changed since"
-        return Answer(replace(choice, why=why, expected_loss=None, left_out=None), self.name, has_changed=True)
+        return LookupAnswer(replace(choice, why=why, expected_loss=None, left_out=None), self.name, has_changed=True)
 
 
-class Records:
+class RecordSource:
     """Recorded sweeps at or under a folder; they are looked up when they are asked for, since sweeps may be added.
 
     Raises:
@@ -90,7 +90,7 @@ class Records:
         self.name, self._folder, self._may_be_empty = f"records in {folder}", folder, may_be_empty
         self._sweeps()
 
-    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> Answer | str:
+    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> LookupAnswer | str:
         from ...emit.winners import gather
 
         abouts = {sweep.path: sweep.about() for sweep in self._sweeps()}
@@ -107,7 +107,7 @@ class Records:
         choice = _chosen(wisdom, kernel, problem, device)
         if isinstance(choice, str):
             return choice
-        return Answer(choice, self.name, seconds=_seconds(wisdom, kernel, problem, choice))
+        return LookupAnswer(choice, self.name, seconds=_seconds(wisdom, kernel, problem, choice))
 
     def _sweeps(self) -> list[SweepFolder]:
         try:
@@ -120,14 +120,14 @@ class Records:
             raise
 
 
-def best(answers: Iterable[Answer]) -> Answer | None:
+def best(answers: Iterable[LookupAnswer]) -> LookupAnswer | None:
     """Returns the answer of the best tier, the first of several; what has changed since comes after what has not."""
     tiers = (EXACT, NEAREST, ARCHITECTURE, DEFAULT)
     return min(answers, key=lambda a: (a.has_changed, tiers.index(a.choice.tier)), default=None)
 
 
 def _chosen(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, device: Device) -> Choice | str:
-    """Looks up among the configurations that are in the space of today's definition; a string says why in vain."""
+    """Looks up among the configurations that today's definition allows; returns why there is none, in one line."""
     baked = baked_values(problem)
     known = replace(wisdom, entries=_in_space(wisdom.entries, kernel), fallbacks=_in_space(wisdom.fallbacks, kernel))
     if baked not in known.baked_sets(kernel.name):
@@ -176,7 +176,7 @@ def _folder(package: str | Path) -> Path:
 def _importable(name: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # a package around it is missing, or it is no name
+    except (ImportError, ValueError):  # a package around it is missing, or it is not a name
         return None
     places = spec.submodule_search_locations if spec else None
     return Path(next(iter(places))) if places else None

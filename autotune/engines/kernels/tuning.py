@@ -17,7 +17,7 @@ from ...trial.bench import Bench
 LINE_EVERY_S = 5.0
 
 
-class Told:
+class LineProgress:
     """Implements ``sweep.progress.Progress`` with a line now and then."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ def tune(
     """
     check_memory(kernel, problem)
     with Bench(find_device(device), note=tell) as bench:
-        sweep = run_sweep(kernel, problem, bench, Settings(results=results, **effort(effort_name)), Told(tell))
+        sweep = run_sweep(kernel, problem, bench, Settings(results=results, **effort(effort_name)), LineProgress(tell))
     if sweep.interrupted:
         raise KeyboardInterrupt
     if sweep.best is None:

@@ -39,7 +39,7 @@ LABELLED = 16  # antennas of which a matrix has all numbers
 
 
 class Theory(Protocol):
-    """What theory expects: ``engines.sky.expected.theory_of`` makes one."""
+    """The visibilities that theory expects: ``engines.sky.expected.theory_of`` returns one."""
 
     def __call__(
         self,

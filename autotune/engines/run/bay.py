@@ -1,4 +1,4 @@
-"""Where an engine works: what its parts share, made once and passed on as a whole."""
+"""The bay in which an engine works: what its parts share is made once, and passed on as a whole."""
 
 from dataclasses import dataclass, field
 

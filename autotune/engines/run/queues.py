@@ -29,7 +29,7 @@ class Stopped(Exception):
 
 @dataclass
 class Ending:
-    """Why an engine ends before its source does: asked to, or a thread's error."""
+    """The reason why an engine ends before its source does: a request, or a thread's error."""
 
     asked: threading.Event = field(default_factory=threading.Event)  # take no more chunks; finish the one in flight
     failed: threading.Event = field(default_factory=threading.Event)  # give up
@@ -102,7 +102,7 @@ class Chunk(Generic[R]):
     copied: Event | None = None  # the event after which the device has it
 
 
-class Reads(Protocol[R_co]):
+class ChunkSource(Protocol[R_co]):
     """A source of samples or of voltages."""
 
     is_live: bool
@@ -111,7 +111,7 @@ class Reads(Protocol[R_co]):
 
 
 def read_chunks(
-    source: Reads[R], buckets: Buckets[Chunk[R]], spare: np.ndarray, ending: Ending, dropped: Callable[[R], None]
+    source: ChunkSource[R], buckets: Buckets[Chunk[R]], spare: np.ndarray, ending: Ending, dropped: Callable[[R], None]
 ) -> None:
     """Reads ``source`` to its end, in a thread of its own. An error is an end, too: what was read before is finished.
 

@@ -19,7 +19,8 @@ from .samples import BLOCK, FADE, faded
 from .spec import Sky
 from .track import Track
 
-Delays = Mapping[str, Sequence[DelayModel]]  # of both polarisations, by the antenna's name, as read_delays returns them
+# Delays of both polarisations by the antenna's name, as read_delays returns them.
+DelaysByAntenna = Mapping[str, Sequence[DelayModel]]
 
 
 def visibilities(
@@ -28,7 +29,7 @@ def visibilities(
     j: int,
     times_s: np.ndarray,
     frequencies_hz: np.ndarray,
-    delays: Delays | None = None,
+    delays: DelaysByAntenna | None = None,
     pols: tuple[int, int] = (0, 0),
     integration_s: float = 0.0,
     width_hz: float = 0.0,
@@ -48,7 +49,7 @@ def visibilities(
     rate = sky.sample_rate_hz
     f = np.asarray(frequencies_hz, float) / rate
     times = np.asarray(times_s, float) * rate
-    here, there = (_Turns(sky, antenna, pol, times, f, delays) for antenna, pol in ((i, pols[0]), (j, pols[1])))
+    here, there = (_Phases(sky, antenna, pol, times, f, delays) for antenna, pol in ((i, pols[0]), (j, pols[1])))
     gain = faded((f - sky.low) / 0.5, FADE) ** 2
     coherencies = [source.components @ source.components.T for source in sky.sources]
     found = np.zeros((len(times), len(f)), complex)
@@ -64,7 +65,7 @@ def visibilities(
 
 
 def theory_of(
-    sky: Sky, info: VisibilityInfo, delays: Delays | None = None, window_samples: int = 0
+    sky: Sky, info: VisibilityInfo, delays: DelaysByAntenna | None = None, window_samples: int = 0
 ) -> Callable[..., np.ndarray]:
     """Returns ``visibilities`` as pictures ask for them: by numbers of the antennas in ``info``, and by times.
 
@@ -90,15 +91,15 @@ def theory_of(
     return theory
 
 
-class _Turns:
-    """How an antenna's waves are turned, in cycles, for each source.
+class _Phases:
+    """The phases of an antenna's waves, in cycles, for each source.
 
     ``turns``: float64 [n_sources, n_times, n_frequencies]; ``rates``: the same, cycles a sample; ``late``: samples by
     which they are late after the engine's delay, [n_sources, n_times].
     """
 
     def __init__(
-        self, sky: Sky, antenna: int, pol: int, times: np.ndarray, f: np.ndarray, delays: Delays | None
+        self, sky: Sky, antenna: int, pol: int, times: np.ndarray, f: np.ndarray, delays: DelaysByAntenna | None
     ) -> None:
         track, model = Track(sky, BLOCK), _model(sky.antennas[antenna].name, pol, delays)
         n = len(sky.sources)
@@ -112,7 +113,7 @@ class _Turns:
             self.rates[:, place] = -f * growth * (1 - slope) - (f - sky.centre) * slope + cycles_each
 
 
-def _model(name: str, pol: int, delays: Delays | None) -> DelayModel:
+def _model(name: str, pol: int, delays: DelaysByAntenna | None) -> DelayModel:
     if delays is None:
         return DelayModel()
     models = delays.get(name) or delays.get(checks.ALL_OTHERS)

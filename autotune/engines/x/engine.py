@@ -89,7 +89,7 @@ class XEngine:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
+        """Returns whether the engine was asked to end, by ``stop`` or Ctrl-C."""
         return self._ending.asked.is_set()
 
     def run(self) -> XCounters:

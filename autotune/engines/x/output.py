@@ -14,7 +14,7 @@ from .stage import PRODUCTS, Visibilities, XSettings
 
 
 @dataclass
-class Dump:
+class PinnedVisibilities:
     """A bucket of visibilities in pinned memory."""
 
     visibilities: np.ndarray  # int32 [C, n_baselines, 4, 2]
@@ -43,7 +43,7 @@ class XOutput:
         self._copies = bay.backend.stream()
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
         dumps = [
-            Dump(bay.backend.pinned(shape, np.int32), bay.backend.pinned((1,), np.uint64))
+            PinnedVisibilities(bay.backend.pinned(shape, np.int32), bay.backend.pinned((1,), np.uint64))
             for _ in range(settings.n_buffers)
         ]
         self.buckets = Buckets(dumps, bay.ending)

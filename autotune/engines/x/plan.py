@@ -15,7 +15,7 @@ from ...core.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Correlate:
+class BatchRange:
     """Batches of the current chunk that belong to one dump."""
 
     first: int
@@ -23,7 +23,7 @@ class Correlate:
 
 
 @dataclass(frozen=True)
-class Dump:
+class Integration:
     """An integration that is over. An antenna is good if all of its heaps came; a baseline needs both of its own."""
 
     time: int
@@ -66,7 +66,7 @@ class XPlan:
         self._began = np.zeros(n_antennas, bool)  # antennas of which a heap came
         self._absent = np.zeros(n_antennas, np.int64)  # heaps since the last one that came
 
-    def chunk(self, time: int, present: np.ndarray) -> Iterator[Correlate | Dump]:
+    def chunk(self, time: int, present: np.ndarray) -> Iterator[BatchRange | Integration]:
         """Yields what is to be done with the batches from ``time`` on, in this order.
 
         Batches between the chunk before and this one never came. What a gap costs does not depend on its length.
@@ -103,7 +103,7 @@ class XPlan:
             elif self._next // self.batches_per_dump < self._first_dump:
                 self._next += n
             else:
-                yield Correlate(first, n)
+                yield BatchRange(first, n)
                 self._good &= some.all(axis=0)
                 self._n_came += n
                 yield from self._advance(n)
@@ -115,7 +115,7 @@ class XPlan:
         assert self._next is not None
         return self.batches_per_dump - self._next % self.batches_per_dump
 
-    def _advance(self, n: int) -> Iterator[Dump]:
+    def _advance(self, n: int) -> Iterator[Integration]:
         """Goes on by ``n`` batches, to the end of the dump at most, of which something came."""
         assert self._next is not None
         self._next += n
@@ -124,10 +124,10 @@ class XPlan:
             self.n_skipped += 0 if self._last_dump is None else number - self._last_dump - 1
             self._last_dump = number
             good = self._good if self._n_came == self.batches_per_dump else np.zeros(self.n_antennas, bool)
-            yield Dump(number * self.batches_per_dump * self.batch_samples, good)
+            yield Integration(number * self.batches_per_dump * self.batch_samples, good)
             self._n_came, self._good = 0, np.ones(self.n_antennas, bool)
 
-    def _pass(self, n: int) -> Iterator[Dump]:
+    def _pass(self, n: int) -> Iterator[Integration]:
         """Goes over ``n`` batches that did not come."""
         assert self._next is not None
         if self._n_came and n:

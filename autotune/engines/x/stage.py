@@ -16,7 +16,7 @@ from ..machine.backend import Backend, DeviceArray, Event
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..run.counters import XCounters
-from .plan import Correlate, Dump, XPlan
+from .plan import BatchRange, Integration, XPlan
 
 PRODUCTS = 4  # polarisation products of a baseline
 
@@ -117,8 +117,8 @@ class XStage:
         return self.stream.record()
 
     # ------------------------------------------------------------------ steps
-    def _do(self, item: Correlate | Dump, voltages: DeviceArray) -> None:
-        if isinstance(item, Dump):
+    def _do(self, item: BatchRange | Integration, voltages: DeviceArray) -> None:
+        if isinstance(item, Integration):
             self._dump(item)
             return
         arrays = {"voltages": voltages, "accumulators": self._accumulators}
@@ -127,7 +127,7 @@ class XStage:
             problem = replace(self._correlate_problem, first_batch=first, n_used=n)
             self._correlate(problem, arrays, {}, self.stream)
 
-    def _dump(self, dump: Dump) -> None:
+    def _dump(self, dump: Integration) -> None:
         buffer, stream = self._buffers[self._number], self.stream
         if buffer.free is not None:
             stream.after(buffer.free)

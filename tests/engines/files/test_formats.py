@@ -204,7 +204,7 @@ def test_vdif_of_another_kind_or_time_is_told(tmp_path: Path) -> None:
         (15, 3 << 2, "samples of 4 bits, and only 2 and 8 are read"),
         (19, 0xAB, "Mark 5B"),
         (16, 0, "give sample_rate_hz"),
-        (16, 5, "1e+07 Hz are no whole number of frames of 296 samples"),
+        (16, 5, "1e+07 Hz are not a whole number of frames of 296 samples"),
     ],
 )
 def test_a_wrong_header_of_vdif_is_told(tmp_path: Path, offset: int, value: int, words: str) -> None:
@@ -223,7 +223,7 @@ def test_vdif_without_a_rate_asks_for_it(tmp_path: Path) -> None:
     vdif_file(tmp_path / "x.vdif", 2, edv=0)
     with refused("x.vdif", "give sample_rate_hz"):
         open_samples(tmp_path / "x.vdif")
-    with refused("x.vdif", "no whole number of frames of 320 samples"):
+    with refused("x.vdif", "not a whole number of frames of 320 samples"):
         open_samples(tmp_path / "x.vdif", sample_rate_hz=8e6 + 1)
     with refused("sample_rate_hz is -1"):
         open_samples(tmp_path / "x.vdif", sample_rate_hz=-1.0)
@@ -537,7 +537,9 @@ def test_a_block_of_another_kind_is_told(tmp_path: Path) -> None:
     assert words in read.error and read.received.shape[1] == 12
 
 
-@pytest.mark.parametrize(("index", "words"), [(41, "is no gap"), (46, "is no gap"), (10**8, "up to an hour")])
+@pytest.mark.parametrize(
+    ("index", "words"), [(41, "a gap is whole packets"), (46, "a gap is whole packets"), (10**8, "and at most an hour")]
+)
 def test_a_wrong_time_of_a_block_is_told(tmp_path: Path, index: int, words: str) -> None:
     guppi_file(tmp_path / "x")
     data, old = (tmp_path / "x").read_bytes(), b"PKTIDX  =                   48"

@@ -11,7 +11,7 @@ from autotune.engines import Bands, Running, channelise
 from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.packing import pack_samples
-from autotune.engines.files.turned import Turned
+from autotune.engines.files.turned import TurnedSource
 from autotune.engines.jobs.inputs import antenna_input
 from autotune.engines.streams.memory import ArraySource
 from autotune.engines.streams.samples import SampleInfo
@@ -39,14 +39,14 @@ def test_real_samples_at_odd_times_are_negated(bits: int, first: int, packets: t
     samples = RNG.integers(low, -low, (2, 8 * 13)).astype(np.int16)
     samples[:, :8] = low  # becomes the most positive value
     info = SampleInfo(bits, 2, 1e6, 8, first_timestamp=first)
-    read = read_all(Turned(ArraySource(pack_samples(samples, bits), info)), packets)
+    read = read_all(TurnedSource(ArraySource(pack_samples(samples, bits), info)), packets)
     assert (read.rows == pack_samples(alternated(samples, first, bits), bits)).all() and read.received.all()
 
 
 def test_many_samples_of_ten_bits_are_turned_in_pieces() -> None:
     samples = RNG.integers(-512, 512, (1, (1 << 19) + 808)).astype(np.int16)
     info = SampleInfo(10, 1, 1e6, 8)
-    read = read_all(Turned(ArraySource(pack_samples(samples, 10), info)), (1 << 17,))
+    read = read_all(TurnedSource(ArraySource(pack_samples(samples, 10), info)), (1 << 17,))
     samples[:, 1::2] = np.minimum(-samples[:, 1::2], 511)
     assert (read.rows == pack_samples(samples, 10)).all()
 
@@ -54,7 +54,7 @@ def test_many_samples_of_ten_bits_are_turned_in_pieces() -> None:
 @pytest.mark.parametrize("packets", [(1,), (3, 2), (50,)])
 def test_complex_samples_are_conjugated(packets: tuple[int, ...]) -> None:
     samples = (RNG.normal(size=(2, 104)) + 1j * RNG.normal(size=(2, 104))).astype(np.complex64)
-    source = Turned(ArraySource(samples, SampleInfo(64, 2, 1e6, 8, first_timestamp=5, centre_frequency_hz=3.0)))
+    source = TurnedSource(ArraySource(samples, SampleInfo(64, 2, 1e6, 8, first_timestamp=5, centre_frequency_hz=3.0)))
     assert source.info.is_turned and source.info.centre_frequency_hz == 3.0 and source.info.n_samples == 104
     assert (read_all(source, packets).rows == samples.conj()).all()
 

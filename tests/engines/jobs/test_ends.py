@@ -80,7 +80,9 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
     Path("y.toml").write_text(Path("x.toml").read_text().replace("777", "9777").replace("70000", "30000"))
     words = ["correlate", *paths, "--channels", "16", "--spectra-per-heap", "16", "--accumulate", "9", "--chunk", chunk]
     code, out, _ = type_([*words, "--out", "v.h5", "--plot", "v.png", *HOST], capsys, monkeypatch)
-    found = re.search(r"(\d+) dumps of .*; (\d+) of them without a whole antenna; (\d+) missing, of which nothing", out)
+    found = re.search(
+        r"(\d+) dumps of .*; in (\d+) of them every antenna misses data; (\d+) missing, of which nothing", out
+    )
     assert code == 0 and found is not None, out
     n, n_empty, n_missing = map(int, found.groups())
     length = 9 * 16 * 32

@@ -18,7 +18,7 @@ from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host import HostBackend
 from autotune.engines.sky.description import read_sky
-from autotune.engines.sky.expected import Delays, theory_of, visibilities
+from autotune.engines.sky.expected import DelaysByAntenna, theory_of, visibilities
 from autotune.engines.sky.record import Recording
 from autotune.engines.sky.spec import Sky
 from autotune.engines.streams.memory import KeptVisibilities
@@ -64,7 +64,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "night"
 
 
-def observed(night: Path, delays: Delays) -> tuple[np.ndarray, np.ndarray]:
+def observed(night: Path, delays: DelaysByAntenna) -> tuple[np.ndarray, np.ndarray]:
     """Middles of the dumps that are whole, seconds, and coefficients: complex128 [n_dumps, C, 3, q, p]."""
     backend, sink = HostBackend(), KeptVisibilities()
     settings = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=4, max_delay_diff=400)
@@ -82,7 +82,7 @@ def observed(night: Path, delays: Delays) -> tuple[np.ndarray, np.ndarray]:
     return (np.array(sink.timestamps)[whole] + DUMP / 2) / RATE_HZ, v
 
 
-def theory(sky: Sky, times_s: np.ndarray, delays: Delays | None) -> np.ndarray:
+def theory(sky: Sky, times_s: np.ndarray, delays: DelaysByAntenna | None) -> np.ndarray:
     """What ``observed`` returns, by theory; a spectrum is that of the middle of its window."""
     since = times_s - (sky.first_timestamp - TAPS * L / 2) / RATE_HZ
     channels = CENTRE_HZ + (np.arange(C) - C / 2) * RATE_HZ / L

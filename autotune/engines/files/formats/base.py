@@ -7,7 +7,7 @@ from typing import Protocol
 from ...streams.samples import Source
 from ...streams.visibilities import VisibilityInfo, VisibilitySink
 from ...streams.voltages import VoltageInfo, VoltageSink, VoltageSource
-from ..reading import Bytes, Given, Tell
+from ..reading import Bytes, HeaderOverrides, Tell
 
 SAMPLES, VOLTAGES, VISIBILITIES = "samples", "voltages", "visibilities"  # what files of a format hold
 
@@ -34,7 +34,7 @@ class SampleFormat(Format, Protocol):
     def recognises(self, file: Bytes) -> bool:
         """Returns whether a file is of this format, by its content or its name. Without it, the suffix says so."""
 
-    def read(self, path: Path, given: Given, tell: Tell) -> Source:
+    def read(self, path: Path, given: HeaderOverrides, tell: Tell) -> Source:
         """Opens a recording; ``given`` takes the place of what its header says, and ``tell`` takes lines for people.
 
         A source with ``falls`` says there how its header has that the band falls with frequency; "" if it does not.

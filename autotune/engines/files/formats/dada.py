@@ -17,12 +17,12 @@ from ....core.errors import one_line
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import DECIMAL, step_of
 from .. import checks
-from ..interleaved import Heaps, Layout, centre_of
+from ..interleaved import HeapLayout, Layout, centre_of
 from ..reading import (
     COARSE,
     Bytes,
-    Given,
     Header,
+    HeaderOverrides,
     Start,
     Tell,
     came,
@@ -49,7 +49,7 @@ def recognises(file: Bytes) -> bool:
     return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", file.take(0, USUAL_HEADER).tobytes(), re.MULTILINE) is not None
 
 
-def read(path: Path, given: Given, tell: Tell) -> "DadaSamples":
+def read(path: Path, given: HeaderOverrides, tell: Tell) -> "DadaSamples":
     """Opens a file.
 
     Raises:
@@ -73,7 +73,7 @@ class DadaSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
+    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file = file
         header = _header(file)
         if header.integer("NBIT", 1, 64) != 8:
@@ -83,7 +83,7 @@ class DadaSamples:
         channel = given.one_channel(file.path, n_channels)
         is_in_heaps = header.text("INSTRUMENT") == IN_HEAPS
         order = _order(header, given) if n_pols > 1 and n_channels > 1 and not is_in_heaps else "TFP"
-        kind = Heaps if is_in_heaps else Layout
+        kind = HeapLayout if is_in_heaps else Layout
         self._layout = layout = kind(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
         self._offset = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
         offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_FIRST, 0), layout.sample_bytes)
@@ -156,7 +156,7 @@ def _header(file: Bytes) -> Header:
     return Header(file.path, "its header", {line[0]: line[1] for line in lines if len(line) > 1})
 
 
-def _order(header: Header, given: Given) -> str:
+def _order(header: Header, given: HeaderOverrides) -> str:
     order = given.order or header.text("ORDER")
     if order not in ORDERS:
         found = f"its ORDER is {order}" if order else "its header lacks ORDER"

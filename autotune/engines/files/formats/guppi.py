@@ -24,8 +24,8 @@ from ..reading import (
     MOST_BYTES,
     MOST_GAP_S,
     Bytes,
-    Given,
     Header,
+    HeaderOverrides,
     Start,
     Tell,
     cut_off,
@@ -51,7 +51,7 @@ def recognises(file: Bytes) -> bool:
     return re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
 
 
-def read(path: Path, given: Given, tell: Tell) -> "GuppiSamples":
+def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     """Opens a file.
 
     Raises:
@@ -94,7 +94,7 @@ class GuppiSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
+    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._given = file, given
         header, data = _read_header(file, 0, 0)
         if header.integer("NBITS", 1, 64) != 8:
@@ -190,7 +190,7 @@ class GuppiSamples:
             refuse(
                 self._file.path,
                 f"block {later.number} at byte {block.end} starts at sample {later.time}, {gap} after the end of the "
-                f"one before: that is no gap of whole packets, {self.info.packet} samples each, of up to an hour",
+                f"one before: a gap is whole packets, {self.info.packet} samples each, and at most an hour",
             )
         self._block = later
         return self._next()
@@ -286,7 +286,7 @@ def _antennas(header: Header) -> tuple[int, int]:
     return n_antennas, n_channels // n_antennas
 
 
-def _channel(path: Path, given: Given, n_channels: int, n_antennas: int) -> int:
+def _channel(path: Path, given: HeaderOverrides, n_channels: int, n_antennas: int) -> int:
     """Returns the channel that is to be read; those of several antennas lie one antenna after the other."""
     if n_antennas > 1 and (not isinstance(given.channel, int) or not 0 <= given.channel < n_channels):
         each = n_channels // n_antennas

@@ -27,7 +27,7 @@ from ....core.files import write_whole
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import stored_time
 from .. import checks
-from ..reading import Bytes, Given, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
+from ..reading import Bytes, HeaderOverrides, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
 from ..toml import checked, read_toml, written
 from ..turned import LOWER, SIDEBANDS
 from .base import SAMPLES
@@ -52,7 +52,7 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes
 
 
-def read(path: Path, given: Given, tell: Tell) -> "RawSamples":
+def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples":
     """Opens a recording by its header, ``path``.
 
     Raises:
@@ -74,7 +74,7 @@ class RawSamples:
 
     is_live = False
 
-    def __init__(self, header: Path, said: dict[str, Any], given: Given) -> None:
+    def __init__(self, header: Path, said: dict[str, Any], given: HeaderOverrides) -> None:
         self._bytes = Bytes(header.with_name(said["file"]))
         bits, n_pols, n_samples = said["sample_bits"], said["n_pols"], said.get("n_samples")
         self._fixed: int | None = None  # the file's length, if rows lie where it says

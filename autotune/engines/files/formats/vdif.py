@@ -13,7 +13,7 @@ import numpy as np
 from ....core.errors import one_line
 from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
-from ..reading import Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
+from ..reading import Bytes, HeaderOverrides, Start, Tell, cut_off, packets_in, refuse, settled
 from ..vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of, is_vdif
 from .base import SAMPLES
 
@@ -30,7 +30,7 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes or is_vdif(file)
 
 
-def read(path: Path, given: Given, tell: Tell) -> "VdifSamples":
+def read(path: Path, given: HeaderOverrides, tell: Tell) -> "VdifSamples":
     """Opens a file.
 
     Raises:
@@ -54,7 +54,7 @@ class VdifSamples:
     is_live = False
     falls = ""  # frames do not say it
 
-    def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
+    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
         start = file.take(0, HEADER_BYTES)
         if len(start) < HEADER_BYTES:
@@ -66,7 +66,7 @@ class VdifSamples:
             refuse(file.path, "its frames do not state the sample rate: give sample_rate_hz")
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
-            refuse(file.path, f"{rate:g} Hz are no whole number of frames of {self._n_samples} samples in a second")
+            refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")
         self._frames = FrameReader(file, frame, int(per_second))
         self._channels = _channels(file.path, frame, given)
         self._threads = self._found_threads(given)
@@ -167,7 +167,7 @@ class VdifSamples:
         packed = values[..., 0] if frame.bits == 8 else values[:, ::2, 0] << 4 | values[:, 1::2, 0] & 15
         return packed.view(np.uint8)
 
-    def _found_threads(self, given: Given) -> tuple[int, ...]:
+    def _found_threads(self, given: HeaderOverrides) -> tuple[int, ...]:
         """Returns the threads that are wanted: those given, or all of the first frames."""
         found = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
         threads = given.threads or tuple(found)
@@ -200,7 +200,7 @@ def _n_samples(path: Path, frame: Frame) -> int:
     return int(n_samples)
 
 
-def _channels(path: Path, frame: Frame, given: Given) -> tuple[int, ...]:
+def _channels(path: Path, frame: Frame, given: HeaderOverrides) -> tuple[int, ...]:
     """Returns the channels that are wanted: one, or two that are polarisations."""
     if not isinstance(given.channel, tuple):
         return (given.one_channel(path, frame.n_channels),)
