@@ -17,7 +17,6 @@ from ...core.errors import UsageError
 from ..corrections.delays import BEFORE, DelayedRun, Delays
 
 MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
-
 MOST_LOOKS = 10_000  # for a first heap
 
 

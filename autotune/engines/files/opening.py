@@ -102,9 +102,10 @@ def format_of(path: Path) -> SampleFormat | None:
     Raises:
         UsageError: when it cannot be read.
     """
+    own = [each for each in formats.that_hold(SAMPLES) if hasattr(each, "recognises")]
     file = Bytes(path)
     try:
-        found: SampleFormat | None = next((f for f in formats.that_hold(SAMPLES) if f.recognises(file)), None)
+        found: SampleFormat | None = next((f for f in own if f.recognises(file)), None)
     finally:
         file.close()
     if found is None:

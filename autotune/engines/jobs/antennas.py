@@ -12,6 +12,7 @@ from ...core.errors import UsageError
 from ..files import formats
 from ..files.formats.base import VOLTAGES, VoltageFormat
 from ..files.opening import antennas_in
+from ..files.reading import Tell
 from ..fx.engine import FXEngine
 from ..sky.expected import DelaysByAntenna
 from ..streams.visibilities import VisibilitySink
@@ -20,7 +21,7 @@ from ..x.engine import XEngine
 from .channelise import voltage_infos
 from .inputs import Input, antenna_input, recordings
 from .level import told
-from .running import Running, Tell, share_taken
+from .running import Running, share_taken
 from .settings import Bands
 from .stations import stations
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...core.errors import UsageError
 from ...devices import find_device
+from ..files.reading import Tell
 from ..kernels.choice import AUTO, Kernels
 from ..machine.backend import Backend
 from ..machine.gpu import GpuBackend
@@ -19,7 +20,6 @@ LEAST_CHUNK = 1 << 12
 PINNED_BYTES = 1 << 32  # that chunks take in pinned memory, about
 N_CHUNKS = 4  # of each antenna
 
-Tell = Callable[[str], None]
 Report = Callable[[str, float | None], None]
 
 

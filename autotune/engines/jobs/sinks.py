@@ -9,10 +9,10 @@ from typing import Any
 from ...core.errors import UsageError
 from ..files import formats
 from ..files.formats.base import VISIBILITIES, VOLTAGES
+from ..files.reading import Tell
 from ..streams.memory import KeptVisibilities, KeptVoltages
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSink
-from .running import Tell
 
 
 class NullSink:

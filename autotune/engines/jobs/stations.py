@@ -11,10 +11,10 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..corrections.delays import DelayModel
+from ..files.reading import Tell
 from ..streams.samples import SampleInfo, Samples, Source
 from ..x.engine import ROUNDING
 from .inputs import Input
-from .running import Tell
 
 TOLD_REST = 1e-6  # samples: a smaller rest of a start is applied, and not told
 

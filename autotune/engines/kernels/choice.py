@@ -18,7 +18,6 @@ from ...system.limits import check_type
 from ..machine.backend import Backend, Launcher
 from .known import ConfigSource, LookupAnswer, PackageSource, RecordSource, best
 
-Tell = Callable[[str], None]
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
 KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
 
@@ -55,7 +54,7 @@ class Kernels:
     def __init__(
         self,
         backend: Backend,
-        tell: Tell,
+        tell: Callable[[str], None],
         package: str | Path | None = None,
         results: str | Path | None = None,
         tune: str | None = None,
