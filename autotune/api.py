@@ -53,9 +53,9 @@ def run(
         UsageError: for unknown names, inputs of the wrong shape or dtype, or a size that their shapes do not determine.
         TrialFailure: when the variant does not compile or the launch fails.
     """
+    from .rendering.render import render
     from .runtime.binding import Binding
     from .source.registry import kernel_reference
-    from .source.render import render
     from .sweep.request import of_types
     from .trial.stations import check_limits
     from .trial.worker import Job

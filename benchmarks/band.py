@@ -26,7 +26,7 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.band import Band
 from autotune.engines.f.sample_buffers import LoadedChunk
 from autotune.engines.kernels.choice import AUTO, FILTER_BANKS, Kernels
-from autotune.engines.machine.gpu import GpuBackend
+from autotune.engines.machine.gpu_backend import GpuBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 

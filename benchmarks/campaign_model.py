@@ -22,16 +22,17 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
 from autotune import Config
-from autotune.campaign.plan import far_apart
+from autotune.campaign.campaign_plan import far_apart
 from autotune.core.definition import Kernel
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.search import searcher
-from autotune.search.features import levels_of
-from autotune.search.neighbours import N_READ, SAME_DEVICE, Neighbour, octave
-from autotune.search.occupancy import occupancy
+from autotune.search.neighbours import N_READ
 from autotune.search.warm_start import warm_start
 from autotune.source.registry import load_kernel
 from autotune.sweep.settings import Settings
+from autotune.transfer.features import levels_of
+from autotune.transfer.neighbour import SAME_DEVICE, Neighbour, octave
+from autotune.transfer.occupancy import occupancy
 
 AHEAD, UNDER_WAY, NOISE = 4, (4, 12), 0.004  # proposals; problems beside each other; of a measurement
 Times = dict[Config, float]

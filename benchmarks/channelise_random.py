@@ -19,7 +19,7 @@ import numpy as np
 from autotune import Config, Device, Kernel, ceil_div
 from autotune.core.definition import problem_name
 from autotune.core.errors import TrialFailure
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.sweep.request import resolve
 from autotune.trial.case import POISONS, CaseInMemory, numpy_case
 

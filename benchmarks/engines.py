@@ -26,11 +26,11 @@ from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.chain import Output
 from autotune.engines.f.engine import FEngine
-from autotune.engines.f.voltages import BandSettings
+from autotune.engines.f.voltage_buffers import BandSettings
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import AUTO, FILTER_BANKS, Kernels
 from autotune.engines.machine.activity import Span
-from autotune.engines.machine.gpu import GpuBackend
+from autotune.engines.machine.gpu_backend import GpuBackend
 from autotune.engines.streams.samples import SampleInfo, Samples
 from autotune.engines.streams.voltages import Batches, VoltageInfo
 from autotune.engines.x.engine import XEngine

@@ -17,7 +17,7 @@ from autotune.core.config import Config
 from autotune.core.definition import Kernel
 from autotune.core.errors import TrialFailure
 from autotune.devices.base import Binary
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.sweep.request import problems_on, resolve
 from autotune.system.processes import n_cpus
 from autotune.trial.case import CaseInMemory, numpy_case

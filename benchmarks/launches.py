@@ -20,7 +20,7 @@ from autotune.cli.tables import print_table
 from autotune.core.definition import Launch
 from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices.base import Function
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.sweep.request import parse_config, parse_restriction, problems_on, resolve
 from autotune.trial.case import CaseInMemory, random_inputs
 

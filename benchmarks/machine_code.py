@@ -35,9 +35,9 @@ from autotune.core.files import write_whole
 from autotune.devices.cuda import of_architecture
 from autotune.devices.machine_code import of_cubin
 from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.rendering.render import render
 from autotune.runtime import nvrtc
 from autotune.source.registry import all_kernels, load_kernel
-from autotune.source.render import render
 from autotune.system.cache import cache_dir
 
 ROOT = Path(__file__).parents[1]

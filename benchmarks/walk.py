@@ -39,12 +39,13 @@ EXAMPLE = ROOT / "docs" / "example" / "detect.py"
 MOST_MODULES = 22
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
+SEARCH = ("search/", "transfer/")
 ANY = "any"  # config of what the loop does that is not for one of them
 DRIVER = "devices/"
 SHARED = ("trial/case.py", "runtime/binding.py", DRIVER)
 FOLDER = "AUTOTUNE_WALK"  # environment variable: where the watched processes write what they see
 N_TRIALS = 8  # of the sweep; the last that was measured is told
-HOLDERS = ("Variant", "Proposal", "Compiled", "Job", "Trial", "Started")  # what holds a config on its way
+HOLDERS = ("Variant", "Proposal", "CompileResult", "Job", "Trial", "Started")  # what holds a config on its way
 ROLES = {"autotune-build": "compile process", "autotune-device": "device's process"}
 POOL = "parent, a thread of the pool"
 
@@ -150,7 +151,7 @@ class Watcher:
 
 
 def _is_inside_search(module: str, outer: Place) -> bool:
-    return module.startswith("search/") and outer.module.startswith("search/")
+    return module.startswith(SEARCH) and outer.module.startswith(SEARCH)
 
 
 def _config_of(values: Any, depth: int = 2) -> str:

@@ -13,8 +13,8 @@ from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append, as_row
+from autotune.rendering.render import render
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
 
 from .conftest import DEFINITIONS, EXAMPLE
 

@@ -16,7 +16,7 @@ from autotune.kernels.postproc import Postproc
 
 from autotune import Kernel
 from autotune.devices import Target
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import POISONS, CaseInMemory
 
 from .kernels.common import packed_bits, session_on

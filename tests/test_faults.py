@@ -9,8 +9,8 @@ import pytest
 
 from autotune import Config
 from autotune.devices import Target
+from autotune.rendering.render import render
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
 from autotune.sweep.request import problem_on
 from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import Settings

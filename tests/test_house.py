@@ -26,7 +26,10 @@ FILES = {
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A tree of two rooms with the script, as one commit; the page is longer afterwards."""
-    scripts = {name: (ROOT / name).read_text() for name in ("benchmarks/house.py", "benchmarks/commits.py")}
+    scripts = {
+        name: (ROOT / name).read_text()
+        for name in ("benchmarks/house.py", "benchmarks/tree.py", "benchmarks/commits.py")
+    }
     for name, text in {**FILES, **scripts}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -49,8 +52,9 @@ def test_measures(tree: Path) -> None:
     found = measured(tree)
     assert {name: now for name, (_, now) in found.items()} == {
         "modules at the top (under 60 lines)": "2 (2)",
-        "rooms below the top": "1",
+        "rooms, floors, arrows between rooms": "1, 1, 2",
         "imports between rooms": "2",
+        "the same of the rooms inside `engines`": "0, 0, 0; 0",
         "rooms that import each other, each way": "(top) and low 1 / 1",
         "circles of modules, imports when loaded": "none",
         "circles, with lazy and typing imports": "1, of 2 modules",
@@ -59,11 +63,11 @@ def test_measures(tree: Path) -> None:
         "files": "5",
         "lines of a file: median, p99, most": "2, 6, 10 (`autotune/low/part.py`)",
         "`Any` in annotations": "2",
+        "names with several meanings: types, functions, modules": "0, 0, 0",
+        "arguments in more than 8 files, those in most": "0: none",
+        "files that name a figure of a trial: median, most": "none",
         "docstrings that begin without a subject": "1 of 3",
         "comments that begin without a subject": "2 of 2",
-        "old words in names": "3: face 2, finalists 1",
-        "old words in docstrings and comments": "1: face 1",
-        "definitions of one name": "Plan 0, compare 0, find_device 0, DEVICE 0",
         "words of the longest paragraph for users": "6 (`docs/page.md`)",
         "lines of the longest page for users": "1",
     }

@@ -27,7 +27,9 @@ def test_what_a_time_depends_on_is_pinned() -> None:
     assert {f"{name}.py" for name in needed} <= names
     assert {"worker.py", "host/build.py", "cuda/probes.cu", "host/cuda/mma.hpp"} <= {f.partition("/")[2] for f in files}
     rooms = {file.partition("/")[0] for file in files}
-    assert rooms == {"core", "runtime", "source", "system", "records", "devices", "trial"}, "no room above counts"
+    assert rooms == {"core", "runtime", "rendering", "source", "system", "records", "devices", "trial"}, (
+        "no room above counts"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ import pytest
 
 import autotune
 from autotune import Array, Config, Kernel, UsageError
-from autotune.campaign.plan import read_plan
+from autotune.campaign.campaign_plan import read_plan
 from autotune.core.problem import baked_fields, baked_values, distance, runtime_fields
 from autotune.devices import Target, cuda, find_device
 from autotune.emit.writer import write_package
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.records.folder import find_sweeps
 from autotune.runtime.launcher import TunedKernel
 from autotune.runtime.lookup import report_choice

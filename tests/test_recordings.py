@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from autotune.engines.f import voltages
+from autotune.engines.f import voltage_buffers
 from autotune.engines.f.plan import Batch, FPlan
 from autotune.engines.files import turned
-from autotune.engines.jobs import stations
+from autotune.engines.jobs import station_clock
 from autotune.engines.x import stage as x_stage
 
 from .engines.test_plan_mutants import mutated
@@ -34,8 +34,8 @@ def the_first_batch_is_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_band_of_complex_samples_begins_at_frequency_0(patch: pytest.MonkeyPatch) -> None:
-    right = voltages.BandSettings.weights_on
-    patch.setattr(voltages.BandSettings, "weights_on", lambda self, *given: right(self, *given[:2], False))
+    right = voltage_buffers.BandSettings.weights_on
+    patch.setattr(voltage_buffers.BandSettings, "weights_on", lambda self, *given: right(self, *given[:2], False))
 
 
 def the_sense_of_a_band_is_swapped(patch: pytest.MonkeyPatch) -> None:
@@ -43,22 +43,22 @@ def the_sense_of_a_band_is_swapped(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_station_is_shifted_by_a_sample(patch: pytest.MonkeyPatch) -> None:
-    right = stations.ShiftedSource
-    patch.setattr(stations, "ShiftedSource", lambda source, n, zero: right(source, n + 1, zero))
+    right = station_clock.ShiftedSource
+    patch.setattr(station_clock, "ShiftedSource", lambda source, n, zero: right(source, n + 1, zero))
 
 
 def what_is_left_of_a_start_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(stations.Station, "on_time", lambda self, delays: list(delays))
+    patch.setattr(station_clock.Station, "on_time", lambda self, delays: list(delays))
 
 
 def an_odd_shift_of_a_falling_band_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = stations._aligned
+    right = station_clock._aligned
 
-    def aligned(*given: Any) -> stations.Station:
+    def aligned(*given: Any) -> station_clock.Station:
         found = right(*given)
         return replace(found, phase=found.phase - round(found.phase / 3.1415927) * 3.1415927)
 
-    patch.setattr(stations, "_aligned", aligned)
+    patch.setattr(station_clock, "_aligned", aligned)
 
 
 def one_dump_more_is_made(patch: pytest.MonkeyPatch) -> None:

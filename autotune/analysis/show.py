@@ -227,11 +227,11 @@ def figures_text(measured: Trial) -> str:
     parts = []
     if measured.joules is not None:
         power = "" if measured.watts is None else f" at {measured.watts:.0f} W"
-        parts.append(f"{value_text(ENERGY, measured.joules)} of energy a launch{power}")
+        parts.append(f"{objective_text(ENERGY, measured.joules)} of energy a launch{power}")
     return ", ".join([*parts, *(f"{name} {value:.4g}" for name, value in measured.metrics.items())])
 
 
-def value_text(name: str, value: float) -> str:
+def objective_text(name: str, value: float) -> str:
     """Returns the value of an objective, with its unit."""
     if name == TIME:
         return seconds_text(value)

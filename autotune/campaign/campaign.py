@@ -13,8 +13,8 @@ from ..devices import Target
 from ..source.registry import load_kernel
 from ..sweep.estimate import estimate
 from ..trial.ledger import ON_DEVICE
+from .campaign_plan import CampaignPlan
 from .cluster import all_devices, local_client, remote_client, share_of_cores
-from .plan import CampaignPlan
 from .security import Certificates
 from .task_worker import Task, TaskResult, run_task, target_here
 

@@ -17,8 +17,8 @@ from ..core.definition import Kernel
 from ..core.errors import UsageError, one_line
 from ..core.problem import Problem
 from ..devices import Target, cuda
+from ..rendering.render import render as render_variant
 from ..source.registry import all_kernels, load_kernel
-from ..source.render import render as render_variant
 from ..sweep.request import parse_config, parse_values, problems_on
 from ..system.installation import VERSION
 from . import report as kernel_report

@@ -23,7 +23,7 @@ from .definition import (
     runtime,
 )
 from .errors import TrialFailure, UsageError
-from .samples import unpack_samples
+from .packed_samples import unpack_samples
 from .space import Space, since, when
 
 __all__ = [

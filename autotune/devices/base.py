@@ -13,8 +13,8 @@ import numpy as np
 
 from ..core.definition import Device, Launch, Tolerance
 from ..core.device import Ceilings
+from ..rendering.render import Variant
 from ..runtime.nvrtc import Figures
-from ..source.render import Variant
 
 CANARY_BYTES = 16  # least bytes on each side of a buffer: the widest store of a thread, so that an overrun is seen
 TIMED_ALIGN = 256  # bytes: alignment of a timed problem's arrays, as device allocators give it

@@ -23,7 +23,7 @@ from ..core.device import Ceilings
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
 from ..core.kept import keep, take
-from ..source.render import Variant
+from ..rendering.render import Variant
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
 from .base import TIMED_ALIGN, Argument, Binary, Defaults, Finding, LaunchRun, OutputComparison, Sample

@@ -21,9 +21,9 @@ from ..core.errors import TrialFailure, UsageError
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
+from ..rendering.render import Variant, render
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
-from ..source.render import Variant, render
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
 

@@ -12,7 +12,7 @@ from ..core.array import Array, array_constant
 from ..core.config import Config
 from ..core.definition import Launch
 from ..devices.base import TIMED_ALIGN, Binary, Buffer, Constant, Session
-from ..source.render import Variant
+from ..rendering.render import Variant
 from ..trial.bench import Bench
 from ..trial.case import arrays_of, save_arrays
 from .call import Call

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import UsageError
-from ..source.template_checks import TEXTURE
+from ..rendering.template_checks import TEXTURE
 from .cuda_signature import COMMENT
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)

@@ -32,7 +32,7 @@ from .digests import Digests
 from .outcome import VERDICT, Outcome
 from .record_schema import FORMAT
 from .trial import Trial
-from .trial_log import TRIALS, mend_last_line, plain_number, read
+from .trial_log import TRIALS, mend_last_line, plain_number, read_trials
 
 SWEEP, DIGESTS = "sweep.json", "digests.json"
 
@@ -103,7 +103,7 @@ class SweepFolder:
 
     def trials(self) -> list[Trial]:
         """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning."""
-        return read(self.path, (self.path / VERDICT).exists(), self._all_added())
+        return read_trials(self.path, (self.path / VERDICT).exists(), self._all_added())
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
         """Returns the trials that were valid when the sweep last ran: their code and measurement had not changed.

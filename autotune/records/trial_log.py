@@ -91,7 +91,7 @@ def append(folder: Path, trial: Trial) -> None:
         raise cannot_write(path, error) from error
 
 
-def read(folder: Path, with_outcome: bool, added: Sequence[Parameter] = ()) -> list[Trial]:
+def read_trials(folder: Path, with_outcome: bool, added: Sequence[Parameter] = ()) -> list[Trial]:
     """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning.
 
     ``with_outcome``: the record has an outcome, which says of itself which trials are missing.

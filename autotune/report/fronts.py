@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..analysis.fields import assignments
-from ..analysis.show import front_of, value_text
+from ..analysis.show import front_of, objective_text
 from ..records.objectives import ENERGY, TIME, Objective, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
@@ -61,7 +61,7 @@ def _marks(
         "x": [values[first] for _, values in known],
         "y": [values[second] for _, values in known],
         "text": [
-            f"{', '.join(label(value_text(o.name, values[o.name])) for o in objectives)}"
+            f"{', '.join(label(objective_text(o.name, values[o.name])) for o in objectives)}"
             f"<br>{wrapped(assignments(each.config))}"
             for each, values in known
         ],

@@ -19,8 +19,9 @@ from .optuna_names import PREFIX, arguments, names_module, sampler_class, usable
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..records.objectives import Direction
     from .sampler import ListSampler, Request
-    from .search import Direction, Search
+    from .search import Search
 
 __all__ = ["SAMPLERS", "actual_sampler", "check_sampler", "names_module", "searcher"]
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from ..core.config import Config, Value
 from ..core.errors import UsageError
-from .features import features_of, levels_of
-from .kernel import Hyperparameters, squared_differences
-from .one_thread import one_thread
-from .posterior import Posterior
+from ..transfer.covariance import Hyperparameters, squared_differences
+from ..transfer.features import features_of, levels_of
+from ..transfer.one_thread import one_thread
+from ..transfer.posterior import Posterior
 from .sampler import ListSampler, Request
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)

@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from heapq import merge
 from itertools import islice
-from math import isfinite, log2
+from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -29,25 +29,19 @@ from ..records.folder import SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
 from ..records.record import earlier_medians, medians
 from ..records.trial_log import TRIALS
+from ..transfer.neighbour import (
+    MISMATCH,
+    OTHER_DEVICE,
+    SAME_ARCHITECTURE,
+    SAME_DEVICE,
+    Neighbour,
+    octave,
+)
 
-SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at
-AWAY = {SAME_DEVICE: 0.0, SAME_ARCHITECTURE: 1.0, OTHER_DEVICE: 3.0}  # octaves that a foreign device counts as
 ABSENT = -1
-MISMATCH = 8.0  # octaves that two different words or truth values count as
 
 Candidate = tuple[float, str, str]  # distance, folder of the device and kernel, name
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A recorded sweep near the problem; ``measured``: its configurations with median / best median, best first."""
-
-    problem: Mapping[str, Any]
-    device: Device
-    kinship: int  # SAME_DEVICE, SAME_ARCHITECTURE or OTHER_DEVICE
-    distance: float  # octaves: the sum over the problem's fields of |log2 ratio|, MISMATCH where there is no ratio
-    measured: tuple[tuple[Config, float], ...]
 
 
 def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Neighbour, ...]:
@@ -179,11 +173,6 @@ def _number(value: object) -> float | None:
     with suppress(OverflowError):
         return float(value) if isfinite(value) else None
     return None
-
-
-def octave(value: float) -> float:
-    """Returns log2 of a number, continued below for zero and negative numbers; distances are in this unit."""
-    return log2(value) if value > 0 else -1 - log2(1 - value)
 
 
 # ---------------------------------------------------------------------- files, read again when they have changed

@@ -25,7 +25,7 @@ from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.outcome import tell_missing
 from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
-from .occupancy import known_of
+from ..transfer.occupancy import known_of
 
 LEAST_CONFIGS = 10  # smaller spaces are refused, since there is nothing to search
 # The cost of a trial, as Kernel Tuner and T4 name it, without the search's own time (strategy_time).

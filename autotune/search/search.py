@@ -1,17 +1,16 @@
 """A search is a study of Optuna's, which is asked and told: the default first, then the hints, no config twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import Trial, TrialState, create_trial
 
 from ..core.config import Config
+from ..records.objectives import Direction
 from ..records.study import quiet
 from .sampler import ListSampler
-
-Direction = Literal["minimize", "maximize"]
 
 
 class Search:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.config import Config, Value
-from .features import ABSENT, levels_of
+from ..transfer.features import ABSENT, levels_of
 
 NOTHING = "-"  # the choice that stands for a parameter which a config lacks
 

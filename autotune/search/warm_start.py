@@ -9,9 +9,9 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem
 from ..core.space import Enumeration
-from .neighbours import Neighbour
-from .occupancy import known_of, occupancy_at
-from .transfer import expect
+from ..transfer.model import expect
+from ..transfer.neighbour import Neighbour
+from ..transfer.occupancy import known_of, occupancy_at
 
 
 def warm_start(

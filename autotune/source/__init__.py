@@ -1,4 +1,4 @@
-"""Turns a kernel's name into CUDA source: the registry of definitions, and their templates rendered.
+"""Finds definitions by a kernel's name or path, and writes the first files of a new one.
 
 It also knows what installed packages add to the other rooms.
 

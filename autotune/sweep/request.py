@@ -13,8 +13,8 @@ from ..core.parameter import UNJUDGED, clause
 from ..core.problem import size_fields
 from ..core.space import Space
 from ..devices import Target, find_device
+from ..rendering.template_checks import too_large
 from ..source.registry import load_kernel
-from ..source.template_checks import too_large
 from ..system.limits import check_type
 
 MOST_HOST_BYTES = 1 << 27  # of all arrays: a launch takes up to half a second, and a trial a hundred of them

@@ -11,8 +11,8 @@ from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, DeviceModule
 from ..records.measurement import Protocol
+from ..rendering.render import Variant, render
 from ..source.registry import load_kernel
-from ..source.render import Variant, render
 from ..system.cache import cache_dir
 from ..system.processes import Died, RankedPool, work_quietly
 from .case import write_case

@@ -18,8 +18,8 @@ from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary
 from ..records.measurement import Measurement
 from ..records.trial import Trial
+from ..rendering.render import Variant, render
 from ..runtime.nvrtc import Figures
-from ..source.render import Variant, render
 from .compile import MOST_CACHES_LOST, CompileResult
 from .context import Context
 from .measure import MEASURING

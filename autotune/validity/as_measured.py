@@ -11,10 +11,10 @@ from ..core.errors import TrialFailure, UsageError
 from ..devices import device_module
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.folder import SweepFolder
+from ..rendering.render import Variant, render
 from ..runtime.lookup import refusal
 from ..runtime.wisdom import KEY, fields_text
 from ..source.registry import kernel_reference, recorded_kernel
-from ..source.render import Variant, render
 from ..system.shell import command
 from ..trial.compile import N_ANEW, code_of
 

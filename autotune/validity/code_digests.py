@@ -19,8 +19,8 @@ from ..records.digests import Digests
 from ..records.folder import SweepFolder
 from ..records.record import SweepRecord
 from ..records.trial import Trial
+from ..rendering.render import Variant, render
 from ..source.registry import kernel_reference
-from ..source.render import Variant, render
 from ..system.processes import Died
 from ..trial.compile import CompilePool, Pending, RecordedConfig
 

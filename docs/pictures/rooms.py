@@ -24,7 +24,9 @@ ROOMS = {
     "devices": ("drivers, one module for each kind", GREEN),
     "records": ("what sweeps leave on the disk; exports", PURPLE),
     "system": ("processes, cache, locks, memory", BLUE),
-    "source": ("registry of kernels, templates to CUDA", BLUE),
+    "source": ("registry of kernels and what is installed", BLUE),
+    "rendering": ("templates to CUDA", BLUE),
+    "transfer": ("predicts times from elsewhere", BLUE),
     "runtime": ("lookup, launcher, GPU", BLUE),
     "core": ("definition, space, config, errors, files", BLUE),
 }
@@ -54,7 +56,8 @@ def picture() -> str:
 
 def _layers() -> list[list[str]]:
     contracts = tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"]
-    return [[room.strip() for room in layer.split("|")] for layer in contracts[0]["layers"]]
+    layers = [[room.strip() for room in layer.split("|")] for layer in contracts[0]["layers"]]
+    return [[room for room in layer if not room.startswith("(")] for layer in layers]  # what is to come has parentheses
 
 
 def _layer(p: Picture, y: float, rooms: list[str]) -> None:

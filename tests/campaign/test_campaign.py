@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from autotune import UsageError
-from autotune.campaign.plan import read_plan
+from autotune.campaign.campaign_plan import read_plan
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder, find_sweeps
 

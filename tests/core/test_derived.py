@@ -12,8 +12,8 @@ import autotune
 from autotune import Config, Kernel, Launch, Space, Tolerance, UsageError, Work, array_in, array_out, ceil_div, when
 from autotune.core.definition import DefinitionError, problem_name
 from autotune.core.derived import arguments_in, first_config, sizes_of
+from autotune.rendering.render import template_path
 from autotune.source.registry import load_kernel
-from autotune.source.render import template_path
 
 from ..conftest import DEFINITIONS, EXAMPLE
 

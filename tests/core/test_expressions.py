@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autotune import UsageError
-from autotune.campaign.plan import read_plan
+from autotune.campaign.campaign_plan import read_plan
 from autotune.core.expressions import checked_expression, value_of
 
 from ..conftest import EXAMPLE

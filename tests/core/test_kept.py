@@ -18,8 +18,8 @@ from autotune import Config, Launch, TrialFailure, UsageError
 from autotune.devices import host as module
 from autotune.devices import simulated
 from autotune.devices.host import build, toolchain
+from autotune.rendering.render import Variant
 from autotune.runtime import gpu, nvrtc
-from autotune.source.render import Variant
 from autotune.system.cache import cache_dir, prune, scratch_dir
 
 from ..devices.bench import variant

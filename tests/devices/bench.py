@@ -10,7 +10,7 @@ import numpy as np
 from autotune import Config, Launch
 from autotune.devices import Target, device_module
 from autotune.devices.base import Binary, Function, Session
-from autotune.source.render import Variant
+from autotune.rendering.render import Variant
 
 TEXTS = Path(__file__).parent / "conformance"
 

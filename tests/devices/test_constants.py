@@ -11,10 +11,10 @@ from autotune.core.definition import BEYOND_CONSTANTS, array_constant
 from autotune.devices import cuda, find_device
 from autotune.devices.base import Binary, Constant
 from autotune.devices.host.session import HostFunction
+from autotune.rendering.render import Variant, render
 from autotune.runtime import nvrtc
 from autotune.runtime.cubin import constant_bytes, parameter_bytes
 from autotune.source.registry import load_kernel
-from autotune.source.render import Variant, render
 from autotune.trial.verify import Verdict, verify
 
 from ..conftest import DEFINITIONS

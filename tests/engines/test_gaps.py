@@ -11,8 +11,8 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.chain import Output, bank, voltage_info
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
-from autotune.engines.streams.memory import ArraySource, KeptVisibilities, KeptVoltages
+from autotune.engines.machine.host_backend import HostBackend
+from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.samples import Samples
 
 from .f.test_band import PACKET

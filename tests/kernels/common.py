@@ -11,7 +11,7 @@ import pytest
 from autotune import Config, Kernel, TrialFailure
 from autotune.devices import Target, find_device
 from autotune.devices.base import Session
-from autotune.source.render import Variant, render
+from autotune.rendering.render import Variant, render
 from autotune.trial.bench import Bench
 from autotune.trial.verify import verify
 from autotune.trial.worker import Job

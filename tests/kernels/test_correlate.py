@@ -13,7 +13,7 @@ from autotune.kernels.correlate.geometry import Geometry
 from autotune import Config, Launch, UsageError
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
 from ..devices.bench import Bench

@@ -12,7 +12,7 @@ from autotune.kernels.correlate.geometry import Geometry
 from autotune import Config, TrialFailure
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.bench import Bench
 from autotune.trial.case import CaseInMemory
 from autotune.trial.verify import verify

@@ -10,7 +10,7 @@ from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at
 
 from autotune import Config, UsageError, unpack_samples
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory, numpy_case
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens

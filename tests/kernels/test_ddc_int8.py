@@ -12,7 +12,7 @@ from autotune.kernels.ddc.tensor import TensorGeometry
 from autotune import Config
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, first_is_quick, mutated, packed_bits, session_on, write_goldens

@@ -9,7 +9,7 @@ from autotune.kernels.ddc.tensor import TensorGeometry
 
 from autotune import Config
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens

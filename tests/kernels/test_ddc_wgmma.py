@@ -10,7 +10,7 @@ from autotune.kernels.ddc.tensor import TensorGeometry
 from autotune import Config
 from autotune.core.definition import Device
 from autotune.devices import Target
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.bench import Bench
 from autotune.trial.case import small_case
 from autotune.trial.measure import repeated

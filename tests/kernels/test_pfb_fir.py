@@ -8,7 +8,7 @@ from autotune.kernels.pfb_fir import PfbFir
 
 from autotune import Config, UsageError
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens

@@ -10,7 +10,7 @@ from autotune.kernels.postproc import Postproc, Problem, rotations
 
 from autotune import Config, UsageError
 from autotune.devices import Target, find_device
-from autotune.source.render import render
+from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens

@@ -17,8 +17,8 @@ import pytest
 
 from autotune import Config, Kernel, TrialFailure
 from autotune.devices import find_device
+from autotune.rendering.render import _environment, library_path, render, template_path
 from autotune.runtime import nvrtc
-from autotune.source.render import _environment, library_path, render, template_path
 
 from .test_channelise import GOLDENS as CHANNELISE
 from .test_channelise import KERNEL as CHANNELISE_KERNEL

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.engines.files.formats.visibilities import VisibilityDumps
+from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.opening import open_samples
 from autotune.engines.jobs import Bands, Running, channelise, correlate
 

@@ -13,7 +13,7 @@ import autotune
 from autotune import UsageError
 from autotune.core.errors import DefinitionError
 from autotune.devices import find_device
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.runtime.binding import Binding
 from autotune.source.registry import load_kernel
 from autotune.trial.case import CaseInMemory

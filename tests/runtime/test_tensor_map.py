@@ -9,8 +9,8 @@ from autotune.kernels.accumulate import Accumulate
 
 from autotune import Launch, TensorMap, TrialFailure
 from autotune.devices import find_device
+from autotune.rendering.render import render
 from autotune.runtime.tensor_map import addresses
-from autotune.source.render import render
 from autotune.trial.case import CaseInMemory
 
 from ..kernels.common import session_on

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from autotune import Device
-from autotune.search.neighbours import N_READ, OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour, known
+from autotune.search.neighbours import N_READ, known
 from autotune.source.registry import load_kernel
+from autotune.transfer.neighbour import OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour
 
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, HOST, WIDE, record

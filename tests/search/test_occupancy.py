@@ -16,12 +16,12 @@ from autotune import Config, Launch
 from autotune.core.definition import Device, Kernel
 from autotune.core.space import Enumeration
 from autotune.search import searcher
-from autotune.search.features import features_of, levels_of
-from autotune.search.neighbours import SAME_DEVICE, Neighbour
-from autotune.search.occupancy import COLUMNS, occupancy
 from autotune.search.recorded_space import read_space
-from autotune.search.transfer import expect
 from autotune.source.registry import load_kernel
+from autotune.transfer.features import features_of, levels_of
+from autotune.transfer.model import expect
+from autotune.transfer.neighbour import SAME_DEVICE, Neighbour
+from autotune.transfer.occupancy import COLUMNS, occupancy
 
 from ..conftest import EXAMPLE
 from ..recorded import unsealed

@@ -11,8 +11,8 @@ from autotune.kernels.ddc import Ddc, Problem
 from autotune import Config
 from autotune.core.space import Enumeration
 from autotune.devices import cuda
-from autotune.search.neighbours import OTHER_DEVICE, SAME_DEVICE, Neighbour
-from autotune.search.transfer import expect
+from autotune.transfer.model import expect
+from autotune.transfer.neighbour import OTHER_DEVICE, SAME_DEVICE, Neighbour
 
 pytestmark = pytest.mark.quick
 

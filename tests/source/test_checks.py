@@ -10,9 +10,9 @@ import pytest
 from autotune import Array, TrialFailure, UsageError
 from autotune.core.definition import array_constant, array_in
 from autotune.devices import find_device
+from autotune.rendering.render import render
+from autotune.rendering.template_checks import check_arrays, check_textures
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
-from autotune.source.template_checks import check_arrays, check_textures
 from autotune.sweep.request import problem_on
 
 from ..conftest import DEFINITIONS

@@ -8,9 +8,9 @@ import pytest
 
 from autotune import Config, TrialFailure
 from autotune.records.folder import find_sweeps
-from autotune.source.includes import with_includes
+from autotune.rendering.includes import with_includes
+from autotune.rendering.render import Variant, render
 from autotune.source.registry import load_kernel
-from autotune.source.render import Variant, render
 
 from ..commands import autotune
 from ..conftest import EXAMPLE

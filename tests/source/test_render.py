@@ -6,8 +6,8 @@ import pytest
 
 from autotune import Config, TrialFailure
 from autotune.devices import cuda
+from autotune.rendering.render import render
 from autotune.source.registry import all_kernels, load_kernel
-from autotune.source.render import render
 
 from ..conftest import EXAMPLE, FAULTY
 
@@ -31,7 +31,7 @@ def test_line_directives_name_the_line_of_the_template(name: str) -> None:
     kernel = load_kernel(name)
     problem = kernel.tuned[0]
     variant = render(kernel, problem, kernel.default_config(problem, H200))
-    from autotune.source.render import library_path, template_path
+    from autotune.rendering.render import library_path, template_path
 
     folders = [template_path(kernel).parent, library_path()]
     templates: dict[str, list[str]] = {}

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from autotune import Config, UsageError
+from autotune.rendering.render import render
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
 from autotune.source.starter import write_starter
 
 pytestmark = pytest.mark.quick

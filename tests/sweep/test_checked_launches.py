@@ -12,10 +12,10 @@ from autotune import Config, TrialFailure
 from autotune.cli.commands.show import show
 from autotune.devices import Target, device_module, find_device
 from autotune.records.folder import SweepFolder
+from autotune.rendering.render import render
 from autotune.runtime.lookup import evidence_text
 from autotune.runtime.wisdom import Evidence
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
 from autotune.sweep.run import Sweep
 from autotune.trial import measure
 from autotune.trial.case import small_case

@@ -19,9 +19,9 @@ from autotune.devices import cuda, host, machine_code
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.record import SweepRecord
 from autotune.records.trial_log import append
+from autotune.rendering.render import Variant, render
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
-from autotune.source.render import Variant, render
 from autotune.trial.compile import code_of
 from autotune.validity import as_measured
 

@@ -13,8 +13,8 @@ from autotune.core.errors import Status
 from autotune.devices import host
 from autotune.records.folder import SweepFolder
 from autotune.records.measurement import Protocol
+from autotune.rendering.render import render
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
 from autotune.trial.case import POISONS, CaseInMemory, small_case
 from autotune.trial.conditions import conditions_of
 from autotune.trial.stations import check_limits

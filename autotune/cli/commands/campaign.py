@@ -78,7 +78,7 @@ def campaign(
     """Tune every problem of a grid on all devices. Run again, it resumes where it stopped."""
     _need_dask()
     from ...campaign.campaign import run_campaign
-    from ...campaign.plan import read_plan
+    from ...campaign.campaign_plan import read_plan
     from ...campaign.security import Certificates
 
     certificates = Certificates(tls_ca, tls_cert, tls_key)

@@ -8,7 +8,7 @@ import typer
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files import formats
-from ...engines.files.formats.base import SAMPLES, VOLTAGES, either
+from ...engines.files.formats.interface import SAMPLES, VOLTAGES, either
 from ...engines.jobs import BandResult, Bands
 from ...engines.jobs import channelise as run
 from ...engines.kernels.choice import AUTO

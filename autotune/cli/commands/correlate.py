@@ -7,7 +7,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
-from ...engines.files.formats.base import VISIBILITIES, VOLTAGES
+from ...engines.files.formats.interface import VISIBILITIES, VOLTAGES
 from ...engines.jobs import Bands, CorrelateResult
 from ...engines.jobs import correlate as run
 from ...engines.kernels.choice import AUTO

@@ -11,10 +11,10 @@ import typer
 from ...core.errors import UsageError
 from ...engines.f.filters import WINDOWS
 from ...engines.files import formats
-from ...engines.files.formats.base import either
+from ...engines.files.formats.interface import either
 from ...engines.jobs import Narrow, Running
+from ...engines.jobs.band_settings import MOST_TAPS
 from ...engines.jobs.running import Report
-from ...engines.jobs.settings import MOST_TAPS
 from ..console import ProgressLine, ProgressText, note
 
 TapsOption = Annotated[

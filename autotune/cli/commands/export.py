@@ -36,6 +36,6 @@ def export(
     if out is None:
         stdout.file.write(export_files.export_text(sweeps, chosen, format))
         return
-    written = export_files.write(sweeps, out, chosen, format)
+    written = export_files.write_exports(sweeps, out, chosen, format)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
     stderr.print(f"wrote {written[0]}{more}", markup=False)

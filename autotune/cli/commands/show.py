@@ -19,13 +19,13 @@ from ...analysis.show import (
     finalist_time,
     front_of,
     holds,
+    objective_text,
     overview,
     place,
     proof,
     resources_text,
     speed_up_interval,
     spent,
-    value_text,
     verified_sizes,
 )
 from ...core.parameter import clause
@@ -190,7 +190,9 @@ def _print_front(sweep: SweepRecord) -> None:
     for each in front_of(sweep, objectives):
         values = values_of(objectives, each) or {}
         source = "final round" if isinstance(each, Finalist) else "search"
-        rows.append((*(value_text(name, value) for name, value in values.items()), source, assignments(each.config)))
+        rows.append(
+            (*(objective_text(name, value) for name, value in values.items()), source, assignments(each.config))
+        )
     stdout.print()
     print_table((*(f"front: {o}" for o in objectives), "from", "config"), rows, below="config")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...engines.sky.record import Recording
+from ...engines.sky.simulated_recording import Recording
 from ..console import ProgressLine, ProgressText, note, stdout
 from ..stopped import stopped
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from ...core.architecture import ARCHITECTURES
 from ...core.definition import Device
 from ...core.errors import UsageError
+from ...rendering.render import Variant
 from ...runtime import gpu, nvrtc
 from ...runtime.cubin import check_constants, constant_bytes
-from ...source.render import Variant
 from ...system.cache import cache_dir
 from ...system.installation import install_with
 from .. import machine_code

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...core.definition import Device
 from ...core.errors import UsageError
-from ...source.render import Variant
+from ...rendering.render import Variant
 from ..base import Binary, Defaults, Finding, Session
 from .build import BUILD_FLAGS, compile_variant, flags, package_fingerprint
 from .session import HostSession

@@ -17,10 +17,10 @@ from ...core.definition import Device
 from ...core.derived import arguments_in
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
+from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
 from ...runtime.nvrtc import Figures
-from ...source.render import Variant
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code

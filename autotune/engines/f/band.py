@@ -19,7 +19,7 @@ from ..streams.samples import SampleInfo
 from .filter_bank import filter_bank
 from .plan import Batch, FPlan, Run
 from .sample_buffers import LoadedChunk
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 
 class Band:

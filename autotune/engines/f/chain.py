@@ -14,7 +14,7 @@ from .band import Band
 from .input import FInput
 from .narrow_band import NarrowBand, NarrowSettings
 from .output import FOutput
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 Deliver = Callable[[Voltages], tuple[Event, ...]]
 

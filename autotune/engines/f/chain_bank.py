@@ -13,7 +13,7 @@ from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
 

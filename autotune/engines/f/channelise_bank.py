@@ -14,7 +14,7 @@ from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 
 def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from ..machine.activity import Span
 from ..machine.backend import Backend
 from ..run.bay import Bay
 from ..run.counters import FCounters
-from ..run.progress import Progress
+from ..run.stream_progress import StreamProgress
 from ..run.threads import run_beside
 from ..streams.samples import Source
 from .chain import FChain, Output
@@ -46,7 +46,7 @@ class FEngine:
         self._chain = FChain(bay, source, outputs, chunk_packets)
         self.counters = self._chain.counters
         queues = {f"out {i}": output.buckets for i, output in enumerate(self._chain.outputs)}
-        self.progress = Progress(bay.activity, {"in": self._chain.input.chunks} | queues, report, trace)
+        self.progress = StreamProgress(bay.activity, {"in": self._chain.input.chunks} | queues, report, trace)
         backend.finish()
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 TIMED_TRANSFORMS = 3
 

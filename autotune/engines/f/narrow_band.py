@@ -20,7 +20,7 @@ from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .band import Band
 from .sample_buffers import ALIGN, LoadedChunk
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ..run.bay import Bay
 from ..run.counters import FCounters
 from ..run.queues import Buckets
 from ..streams.voltages import VoltageInfo, VoltageSink
-from .voltages import BandSettings, Voltages
+from .voltage_buffers import BandSettings, Voltages
 
 
 @dataclass

@@ -23,7 +23,7 @@ from ...core import schema
 from ..streams.phase_centre import PhaseCentre
 from ..streams.times import stored_time
 from . import checks
-from .phase_centre import phase_centre_text
+from .phase_centre_text import phase_centre_text
 from .reading import must_be_file, refuse
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def package(path: Path) -> Any:
 
 
 @contextmanager
-def told(path: Path, what: str) -> Iterator[None]:
+def one_line_errors(path: Path, what: str) -> Iterator[None]:
     """Turns what h5py raises about a file into one line."""
     try:
         yield
@@ -94,10 +94,10 @@ class GrowingFile:
         h5py = package(path)
         if path.exists():
             refuse(path, "it exists; give another name, or remove it")
-        with told(path, "it cannot be made"):
+        with one_line_errors(path, "it cannot be made"):
             self._file = h5py.File(path, "x", libver="latest")
         try:
-            with told(path, "it cannot be made"):
+            with one_line_errors(path, "it cannot be made"):
                 self._reserve(0)
                 _set(self._file, {FORMAT: kind, **attributes})
                 for name, values in groups.items():
@@ -124,7 +124,7 @@ class GrowingFile:
         times = timestamps if self._last is None else np.concatenate([[self._last], timestamps])
         if (np.diff(times) <= 0).any():
             refuse(self.path, f"timestamps must rise: {schema.value_text(str(times.tolist()))}")
-        with told(self.path, f"it cannot be written, {self._what()}"):
+        with one_line_errors(self.path, f"it cannot be written, {self._what()}"):
             self._reserve(sum(array.nbytes for array in arrays.values()) + timestamps.nbytes)
             for name, array in {**arrays, TIMESTAMPS: timestamps}.items():
                 dataset = self._file[name]
@@ -136,7 +136,7 @@ class GrowingFile:
     def close(self) -> None:
         """Close the file; what was written is there already."""
         if self._file is not None:
-            with told(self.path, f"it cannot be closed, {self._what()}"):
+            with one_line_errors(self.path, f"it cannot be closed, {self._what()}"):
                 self._file.close()
                 os.truncate(self.path, _end(self.path))
             self._file = None
@@ -220,9 +220,9 @@ class GrownFile:
         must_be_file(path)
         if not path.exists():
             refuse(path, "there is no such file")
-        with told(path, "it cannot be read as HDF5"):
+        with one_line_errors(path, "it cannot be read as HDF5"):
             self._file = _opened(h5py, path)
-        with told(path, "attributes cannot be read"):
+        with one_line_errors(path, "attributes cannot be read"):
             found = _plain(self._file.attrs.get(FORMAT, ""))
         if found != kind:
             refuse(path, f"its {FORMAT} is {schema.value_text(found)}, must be {kind!r}")
@@ -230,7 +230,7 @@ class GrownFile:
 
     def group(self, name: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> dict[str, Any]:
         """Returns the attributes of a group, checked."""
-        with told(self.path, f"attributes of {name} cannot be read"):
+        with one_line_errors(self.path, f"attributes of {name} cannot be read"):
             self._check_link(name)
             said = {key: _plain(value) for key, value in self._file[name].attrs.items() if key != FORMAT}
         try:
@@ -240,7 +240,7 @@ class GrownFile:
 
     def dataset(self, name: str, dtype: Any, shape: tuple[int, ...]) -> "h5py.Dataset":
         """Returns a dataset, whose data are in this file, of elements of such dtype and shape."""
-        with told(self.path, f"{name} cannot be read"):
+        with one_line_errors(self.path, f"{name} cannot be read"):
             self._check_link(name)
             found = self._file[name]
             _, *rest = found.shape
@@ -260,7 +260,7 @@ class GrownFile:
     def timestamps(self) -> np.ndarray:
         """Returns the timestamps that are there now, int64 [n]; they rise."""
         dataset = self.dataset(TIMESTAMPS, np.int64, ())
-        with told(self.path, f"{TIMESTAMPS} cannot be read"):
+        with one_line_errors(self.path, f"{TIMESTAMPS} cannot be read"):
             dataset.id.refresh()
             if dataset.size * 8 > dataset.id.get_storage_size():
                 raise ValueError(f"there are {dataset.size} of them in {dataset.id.get_storage_size()} bytes")

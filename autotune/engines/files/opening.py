@@ -6,7 +6,7 @@ from pathlib import Path
 from ...core.errors import one_line
 from ..streams.samples import Source
 from . import formats
-from .formats.base import SAMPLES, SampleFormat
+from .formats.interface import SAMPLES, SampleFormat
 from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
 from .turned import LOWER, TurnedSource
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...core.samples import unpack_samples
+from ...core.packed_samples import unpack_samples
 from ..streams.samples import SampleInfo, Samples, Source
 from .packing import pack_samples
 

@@ -17,8 +17,8 @@ from ..machine.activity import Span
 from ..machine.backend import Backend
 from ..run.bay import Bay
 from ..run.counters import FCounters, XCounters, si
-from ..run.progress import Progress
 from ..run.queues import Buckets
+from ..run.stream_progress import StreamProgress
 from ..run.threads import run_beside
 from ..streams.samples import Source
 from ..streams.visibilities import VisibilitySink
@@ -77,7 +77,7 @@ class FXEngine:
             self._joiner.begins(antenna, self._chains[-1].first_heap())
         self.f_counters = [chain.counters[0] for chain in self._chains]
         queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
-        self.progress = Progress(bay.activity, queues, report, trace)
+        self.progress = StreamProgress(bay.activity, queues, report, trace)
         backend.finish()
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 
 from ...core.errors import UsageError
-from ..f.voltages import Voltages
+from ..f.voltage_buffers import Voltages
 from ..machine.backend import Backend, DeviceArray, Event
 from ..x.stage import XStage
 

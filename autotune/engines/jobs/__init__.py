@@ -4,9 +4,9 @@
 voltages. This room imports from all others of engines.
 """
 
+from .band_settings import Bands, Narrow
 from .channelise import BandResult, ChanneliseResult, channelise
 from .correlate import CorrelateResult, correlate
 from .running import Running
-from .settings import Bands, Narrow
 
 __all__ = ["BandResult", "Bands", "ChanneliseResult", "CorrelateResult", "Narrow", "Running", "channelise", "correlate"]

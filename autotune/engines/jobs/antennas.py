@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..files import formats
-from ..files.formats.base import VOLTAGES, VoltageFormat
+from ..files.formats.interface import VOLTAGES, VoltageFormat
 from ..files.opening import antennas_in
 from ..files.reading import Tell
 from ..fx.engine import FXEngine
@@ -18,12 +18,12 @@ from ..sky.expected import DelaysByAntenna
 from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSource
 from ..x.engine import XEngine
+from .band_settings import Bands
 from .channelise import voltage_infos
 from .inputs import Input, antenna_input, recordings
-from .level import told
+from .level import level_text
 from .running import Running, share_taken
-from .settings import Bands
-from .stations import stations
+from .station_clock import stations
 
 Engine = FXEngine | XEngine
 CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
@@ -70,7 +70,7 @@ def of_samples(
         some[0].delays = station.on_time(some[0].delays)
     outputs = [some[0] for some, _ in opened]
     if levels := [level for _, some in opened for level in some]:
-        running.tell(told(levels))
+        running.tell(level_text(levels))
     antennas = [voltage_infos(info, bands, *each)[0] for info, each in zip(infos, opened, strict=True)]
     _must_fill(antennas, batches_per_dump)
     kernels = running.kernels()

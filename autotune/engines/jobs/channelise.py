@@ -16,13 +16,13 @@ from ..plots.drawing import check_path
 from ..plots.voltage_picture import plot_voltages
 from ..plots.voltage_summary import VoltageSummary
 from ..run.counters import FCounters
-from ..streams.memory import KeptVoltages
+from ..streams.in_memory import KeptVoltages
 from ..streams.samples import SampleInfo
 from ..streams.voltages import VoltageInfo
+from .band_settings import Bands, heap_samples
 from .inputs import antenna_input
-from .level import Level, told
+from .level import Level, level_text
 from .running import Running, share_taken
-from .settings import Bands, heap_samples
 from .sinks import TeeSink, empty_removed, kept, remove, undone_on_error, voltage_sink
 
 
@@ -118,7 +118,7 @@ def channelise(
         outputs, levels = bands.outputs(given, n_chunk)
         must_fill(info, outputs)
         for level in levels:
-            running.tell(told([level]))
+            running.tell(level_text([level]))
         infos = voltage_infos(info, bands, outputs, levels)
         paths = paths_of(None if out is None else Path(out), bands, len(outputs))
         kernels = running.kernels()

@@ -16,12 +16,12 @@ from ..plots.visibility_summary import VisibilitySummary
 from ..run.counters import FCounters, XCounters
 from ..sky.description import read_sky
 from ..sky.expected import theory_of
-from ..streams.memory import KeptVisibilities
+from ..streams.in_memory import KeptVisibilities
 from ..streams.visibilities import VisibilityInfo
 from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
+from .band_settings import Bands
 from .running import Running
-from .settings import Bands
 from .sinks import TeeSink, empty_removed, remove, undone_on_error, visibility_sink
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..files.folder import recordings_in
 from ..files.opening import neither, open_samples
 from ..files.reading import HeaderOverrides, Tell, packet_of, start_of, tell_coarse, untold
+from ..files.recordings_in import recordings_in
 from ..files.toml import read_toml
 from ..files.turned import LOWER, TurnedSource
-from ..streams.memory import ArraySource
+from ..streams.in_memory import ArraySource
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Source
 
 HeaderFields = Mapping[str, Any]  # fields of a header, by name

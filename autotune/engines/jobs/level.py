@@ -7,10 +7,10 @@ from math import sqrt
 import numpy as np
 
 from ...core.errors import UsageError
-from ...core.samples import unpack_samples
+from ...core.packed_samples import unpack_samples
 from ..f.chain import bank
 from ..f.narrow_band import NarrowSettings
-from ..f.voltages import BandSettings
+from ..f.voltage_buffers import BandSettings
 from ..streams.samples import SampleInfo
 from .inputs import Input
 
@@ -71,7 +71,7 @@ def level_of(rms: np.ndarray, settings: BandSettings | NarrowSettings) -> Level:
     return Level(rms, RMS[band.bits] / (np.where(rms > 0, rms, 1.0) * growth), band.bits)
 
 
-def told(levels: Sequence[Level]) -> str:
+def level_text(levels: Sequence[Level]) -> str:
     """Returns one line about the gains of some antennas."""
     rms, gains = (_range(np.concatenate([getattr(level, name) for level in levels])) for name in ("rms", "gains"))
     return f"samples have an rms of {rms}: gains of {gains} give voltages of rms {RMS[levels[0].bits]:g}"

@@ -10,8 +10,8 @@ from ...devices import find_device
 from ..files.reading import Tell
 from ..kernels.choice import AUTO, Kernels
 from ..machine.backend import Backend
-from ..machine.gpu import GpuBackend
-from ..machine.host import HostBackend
+from ..machine.gpu_backend import GpuBackend
+from ..machine.host_backend import HostBackend
 from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...core.errors import UsageError
 from ..files import formats
-from ..files.formats.base import VISIBILITIES, VOLTAGES
+from ..files.formats.interface import VISIBILITIES, VOLTAGES
 from ..files.reading import Tell
-from ..streams.memory import KeptVisibilities, KeptVoltages
+from ..streams.in_memory import KeptVisibilities, KeptVoltages
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSink
 

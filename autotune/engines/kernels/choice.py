@@ -9,9 +9,9 @@ from typing import Any
 from ...core.config import Config
 from ...core.definition import Kernel
 from ...core.errors import TrialFailure, UsageError
+from ...rendering.render import render
 from ...runtime.lookup import loss_text
 from ...source.registry import load_kernel
-from ...source.render import render
 from ...sweep.request import of_types
 from ...system.cache import cache_dir
 from ...system.limits import check_type

@@ -14,9 +14,9 @@ from ...core.errors import TrialFailure, UsageError, clipped, one_line
 from ...records.as_recorded import config_of
 from ...records.damage import Damaged
 from ...records.folder import SweepFolder, find_sweeps
+from ...rendering.render import render
 from ...runtime.lookup import ARCHITECTURE, DEFAULT, EXACT, NEAREST, Choice, choose
 from ...runtime.wisdom import Entry, Fallback, Wisdom
-from ...source.render import render
 
 NOTHING = "nothing is known of these baked fields"
 LONGEST_REASON = 300  # characters

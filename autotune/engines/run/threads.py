@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 
 from .queues import POLL_S, Ending, Stopped
 
-Work = Mapping[str, Callable[[], None]]  # what threads run, by their names
+ThreadTasks = Mapping[str, Callable[[], None]]  # what threads run, by their names
 GRACE_S = 0.5  # how long a source may go on reading when the engine has ended
 
 
 def run_beside(
     ending: Ending,
-    readers: Work,
-    writers: Work,
+    readers: ThreadTasks,
+    writers: ThreadTasks,
     compute: Callable[[], None],
     finish: Callable[[], None],
 ) -> None:

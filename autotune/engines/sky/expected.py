@@ -15,7 +15,7 @@ from ...core.errors import UsageError
 from ..corrections.delays import DelayModel
 from ..files import checks
 from ..streams.visibilities import VisibilityInfo
-from .samples import BLOCK, FADE, faded
+from .sky_samples import BLOCK, FADE, faded
 from .spec import Sky
 from .track import Track
 

@@ -17,8 +17,8 @@ from ..machine.activity import COPY_IN, Span
 from ..machine.backend import Backend, DeviceArray, Event
 from ..run.bay import Bay
 from ..run.counters import FCounters, XCounters
-from ..run.progress import Progress
 from ..run.queues import Buckets, Chunk, read_chunks
+from ..run.stream_progress import StreamProgress
 from ..run.threads import run_beside
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import Batches, VoltageInfo, VoltageSource
@@ -80,7 +80,7 @@ class XEngine:
         self._chunks = Buckets(chunks, self._ending, is_input=True)
         self._spare = np.empty(settings.chunk_shape, np.int8) if source.is_live else np.empty(0)
         queues: dict[str, Buckets[Any]] = {"in": self._chunks, "dumps": self._output.buckets}
-        self.progress = Progress(self._activity, queues, report, trace)
+        self.progress = StreamProgress(self._activity, queues, report, trace)
         backend.finish()
 
     def stop(self) -> None:

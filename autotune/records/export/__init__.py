@@ -8,7 +8,7 @@ from typing import cast
 
 from ...core.errors import UsageError
 from ...source.installed import EXPORTS, installed, load_installed
-from .exporter import Format
+from .exporter import ExportFormat
 
 MODULES = {"csv": "csv", "parquet": "parquet", "t4": "t4", "kernel-tuner": "kernel_tuner"}
 
@@ -18,14 +18,14 @@ def formats() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*MODULES, *installed(EXPORTS))))
 
 
-def format_module(name: str) -> Format:
+def format_module(name: str) -> ExportFormat:
     """The module of one format, imported when first asked for.
 
     Raises:
         UsageError: for a format that there is not.
     """
     if name in MODULES:
-        return cast(Format, import_module(f"{__name__}.{MODULES[name]}"))
+        return cast(ExportFormat, import_module(f"{__name__}.{MODULES[name]}"))
     if name not in installed(EXPORTS):
         raise UsageError(f"no export format is called {name!r} (there are: {', '.join(formats())})")
-    return cast(Format, load_installed(EXPORTS, name, Format))
+    return cast(ExportFormat, load_installed(EXPORTS, name, ExportFormat))

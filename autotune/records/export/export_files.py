@@ -7,10 +7,10 @@ from ...core.errors import UsageError
 from ...core.files import write_whole
 from ..paths import sweep_path
 from ..record import SweepRecord
-from .exporter import Format
+from .exporter import ExportFormat
 
 
-def write(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -> list[Path]:
+def write_exports(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> list[Path]:
     """Write the files of ``sweeps`` in the format called ``name`` -> where they are.
 
     Raises:
@@ -19,7 +19,7 @@ def write(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -
     return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
 
 
-def export_text(sweeps: Sequence[SweepRecord], format: Format, name: str) -> str:
+def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) -> str:
     """The only file of ``sweeps``, for stdout.
 
     Raises:
@@ -34,7 +34,7 @@ def export_text(sweeps: Sequence[SweepRecord], format: Format, name: str) -> str
     return next(iter(found.values())).decode()
 
 
-def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -> Path:
+def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> Path:
     if out.is_dir():
         raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
     found = format.contents(sweeps)
@@ -43,7 +43,7 @@ def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: Format, name:
     return _written(out, next(iter(found.values())))
 
 
-def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: Format) -> list[Path]:
+def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) -> list[Path]:
     """The files of every sweep.
 
     One sweep and ``out`` ending in .json: beside one another, named from ``out``. Otherwise ``out`` is a folder, made

@@ -8,7 +8,7 @@ from ..record import SweepRecord
 Contents = Mapping[str, bytes]  # the end of a file's name, such as "-results.json", -> what is in that file
 
 
-class Format(Protocol):
+class ExportFormat(Protocol):
     """The attributes of a module in ``autotune.records.export``, or of an installed package's."""
 
     is_table: bool  # one file holds all sweeps; otherwise each sweep has files of its own

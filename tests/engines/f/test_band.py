@@ -12,10 +12,10 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.band import Band
 from autotune.engines.f.filters import prototype
 from autotune.engines.f.sample_buffers import SampleBuffers
-from autotune.engines.f.voltages import BandSettings, Voltages
+from autotune.engines.f.voltage_buffers import BandSettings, Voltages
 from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.backend import Event
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 

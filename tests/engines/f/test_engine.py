@@ -14,11 +14,11 @@ from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.chain import Output
 from autotune.engines.f.engine import FEngine
-from autotune.engines.f.voltages import BandSettings
+from autotune.engines.f.voltage_buffers import BandSettings
 from autotune.engines.kernels.choice import AUTO, Kernels
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.counters import FCounters
-from autotune.engines.streams.memory import ArraySource, KeptVoltages
+from autotune.engines.streams.in_memory import ArraySource, KeptVoltages
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 from .test_band import BANKS, HEAP, PACKET, WEIGHTS, C, L, heaps_of

@@ -19,11 +19,11 @@ from autotune.engines.f.channelise_bank import ChanneliseBank, fields_of
 from autotune.engines.f.engine import FEngine
 from autotune.engines.f.filter_bank import filter_bank
 from autotune.engines.f.filters import prototype
-from autotune.engines.f.voltages import BandSettings
+from autotune.engines.f.voltage_buffers import BandSettings
 from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
-from autotune.engines.streams.memory import ArraySource, KeptVoltages
+from autotune.engines.streams.in_memory import ArraySource, KeptVoltages
 from autotune.source.registry import load_kernel
 
 from ...recorded import H100, H200, HOST, record

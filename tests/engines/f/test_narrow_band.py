@@ -14,10 +14,10 @@ from autotune.engines.f.chain import voltage_info
 from autotune.engines.f.filters import low_pass, prototype
 from autotune.engines.f.narrow_band import NarrowBand, NarrowSettings
 from autotune.engines.f.sample_buffers import SampleBuffers
-from autotune.engines.f.voltages import BandSettings, Voltages
+from autotune.engines.f.voltage_buffers import BandSettings, Voltages
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.backend import Event
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 

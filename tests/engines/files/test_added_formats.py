@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autotune.engines.files import formats
-from autotune.engines.files.formats.base import SAMPLES, VISIBILITIES, VOLTAGES, either
+from autotune.engines.files.formats.interface import SAMPLES, VISIBILITIES, VOLTAGES, either
 from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.packing import pack_samples
 from autotune.engines.jobs import Bands, Running, correlate
@@ -105,7 +105,7 @@ def test_a_module_in_the_folder_is_a_format(tmp_path: Path, monkeypatch: pytest.
 def test_a_recording_of_an_added_format_is_read(tmp_path: Path) -> None:
     """Its content is none that the tree knows, its name is, and the folder that it lies in has it, too."""
     module = """
-        from autotune.engines.streams.memory import ArraySource
+        from autotune.engines.streams.in_memory import ArraySource
         from autotune.engines.streams.samples import SampleInfo
         import numpy as np
 

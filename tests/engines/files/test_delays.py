@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.engines.corrections.delays import BEFORE, LATEST, DelayModel, Piece
-from autotune.engines.files.delays import read_delays, read_phase_centre, write_delays
-from autotune.engines.files.phase_centre import phase_centre_of_text, phase_centre_text
+from autotune.engines.files.delay_file import read_delays, read_phase_centre, write_delays
+from autotune.engines.files.phase_centre_text import phase_centre_of_text, phase_centre_text
 from autotune.engines.streams.phase_centre import PhaseCentre
 
 from .common import refused

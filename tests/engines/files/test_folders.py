@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.engines.files.formats.voltages import VoltageFiles
-from autotune.engines.files.gains import read_gains
+from autotune.engines.files.formats.hdf5_voltages import VoltageFiles
+from autotune.engines.files.gain_file import read_gains
 from autotune.engines.files.opening import open_samples
 from autotune.engines.jobs.inputs import recordings
 

@@ -272,7 +272,7 @@ def test_dada_is_read_as_baseband_does(tmp_path: Path, n_pols: int, n_channels: 
 
 
 def test_what_is_behind_the_samples_of_dada_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.engines.files.interleaved.AT_ONCE", 35)  # bytes: 17 samples
+    monkeypatch.setattr("autotune.engines.files.interleaved_bytes.AT_ONCE", 35)  # bytes: 17 samples
     expected = dada_file(tmp_path / "x")
     with (tmp_path / "x").open("ab") as file:
         file.write(bytes(500))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotune.core.errors import UsageError
-from autotune.engines.files.gains import read_gains
+from autotune.engines.files.gain_file import read_gains
 
 from .common import refused
 

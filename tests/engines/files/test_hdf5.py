@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
-from autotune.engines.files.formats.visibilities import VisibilityDumps, VisibilityFile
-from autotune.engines.files.formats.voltages import VoltageFile, VoltageFiles
+from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps, VisibilityFile
+from autotune.engines.files.formats.hdf5_voltages import VoltageFile, VoltageFiles
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import VoltageInfo
@@ -213,7 +213,7 @@ WRITER = """
 import sys
 import numpy as np
 from tests.engines.files.test_hdf5 import BATCH, VOLTAGES
-from autotune.engines.files.formats.voltages import VoltageFile
+from autotune.engines.files.formats.hdf5_voltages import VoltageFile
 file = VoltageFile(sys.argv[1], VOLTAGES)
 for n in range(10 ** 9):
     values = np.full((3, *VOLTAGES.heap_shape), n % 100, np.int8)
@@ -264,7 +264,7 @@ from pathlib import Path
 import numpy as np
 from tests.engines.files.test_hdf5 import BATCH, VOLTAGES, heaps, read_all
 from autotune import UsageError
-from autotune.engines.files.formats.voltages import VoltageFile, VoltageFiles
+from autotune.engines.files.formats.hdf5_voltages import VoltageFile, VoltageFiles
 folder, told, fine = Path(sys.argv[1]), 0, 0
 file = VoltageFile(folder / "v.h5", VOLTAGES)
 file.write(np.arange(10) * BATCH, heaps(VOLTAGES, 10), np.zeros((10, 2), np.uint32))
@@ -395,6 +395,6 @@ def test_a_full_disk_leaves_the_dumps_before(tmp_path: Path) -> None:
 
 
 def test_nothing_of_files_is_imported_with_the_package() -> None:
-    code = "import sys, autotune, autotune.engines.files.opening, autotune.engines.files.formats.voltages; "
+    code = "import sys, autotune, autotune.engines.files.opening, autotune.engines.files.formats.hdf5_voltages; "
     code += "sys.exit(bool({'h5py', 'pyuvdata', 'astropy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0

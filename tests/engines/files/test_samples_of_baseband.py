@@ -16,7 +16,7 @@ from baseband import dada, guppi, vdif
 from autotune import unpack_samples
 from autotune.core.errors import UsageError
 from autotune.engines import Bands, Running, channelise
-from autotune.engines.files.formats.voltages import CHECKS, FORMAT, NEEDED
+from autotune.engines.files.formats.hdf5_voltages import CHECKS, FORMAT, NEEDED
 from autotune.engines.files.hdf5 import GrownFile
 from autotune.engines.files.opening import open_samples
 

@@ -13,7 +13,7 @@ from autotune.engines.files.opening import open_samples
 from autotune.engines.files.packing import pack_samples
 from autotune.engines.files.turned import TurnedSource
 from autotune.engines.jobs.inputs import antenna_input
-from autotune.engines.streams.memory import ArraySource
+from autotune.engines.streams.in_memory import ArraySource
 from autotune.engines.streams.samples import SampleInfo
 
 from . import makers

@@ -15,8 +15,8 @@ from astropy.time import Time
 from astropy.utils import iers
 from pyuvdata import UVData
 
+from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps, VisibilityFile
 from autotune.engines.files.formats.uvdata import UvData, convert
-from autotune.engines.files.formats.visibilities import VisibilityDumps, VisibilityFile
 from autotune.engines.jobs.sinks import undone_on_error
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo

@@ -12,8 +12,8 @@ from autotune.engines.f.chain import Output, voltage_info
 from autotune.engines.f.engine import FEngine
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
-from autotune.engines.streams.memory import ArraySource, KeptVisibilities, KeptVoltages
+from autotune.engines.machine.host_backend import HostBackend
+from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.samples import SampleInfo
 
 from ..f.test_band import BANKS, HEAP, PACKET, C, L

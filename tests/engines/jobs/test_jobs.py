@@ -11,13 +11,13 @@ import pytest
 from autotune import UsageError
 from autotune.cli import program
 from autotune.engines.corrections.delays import DelayModel, Piece
-from autotune.engines.files.delays import write_delays
+from autotune.engines.files.delay_file import write_delays
+from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
+from autotune.engines.files.formats.hdf5_voltages import VoltageFiles
 from autotune.engines.files.formats.raw import RawFile
-from autotune.engines.files.formats.visibilities import VisibilityDumps
-from autotune.engines.files.formats.voltages import VoltageFiles
 from autotune.engines.files.packing import pack_samples
 from autotune.engines.jobs import Bands, Narrow, Running, channelise, correlate
-from autotune.engines.streams.memory import ArraySource
+from autotune.engines.streams.in_memory import ArraySource
 from autotune.engines.streams.samples import SampleInfo
 
 from ...commands import ended

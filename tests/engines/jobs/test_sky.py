@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from autotune.cli import program
-from autotune.engines.files.delays import read_delays
-from autotune.engines.files.formats.visibilities import VisibilityDumps
+from autotune.engines.files.delay_file import read_delays
+from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.jobs import Bands, Narrow, Running, correlate
 from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.expected import theory_of
-from autotune.engines.sky.record import Recording
+from autotune.engines.sky.simulated_recording import Recording
 from autotune.engines.streams.visibilities import VisibilityInfo
 
 ON_HOST = Running(device="host")

@@ -13,7 +13,7 @@ from autotune.emit.writer import write_package
 from autotune.engines.kernels import choice as choices
 from autotune.engines.kernels import known
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.runtime.lookup import choose, loss_text
 from autotune.source.registry import load_kernel
 from autotune.sweep import settings

@@ -14,8 +14,8 @@ from autotune.engines.f.chain import voltage_info
 from autotune.engines.f.engine import FEngine
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
-from autotune.engines.streams.memory import ArraySource, KeptVisibilities, KeptVoltages
+from autotune.engines.machine.host_backend import HostBackend
+from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.samples import Samples
 from autotune.engines.streams.voltages import Batches
 from autotune.engines.x.engine import XEngine

@@ -11,17 +11,17 @@ from autotune.engines.corrections.delays import DelayModel
 from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.chain import Output
 from autotune.engines.f.filters import prototype
-from autotune.engines.f.voltages import BandSettings
-from autotune.engines.files.delays import read_delays
+from autotune.engines.f.voltage_buffers import BandSettings
+from autotune.engines.files.delay_file import read_delays
 from autotune.engines.files.opening import open_samples
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.expected import DelaysByAntenna, theory_of, visibilities
-from autotune.engines.sky.record import Recording
+from autotune.engines.sky.simulated_recording import Recording
 from autotune.engines.sky.spec import Sky
-from autotune.engines.streams.memory import KeptVisibilities
+from autotune.engines.streams.in_memory import KeptVisibilities
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 

@@ -14,14 +14,14 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.chain import Output
 from autotune.engines.f.engine import FEngine
 from autotune.engines.f.filters import prototype
-from autotune.engines.f.voltages import BandSettings
-from autotune.engines.files.delays import read_delays
+from autotune.engines.f.voltage_buffers import BandSettings
+from autotune.engines.files.delay_file import read_delays
 from autotune.engines.files.opening import open_samples
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
-from autotune.engines.sky.record import Recording
-from autotune.engines.sky.samples import FADE
-from autotune.engines.streams.memory import KeptVisibilities, KeptVoltages
+from autotune.engines.machine.host_backend import HostBackend
+from autotune.engines.sky.simulated_recording import Recording
+from autotune.engines.sky.sky_samples import FADE
+from autotune.engines.streams.in_memory import KeptVisibilities, KeptVoltages
 from autotune.engines.streams.voltages import Batches, VoltageInfo
 from autotune.engines.x.engine import XEngine
 

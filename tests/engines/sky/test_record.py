@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from autotune import unpack_samples
-from autotune.engines.files.delays import read_delays
+from autotune.engines.files.delay_file import read_delays
 from autotune.engines.files.opening import open_samples
 from autotune.engines.sky.description import read_sky
-from autotune.engines.sky.record import Recording
-from autotune.engines.sky.samples import BLOCK, SkySamples
+from autotune.engines.sky.simulated_recording import Recording
+from autotune.engines.sky.sky_samples import BLOCK, SkySamples
 
 from ..files.common import full_disk, read_all, refused
 

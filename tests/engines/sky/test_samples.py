@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.engines.sky.geometry import LIGHT_M_S
-from autotune.engines.sky.samples import BLOCK, FADE, SkySamples
+from autotune.engines.sky.sky_samples import BLOCK, FADE, SkySamples
 from autotune.engines.sky.spec import Antenna, PointSource, Sky, Tone
 
 RATE_HZ = 1e8

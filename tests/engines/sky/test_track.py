@@ -8,7 +8,7 @@ import pytest
 from astropy.coordinates import EarthLocation
 
 from autotune.engines.sky.geometry import EAST_WEST, RANDOM, TURN_RAD_S, array_positions, axes, delays_s, geocentric
-from autotune.engines.sky.samples import BLOCK
+from autotune.engines.sky.sky_samples import BLOCK
 from autotune.engines.sky.spec import Antenna, PointSource, Sky
 from autotune.engines.sky.track import PIECE_S, Track
 

@@ -5,8 +5,8 @@ import pytest
 
 from autotune import UsageError
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.host import HostBackend
-from autotune.engines.streams.memory import KeptVisibilities
+from autotune.engines.machine.host_backend import HostBackend
+from autotune.engines.streams.in_memory import KeptVisibilities
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.voltages import Batches, VoltageInfo
 from autotune.engines.x.engine import XEngine, visibility_info

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.backend import Event
-from autotune.engines.machine.host import HostBackend
+from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.run.counters import XCounters
 from autotune.engines.x.stage import Visibilities, XSettings, XStage

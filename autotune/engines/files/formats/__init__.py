@@ -1,7 +1,7 @@
 """Formats of files, one module each: recordings that are read, voltages and visibilities that are written.
 
-Each module of this folder but ``base`` is a format, and has the attributes that ``base.Format`` lists. Installed
-packages add formats by entry points of the group ``autotune.formats``, each called as a suffix, without its dot.
+Each module of this folder but ``interface`` is a format, and has the attributes that ``interface.Format`` lists.
+Installed packages add formats by entry points of the group ``autotune.formats``, each called as a suffix without dot.
 """
 
 from functools import cache
@@ -13,13 +13,13 @@ from typing import Any, cast
 from ....core.errors import UsageError
 from ....source.installed import FORMATS, installed, load_installed
 from ..reading import refuse
-from .base import SAMPLES, VISIBILITIES, VOLTAGES, Format, either
+from .interface import SAMPLES, VISIBILITIES, VOLTAGES, Format, either
 
 
 @cache
 def own() -> tuple[Format, ...]:
     """Returns the formats of this folder, in the order of their modules' names."""
-    names = sorted(module.name for module in iter_modules(__path__) if module.name != "base")
+    names = sorted(module.name for module in iter_modules(__path__) if module.name != "interface")
     return tuple(cast(Format, import_module(f"{__name__}.{name}")) for name in names)
 
 

@@ -17,7 +17,7 @@ from ....core.errors import one_line
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import DECIMAL, step_of
 from .. import checks
-from ..interleaved import HeapLayout, Layout, centre_of
+from ..interleaved_bytes import HeapLayout, Layout, centre_of
 from ..reading import (
     COARSE,
     Bytes,
@@ -33,7 +33,7 @@ from ..reading import (
     settled,
     unix_of_mjd,
 )
-from .base import SAMPLES
+from .interface import SAMPLES
 
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096

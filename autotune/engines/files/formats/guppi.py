@@ -19,7 +19,7 @@ from ....core.errors import UsageError
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import step_of
 from .. import checks
-from ..interleaved import Layout, centre_of
+from ..interleaved_bytes import Layout, centre_of
 from ..reading import (
     MOST_BYTES,
     MOST_GAP_S,
@@ -34,7 +34,7 @@ from ..reading import (
     settled,
     unix_of_mjd,
 )
-from .base import SAMPLES
+from .interface import SAMPLES
 
 CARD = 80
 MOST_HEADER, USUAL_HEADER = 1 << 20, 1 << 15  # bytes

@@ -30,7 +30,7 @@ from .. import checks
 from ..reading import Bytes, HeaderOverrides, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
 from ..toml import checked, read_toml, written
 from ..turned import LOWER, SIDEBANDS
-from .base import SAMPLES
+from .interface import SAMPLES
 
 suffixes, holds, help = (".toml",), SAMPLES, "a TOML header of packed samples"
 MOST_HEADER = 1 << 16  # bytes

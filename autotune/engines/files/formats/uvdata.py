@@ -25,10 +25,10 @@ import numpy as np
 
 from ...streams.phase_centre import PhaseCentre
 from ...streams.visibilities import VisibilityInfo
-from ..hdf5 import reserve, told
+from ..hdf5 import one_line_errors, reserve
 from ..reading import Tell, refuse
-from .base import VISIBILITIES, either
-from .visibilities import Dump, VisibilityDumps, VisibilityFile
+from .hdf5_visibilities import Dump, VisibilityDumps, VisibilityFile
+from .interface import VISIBILITIES, either
 
 suffixes, holds, help = (".ms", ".uvh5"), VISIBILITIES, "UVH5 or a Measurement Set"
 POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: of antenna j, and then of antenna i
@@ -100,7 +100,7 @@ def convert(source: str | Path, target: str | Path) -> None:
         part = target.with_name(f".{target.name}")
         _remove(part)
         try:
-            with told(target, f"it cannot be written, and the visibilities are in {source}"), _quiet():
+            with one_line_errors(target, f"it cannot be written, and the visibilities are in {source}"), _quiet():
                 _must_have_room(part, dumps.info, len(times))
                 observation = _metadata(dumps.info, times)
                 write = _write_uvh5 if target.suffix == ".uvh5" else _write_ms

@@ -15,7 +15,7 @@ from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
 from ..reading import Bytes, HeaderOverrides, Start, Tell, cut_off, packets_in, refuse, settled
 from ..vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of, is_vdif
-from .base import SAMPLES
+from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
 OF_MARK5B = 0xAB

@@ -10,7 +10,7 @@ from .queues import Buckets
 REPORT_S = 0.5  # seconds between two lines
 
 
-class Progress:
+class StreamProgress:
     """Gives a line to ``report`` now and then: what the engine counted, how idle the device was, and its queues.
 
     Args:

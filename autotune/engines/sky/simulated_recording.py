@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ...core.files import write_whole
-from ..files.delays import write_delays
+from ..files.delay_file import write_delays
 from ..files.formats.raw import RawFile
 from ..files.packing import pack_samples
 from ..files.reading import refuse
 from .description import read_sky
-from .samples import BLOCK, SkySamples
+from .sky_samples import BLOCK, SkySamples
 
 
 class Recording:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .kernel import Hyperparameters, matern
+from .covariance import Hyperparameters, matern
 
 ROOM = 64  # rows to grow by before arrays are copied
 

@@ -19,10 +19,10 @@ from ...streams.samples import SampleInfo
 from ...streams.times import time_text
 from ...streams.voltages import Batches, VoltageInfo
 from .. import checks
-from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
-from ..phase_centre import phase_centre_of_text
+from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, one_line_errors
+from ..phase_centre_text import phase_centre_of_text
 from ..reading import Tell, refuse
-from .base import VOLTAGES
+from .interface import VOLTAGES
 
 suffixes, holds, help = (".h5", ".hdf5"), VOLTAGES, "HDF5"
 FORMAT = "autotune voltages 1"
@@ -182,7 +182,7 @@ class _Heaps:
         rows = self._batches[self._next : end] - first
         for heap, row, n in _runs(rows, max(1, AT_ONCE // math.prod(self.info.heap_shape))):
             heap += self._next
-            with told(self._file.path, f"heaps {heap} to {heap + n - 1} cannot be read"):
+            with one_line_errors(self._file.path, f"heaps {heap} to {heap + n - 1} cannot be read"):
                 out[row : row + n, antenna] = self._voltages[heap : heap + n]  # read_direct is 100 times slower there
         self._next = end
         present = np.zeros(len(out), bool)
@@ -194,7 +194,7 @@ class _Heaps:
 
     def _refresh(self) -> None:
         times = self._file.timestamps()
-        with told(self._file.path, "voltages cannot be read"):
+        with one_line_errors(self._file.path, "voltages cannot be read"):
             self._voltages.id.refresh()
             n = len(self._voltages)
         wrong = np.flatnonzero(times % self.info.heap_samples)

@@ -9,9 +9,9 @@ import numpy as np
 from ...core.config import Config
 from ...core.definition import Kernel
 from ...core.errors import TrialFailure, UsageError
+from ...rendering.render import render
 from ...runtime import gpu
 from ...runtime.prepared import PreparedKernel
-from ...source.render import render
 from .backend import DeviceArray, Transform, check_served
 
 WORDS = (np.uint64, np.uint8)  # a thread copies one of them: requests of few bytes are slow over PCIe

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ...core.errors import UsageError, one_line
 from . import formats
-from .formats.base import SAMPLES, VISIBILITIES, VOLTAGES
+from .formats.interface import SAMPLES, VISIBILITIES, VOLTAGES
 from .opening import must_be_known
 from .reading import Tell, refuse
 from .toml import read_toml

@@ -15,10 +15,10 @@ from ....core import schema
 from ...streams.samples import SampleInfo
 from ...streams.visibilities import VisibilityInfo
 from .. import checks
-from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
-from ..phase_centre import phase_centre_of_text
+from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, one_line_errors
+from ..phase_centre_text import phase_centre_of_text
 from ..reading import Tell
-from .base import VISIBILITIES
+from .interface import VISIBILITIES
 
 suffixes, holds, help = (".h5", ".hdf5"), VISIBILITIES, "HDF5"
 FORMAT = "autotune visibilities 1"
@@ -122,11 +122,11 @@ class VisibilityDumps:
             UsageError: when one cannot be read.
         """
         times = self.timestamps()
-        with told(self._file.path, "it cannot be read"):
+        with one_line_errors(self._file.path, "it cannot be read"):
             for dataset in (self._visibilities, self._present, self._saturated):
                 dataset.id.refresh()
         for number, time in enumerate(times.tolist()):
-            with told(self._file.path, f"dump {number} cannot be read"):
+            with one_line_errors(self._file.path, f"dump {number} cannot be read"):
                 values = self._visibilities[number]
                 dump = Dump(time, values, self._present[number], int(self._saturated[number]))
             yield dump

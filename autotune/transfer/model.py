@@ -19,9 +19,9 @@ from ..core.config import Config
 from ..core.definition import Device
 from ..core.problem import Problem
 from ..core.space import Enumeration
+from .covariance import Hyperparameters, squared_differences
 from .features import features_of, levels_of
-from .kernel import Hyperparameters, squared_differences
-from .neighbours import AWAY, MISMATCH, Neighbour, octave
+from .neighbour import AWAY, MISMATCH, Neighbour, octave
 from .one_thread import one_thread
 from .posterior import Posterior
 

@@ -26,7 +26,7 @@ from ...core import schema
 from ..corrections.delays import BEFORE, LONGEST, DelayModel, Piece
 from ..streams.phase_centre import PhaseCentre
 from . import checks
-from .phase_centre import phase_centre, phase_centre_table
+from .phase_centre_text import phase_centre, phase_centre_table
 from .reading import refuse
 from .toml import checked, read_toml, written
 

@@ -14,10 +14,10 @@ from ..corrections.gains import Gains
 from ..f.chain import Output, bank
 from ..f.filters import low_pass, prototype
 from ..f.narrow_band import NarrowSettings
-from ..f.voltages import BandSettings
+from ..f.voltage_buffers import BandSettings
 from ..files import checks
-from ..files.delays import read_delays, read_phase_centre
-from ..files.gains import read_gains
+from ..files.delay_file import read_delays, read_phase_centre
+from ..files.gain_file import read_gains
 from ..streams.phase_centre import PhaseCentre
 from ..streams.samples import SampleInfo
 from .inputs import Input

@@ -14,8 +14,8 @@ from ...devices import host
 from ...devices.base import Argument, Constant
 from ...devices.host.buffer import HostMemory
 from ...devices.host.session import HostFunction
+from ...rendering.render import render
 from ...runtime.binding import Binding
-from ...source.render import render
 from .backend import Stream, Transform, check_served
 
 
