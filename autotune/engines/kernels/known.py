@@ -4,7 +4,8 @@ Both are data. Of a package only wisdom.json is read; definitions and templates 
 """
 
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -149,15 +150,13 @@ def _seconds(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, choice: Choice) 
 
 
 def _in_space(known: tuple[E, ...], kernel: Kernel[Any]) -> tuple[E, ...]:
-    return tuple(one for one in known if one.kernel == kernel.name and _is_in_space(kernel, one.config))
-
-
-def _is_in_space(kernel: Kernel[Any], config: Mapping[str, Any]) -> bool:
-    try:
-        config_of(kernel, config)
-    except UsageError:
-        return False
-    return True
+    """Returns those of a kernel whose configs are in its present space, as configs of it."""
+    found = []
+    for one in known:
+        with suppress(UsageError):
+            if one.kernel == kernel.name:
+                found.append(replace(one, config=config_of(kernel, one.config)))
+    return tuple(found)
 
 
 def _folder(package: str | Path) -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autotune import Config, Device, UsageError
+from autotune import Config, Device, Space, UsageError, since
 from autotune.core.definition import problem_name
 from autotune.emit.winners import gather
 from autotune.emit.writer import write_package
@@ -110,6 +110,15 @@ def test_a_source_that_has_changed_is_told(package: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(known, "render", lambda kernel, problem, config: SimpleNamespace(key="another"))
     config, line = asked([], package=package)
     assert config == FAST and line.endswith("; but its source has changed since); expected slowdown: unknown")
+
+
+def test_a_package_answers_after_a_space_has_grown(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = Space(MORE=since(2, (1, 2)))
+    grown.parameters = {**KERNEL.space.parameters, **grown.parameters}
+    grown.constraints += KERNEL.space.constraints
+    monkeypatch.setattr(type(KERNEL), "space", grown)
+    config, _ = asked([], package=package)
+    assert config == {**FAST, "MORE": 2}
 
 
 def test_a_choice_is_made_once(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
