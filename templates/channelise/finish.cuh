@@ -1,6 +1,6 @@
 // The last step of a round: rows of bins in shared memory become voltages in global memory. A thread has
 // UNITS_PER_THREAD units of work, each a pair of bins and POST_SPECTRA spectra.
-// Needs     pairs.cuh (bins_of, first_place, second_place), phasor.cuh (Phasors),
+// Needs     pairs.cuh (bins_of, Place, first_place, second_place), phasor.cuh (Phasors),
 //           quantise.cuh (Pair, pair_of, make_voltages), row.cuh (Rows, row_of), voltages.cuh (Output)
 // Provides  FirstVoltages; Finish: store
 
@@ -50,7 +50,7 @@ struct Finish {
             const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
             const int2 bins = bins_of(group, number);
             const auto first = first_place(group, number), second = second_place(group, number);
-            const auto cells_of = [&](auto place) { return &z[row_of(place.half, 0, s)][place.at]; };
+            const auto cells_of = [&](const Place& place) { return &z[row_of(place.half, 0, s)][place.at]; };
             unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
             for (int p = 0; p < POLS_AT_ONCE; ++p) {

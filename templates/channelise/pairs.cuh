@@ -1,7 +1,7 @@
 // Pairs of bins: X[k] and X[N - k] of real samples follow from the same two bins of the complex points, so that a
 // thread finishes both. A block has the pairs of one group, N_PAIRS of them, in HALVES rows of each spectrum.
 // Needs     nothing
-// Provides  bins_of; first_place, second_place
+// Provides  bins_of; Place, first_place, second_place
 
 // Returns both bins of pair `i` of a group.
 __device__ __forceinline__ int2 bins_of(int group, int i)
