@@ -89,18 +89,20 @@ class Binding:
             ArgumentTypeError: when a number is missing.
             DefinitionError: when an argument is neither an array nor a scalar.
         """
-        kernel = self.kernel
-        scalars = dict(kernel.scalars(self.problem, self._with_defaults(inputs)))
-        fields = runtime_fields(type(self.problem))
+        scalars = dict(self.kernel.scalars(self.problem, self._with_defaults(inputs)))
         for name in self.passed:
-            if name not in scalars and name in fields:
-                scalars[name] = as_int32(name, getattr(self.problem, name))
-        if missing := [name for name in self.passed if name not in scalars]:
-            why = f"has the argument {', '.join(missing)}, which is neither in arrays() nor in scalars(), nor a runtime"
-            raise fault(kernel, "", f"{why} field of the problem; call it as one of these, or add it to them")
+            if name not in scalars:
+                scalars[name] = self._derived(name)
         for name, length in (lengths or {}).items():
             scalars[name] = type(scalars[name])(length)
         return scalars
+
+    def _derived(self, name: str) -> np.generic:
+        """Returns a runtime field as an argument, which the definition's ``scalars`` leaves out."""
+        if name not in runtime_fields(type(self.problem)):
+            why = f"has the argument {name}, which is neither in arrays() nor in scalars(), nor a runtime field of the"
+            raise fault(self.kernel, "", f"{why} problem; call it as one of these, or add it to them")
+        return as_int32(name, getattr(self.problem, name))
 
     def unread(self, inputs: Mapping[str, Any]) -> list[str]:
         """Returns the names among ``inputs`` that are not arrays and that the definition's ``scalars`` does not read.

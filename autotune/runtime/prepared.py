@@ -5,6 +5,7 @@ allocated. The sizes are those of the call, and arrays may be parts of longer on
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from . import gpu
 from .binding import Binding
 from .constants import ConstantMemory, memory_for, source_of
 from .loaded import Enqueue, LoadedKernel
-from .signature import ArgumentTypeError
+from .signature import NUMBERS, ArgumentTypeError
 
 N_SIZES = 1024  # problems whose launch geometries are kept
 N_LAYOUTS = 4096  # layouts of arrays for which it is kept what their launches share
@@ -32,7 +33,13 @@ class _Plan(NamedTuple):
     constants: ConstantMemory | None = None  # None: no array is there
 
 
-_Known = tuple[_Plan, dict[str, int], dict[str, Any] | None]  # its plan, whole lengths by scalar, and scalars
+@dataclass(slots=True)
+class _Layout:
+    """Holds what all launches with arrays of one layout share."""
+
+    plan: _Plan
+    lengths: dict[str, int]  # of the whole arrays, by scalar
+    last: tuple[Mapping[str, object], dict[str, Any]]  # numbers of a launch and its scalars: both change at once
 
 
 class PreparedKernel:
@@ -63,7 +70,7 @@ class PreparedKernel:
         self._device, self._index = device, index
         self._loaded = LoadedKernel(kernel, kernel.launch(problem, config), source, device, index)
         self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
-        self._known: dict[tuple[Any, ...], _Known] = {}
+        self._layouts: dict[tuple[Any, ...], _Layout] = {}
         self._plan(problem)
 
     @property
@@ -93,13 +100,15 @@ class PreparedKernel:
         Raises:
             UsageError: as above.
         """
-        layout = (problem, not inputs, *((n, array.shape, array.strides, array.dtype) for n, array in arrays.items()))
-        if (known := self._known.get(layout)) is None:
-            known = self._know(layout, problem, arrays, inputs)
-        plan, lengths, values = known
-        if values is None:
-            values = self._scalars(plan, inputs, lengths)
-        ordered = tuple(plan.binding.ordered(arrays, values))
+        key = (problem, *((n, array.shape, array.strides, array.dtype) for n, array in arrays.items()))
+        if (layout := self._layouts.get(key)) is None:
+            layout = self._new_layout(key, problem, arrays, inputs)
+        plan = layout.plan
+        before, scalars = layout.last
+        if not NUMBERS.issuperset(map(type, inputs.values())) or inputs != before:
+            scalars = self._scalars(plan, inputs, layout.lengths)
+            layout.last = dict(inputs), scalars
+        ordered = tuple(plan.binding.ordered(arrays, scalars))
         if plan.constants is None:
             plan.launch(ordered, stream)
         else:
@@ -107,16 +116,16 @@ class PreparedKernel:
             with gpu.made_current(self._index):
                 plan.constants.launch(given, stream, lambda: plan.launch(ordered, stream))
 
-    def _know(
-        self, layout: tuple[Any, ...], problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object]
-    ) -> _Known:
-        """Keeps what all launches of a layout share: the scalars too, if no number is given."""
+    def _new_layout(
+        self, key: tuple[Any, ...], problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object]
+    ) -> _Layout:
+        """Keeps what all launches of a layout share."""
         plan = self._plan(problem)
         lengths = plan.binding.lengths(arrays)
-        if len(self._known) >= N_LAYOUTS:
-            self._known.clear()
-        self._known[layout] = plan, lengths, None if inputs else self._scalars(plan, {}, lengths)
-        return self._known[layout]
+        if len(self._layouts) >= N_LAYOUTS:
+            self._layouts.clear()
+        layout = self._layouts[key] = _Layout(plan, lengths, (dict(inputs), self._scalars(plan, inputs, lengths)))
+        return layout
 
     def _scalars(self, plan: _Plan, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, Any]:
         scalars = plan.binding.scalars(inputs, lengths)
