@@ -22,7 +22,7 @@ HELD = {
         "test_a_replay_does_not_import_what_a_record_names",
     ),
     "and the files that it includes": (
-        "source/test_includes",
+        "rendering/test_includes",
         "test_times_do_not_outlive_an_included_file_and_packages_have_it",
     ),
     "expressions in it are integers, names": ("core/test_expressions", "test_a_campaigns_expression_is_bounded_too"),
@@ -129,7 +129,7 @@ HELD = {
     ),
     "one line; what is recorded stays": ("engines/files/test_hdf5", "test_a_full_disk_leaves_what_was_written"),
     "the trial is stale, and so is the outcome": (
-        "sweep/test_standing",
+        "validity/test_standing",
         "test_what_does_something_else_is_measured_again",
     ),
     "its trials do not count, and one line says how many": (

@@ -110,7 +110,7 @@ def test_compiler_that_dies_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_compiler_and_what_it_started_die_with_this_process() -> None:
     command = ["sh", "-c", "sleep 1234.5; true"]  # as the driver of g++ starts the compiler proper
-    script = f"from autotune.devices.host.toolchain import run; print('up', flush=True); run({command})"
+    script = f"from autotune.devices.host.toolchain import run_tool; print('up', flush=True); run_tool({command})"
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert parent.stdout is not None and parent.stdout.readline() == b"up\n"
     assert _wait_until_runs(b"sleep\0001234.5\0", True)

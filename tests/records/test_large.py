@@ -50,7 +50,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]
 def test_each_line_is_parsed_once_and_each_mean_computed_once(
     large: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    parsed = counted(monkeypatch, record_schema, "trial")
+    parsed = counted(monkeypatch, record_schema, "as_trial")
     means = counted(monkeypatch, importance, "fmean")
     done = CliRunner().invoke(app, [*words, str(large)])
     assert done.exit_code == 0 and parsed == [N]

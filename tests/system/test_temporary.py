@@ -14,12 +14,12 @@ from autotune.system import temporary
 
 HOLDS = """
 import sys, time
-from autotune.devices.host.toolchain import run
+from autotune.devices.host.toolchain import run_tool
 from autotune.system.temporary import temporary_folder
 with temporary_folder() as folder:
     (folder / "ccLEFT.s").write_text("")
     print(folder, flush=True)
-    run(["/bin/sh", "-c", "echo > $TMPDIR/ccOURS.s; echo $TMPDIR >&2; sleep 600"])
+    run_tool(["/bin/sh", "-c", "echo > $TMPDIR/ccOURS.s; echo $TMPDIR >&2; sleep 600"])
 """
 
 

@@ -26,7 +26,7 @@ from autotune.trial.compile import code_of
 from autotune.validity import as_measured
 
 from ..conftest import EXAMPLE
-from .test_verdict import copied_example
+from ..sweep.test_verdict import copied_example
 
 TEMPLATE = "detect.cu.j2"
 HELD = "recorded trials still hold: their text has changed, their machine code has not"
