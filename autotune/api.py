@@ -35,9 +35,9 @@ RUN_DEADLINE_S = 120.0
 def run(
     kernel: str,
     *,
-    inputs: Mapping[str, Any],
-    problem: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object],
+    problem: Mapping[str, object] | None = None,
+    config: Mapping[str, object] | None = None,
     device: str = "auto",
 ) -> dict[str, np.ndarray]:
     """Launch ``kernel`` once on ``inputs`` and return its outputs by name, as NumPy arrays.
@@ -80,7 +80,7 @@ def run(
 def sweep(
     kernel: str,
     *,
-    problem: Mapping[str, Any] | None = None,
+    problem: Mapping[str, object] | None = None,
     device: str = "auto",
     results: str | os.PathLike[str] = "results",
     dashboard: str | os.PathLike[str] | None = None,

@@ -115,7 +115,7 @@ class Accumulate(Kernel[Problem]):
     """accumulators, present, saturated -> visibilities; accumulators are cleared, saturated is added to."""
 
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         GRID="channels", WGS=128, VECTOR=2, COARSEN=1, DEPTH=8, READ="plain", CLEAR="streaming", STORE="streaming"
     )
     arguments = ("visibilities", "accumulators", "saturated", "present", "n_channels", "n_baselines")
@@ -138,7 +138,7 @@ class Accumulate(Kernel[Problem]):
     def launch(self, problem: Problem, config: Config) -> Launch:
         return Launch(grid(problem, config), (int(config.WGS), 1, 1))
 
-    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+    def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {"n_channels": np.int32(problem.n_channels), "n_baselines": np.int32(problem.n_baselines)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -156,7 +156,7 @@ class Accumulate(Kernel[Problem]):
         n_bytes = parts * (16 * problem.n_accumulators + 4) + problem.n_baselines + 16
         return Work(flops=float(parts * problem.n_accumulators), bytes=n_bytes)
 
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws sums of both signs that fit, and one in 16 at or beyond an edge; each accumulator is of more than 32
         bits, so that all of it counts. One baseline in 8 lacks data.
         """

@@ -148,7 +148,7 @@ class Dequantize(Kernel[Problem]):
     """samples, and scale_offset where the problem has it -> values."""
 
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         GRID="flat",
         WGS=128,
         LOAD=4,
@@ -194,7 +194,7 @@ class Dequantize(Kernel[Problem]):
     def launch(self, problem: Problem, config: Config) -> Launch:
         return Launch(grid(problem, config), (int(config.WGS), 1, 1), reserved_bytes(config))
 
-    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+    def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {"n_bytes": np.int64(problem.n_bytes), "row_bytes": np.int64(problem.row_bytes)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -210,12 +210,12 @@ class Dequantize(Kernel[Problem]):
         n_bytes = sum(array.n_bytes for array in self.arrays(problem).values())
         return Work(flops=2.0 * n_samples if problem.scale_offset else 0.0, bytes=n_bytes)
 
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws samples of all values alike; scales and offsets of both signs, so large that each result is finite, and
         so unlike powers of 2 that most of them are rounded.
         """
         arrays = self.arrays(problem)
-        inputs: dict[str, Any] = {"samples": rng.integers(0, 256, arrays["samples"].shape, dtype=np.uint8)}
+        inputs: dict[str, object] = {"samples": rng.integers(0, 256, arrays["samples"].shape, dtype=np.uint8)}
         if problem.scale_offset:
             shape = arrays["scale_offset"].shape
             size = rng.uniform(0.25, 3.0, shape) * rng.choice((-1.0, 1.0), shape)

@@ -166,7 +166,7 @@ class PfbFir(Kernel[Problem]):
 
     kernel_name = "pfb_fir"
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         WGS=128, COLUMNS=2, SPECTRA=48, MIN_BLOCKS=5, TURNS=1, STAGES=3, STORE="streaming"
     )
     arguments = (
@@ -216,10 +216,10 @@ class PfbFir(Kernel[Problem]):
         grid = (columns, ceil_div(problem.n_spectra, part_spectra(problem, config)), problem.n_pols)
         return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
 
-    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+    def constants(self, problem: Problem, config: Config) -> dict[str, object]:
         return {"shared_bytes": shared_bytes(problem, config)}
 
-    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+    def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {
             "n_spectra": np.int64(problem.n_spectra),
             "filtered_spectra": np.int64(problem.n_spectra),
@@ -242,7 +242,7 @@ class PfbFir(Kernel[Problem]):
         n_bytes = read + 4 * problem.taps * problem.step + 4 * floats * outputs
         return Work(flops=2.0 * problem.taps * floats * outputs, bytes=n_bytes)
 
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws samples of all values alike; weights of random sign and like size, so each tap shows; any offset."""
         shape = (problem.taps, problem.step)
         size = rng.uniform(0.5, 1.5, shape) / np.sqrt(problem.taps)

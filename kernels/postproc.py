@@ -148,7 +148,7 @@ class Postproc(Kernel[Problem]):
     """spectra, delays, phases, gains -> voltages; saturated is added to."""
 
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         WGS=256, BLOCK_C=64, BLOCK_S=64, TIMES=4, PHASE="fast", ORDER="channels", HINTS="none"
     )
     arguments = ("voltages", "saturated", "spectra", "delays", "phases", "gains", "n_spectra")
@@ -194,10 +194,10 @@ class Postproc(Kernel[Problem]):
         grid = (problem.n_heaps * tiles_of_heap(problem, config), 1, problem.n_receivers)
         return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
 
-    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+    def constants(self, problem: Problem, config: Config) -> dict[str, object]:
         return {"shared_bytes": shared_bytes(problem, config)}
 
-    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+    def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {"n_spectra": np.int64(problem.n_spectra)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -227,7 +227,7 @@ class Postproc(Kernel[Problem]):
             return (one,)
         return (one, replace(problem, n_receivers=3, n_heaps=2))
 
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Makes spectra that become known voltages: u, turned back. A part of u is an integer and a fraction of at most
         0.4, far enough from where rounding changes for any rounding of float32; some are beyond what saturates. Where
         neither delay nor phase turns and the gain is a power of two, times 1, i, -1 or -i, the fraction is a half:

@@ -11,7 +11,7 @@ def assignments(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> dict[str, dict[str, Any]]:
+def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> dict[str, dict[str, object]]:
     """Returns the fields that all problems of a kernel have with one value, by the kernel; none where it has one only.
 
     ``kernels``: that of each problem.

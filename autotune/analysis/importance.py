@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
-from typing import Any
 
 from ..core.config import Value, merged_order
 from ..records.trial import Trial
@@ -42,7 +41,7 @@ class Importance:
     n_trials: int
     values: tuple[ValueEffect, ...]  # ordered by their best times, fastest first
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "parameter": self.name,
             "share": self.share,

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.record import SweepRecord
@@ -30,7 +29,7 @@ class EmittedSweep:
     fallback: Fallback
 
 
-def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
+def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyKernel]) -> tuple[Loss, ...]:
     """Returns the loss of each tier on the winners as they were recorded, whether or not they still hold.
 
     ``named``: definitions by kernel, of those that are not installed. Sweeps of kernels that are neither are left out,
@@ -45,7 +44,7 @@ def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, Kernel[An
     return tier_losses(emitted, kernels)
 
 
-def _as_recorded(sweep: SweepRecord, kernel: Kernel[Any]) -> list[EmittedSweep]:
+def _as_recorded(sweep: SweepRecord, kernel: AnyKernel) -> list[EmittedSweep]:
     """Returns the sweep with its winner; it needs no source, since nothing of it will run."""
     if sweep.winner is None or not sweep.median_s:
         return []
@@ -56,7 +55,7 @@ def _as_recorded(sweep: SweepRecord, kernel: Kernel[Any]) -> list[EmittedSweep]:
     return [EmittedSweep(sweep, entry, Fallback(kernel.name, baked, default, "", ()))]
 
 
-def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
+def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel]) -> tuple[Loss, ...]:
     """Returns the loss of each tier, by kernel, for every device, every architecture and every kind of device.
 
     nearest       without the problem's own entry: the others of its device with its baked fields
@@ -82,7 +81,7 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, Kernel[An
     return tuple(loss for loss in losses if loss is not None)
 
 
-def _chosen(kernel: Kernel[Any], one: EmittedSweep, rest: Iterable[EmittedSweep], tier: str) -> Config | None:
+def _chosen(kernel: AnyKernel, one: EmittedSweep, rest: Iterable[EmittedSweep], tier: str) -> Config | None:
     """Returns the config that a package of the ``rest`` chooses for ``one``'s problem, if it answers by ``tier``."""
     wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
     try:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from ..core.config import Value
 from ..core.errors import Status
@@ -59,7 +58,7 @@ def overview(sweep: SweepRecord) -> Overview:
     )
 
 
-def place(line: Overview) -> tuple[Any, ...]:
+def place(line: Overview) -> tuple[object, ...]:
     """Returns the sort key of a line: devices and kernels by name, problems by their numbers."""
     fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line.problem.values()]
     return line.device, line.kernel, fields
@@ -70,7 +69,7 @@ def clock_name(sweep: SweepRecord) -> str:
     return sweep.about.clock or "device time"
 
 
-def details(sweep: SweepRecord) -> dict[str, Any]:
+def details(sweep: SweepRecord) -> dict[str, object]:
     """Returns the overview and all that the record says about how it came about."""
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
     return {
@@ -92,7 +91,7 @@ def details(sweep: SweepRecord) -> dict[str, Any]:
     }
 
 
-def _front_json(sweep: SweepRecord) -> list[dict[str, Any]]:
+def _front_json(sweep: SweepRecord) -> list[dict[str, object]]:
     found = front_of(sweep, sweep.objectives) if len(sweep.objectives) > 1 else []
     return [{"config": dict(each.config), **(values_of(sweep.objectives, each) or {})} for each in found]
 
@@ -112,7 +111,7 @@ class Proof:
     reproduce: str | None = None  # the command; None: its trial is gone
     efficiency: float | None = None  # share of the measured roofline
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Returns what is known of it: other members are left out."""
         row = self.measured.as_json()
         found = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
@@ -143,7 +142,7 @@ def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
     return low / best_high, high / best_low
 
 
-def verified_sizes(verified_on: Sequence[str], problem: Mapping[str, Any]) -> str:
+def verified_sizes(verified_on: Sequence[str], problem: Mapping[str, object]) -> str:
     """Returns the fields in which each verified problem differs from the timed one."""
     own = set(assignments(problem).split(","))
     different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
@@ -205,7 +204,7 @@ class Spent:
         total_s = self.total_s
         return {what: seconds / total_s for what, seconds in self.seconds.items()} if total_s else {}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"total_s": self.total_s, "seconds": dict(self.seconds), "shares": self.shares, **self.others}
 
 

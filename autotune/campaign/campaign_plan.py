@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..core.expressions import parsed
 from ..devices import Target
@@ -71,7 +71,7 @@ class CampaignPlan:
     """A campaign, in the order in which its problems are tuned."""
 
     kernel: str  # the name or path that registry.load_kernel takes
-    values: tuple[dict[str, Any], ...]  # the fields of each problem
+    values: tuple[dict[str, object], ...]  # the fields of each problem
     n_pilots: int
     pilot: Settings
     settings: Settings
@@ -149,7 +149,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     )
 
 
-def far_apart(problems: list[Any]) -> list[Any]:
+def far_apart(problems: list[Any]) -> list[object]:
     """Orders problems so that the first few, however many, lie far apart in the logarithms of their fields.
 
     The first is the one in the middle; each next one is the farthest from all those before it (Gonzalez, Clustering to
@@ -170,7 +170,7 @@ def far_apart(problems: list[Any]) -> list[Any]:
 
 
 # ---------------------------------------------------------------------- parts of the file
-def _values(grid: Mapping[str, Any], fixed: Mapping[str, Any], kernel: Kernel[Any]) -> list[dict[str, Any]]:
+def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: AnyKernel) -> list[dict[str, object]]:
     lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
     for name, value in [*((n, v) for n, values in lists.items() for v in values), *fixed.items()]:
         check_type(name, value, (int, float, str, bool), "a number, true or false, or text")
@@ -194,7 +194,7 @@ def _values(grid: Mapping[str, Any], fixed: Mapping[str, Any], kernel: Kernel[An
     return found
 
 
-def _problem(kernel: Kernel[Any], values: Mapping[str, Any], target: Target) -> Any:
+def _problem(kernel: AnyKernel, values: Mapping[str, object], target: Target) -> Any:
     try:
         return problem_on(kernel, values, target)
     except UsageError as error:
@@ -228,7 +228,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _evaluate(text: str, names: Mapping[str, Any]) -> Any:
+def _evaluate(text: str, names: Mapping[str, object]) -> Any:
     """Evaluates integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
 
     def value(node: ast.AST) -> Any:
@@ -245,7 +245,7 @@ def _evaluate(text: str, names: Mapping[str, Any]) -> Any:
     return value(_parsed(text).body)
 
 
-def _number(text: str, operation: type, left: Any, right: Any) -> int:
+def _number(text: str, operation: type, left: object, right: object) -> int:
     if not isinstance(left, int) or not isinstance(right, int):
         raise UsageError(f"{text!r} computes with {left!r} and {right!r}; both must be integers")
     if operation is ast.FloorDiv and right == 0:
@@ -260,5 +260,5 @@ def _parsed(text: str) -> ast.Expression:
     return parsed(text, "in [problem]")
 
 
-def _level(value: Any) -> float:
+def _level(value: object) -> float:
     return float(np.log2(abs(value) + 1)) if isinstance(value, (int, float)) else float(len(str(value)))

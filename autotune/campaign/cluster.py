@@ -4,7 +4,7 @@ import asyncio
 import logging
 import ssl
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
@@ -23,7 +23,7 @@ from .task_worker import COMPILE_PROCESSES, DEVICE_VARIABLE, SHARING, OneBench
 LOOPBACK = "127.0.0.1"
 N_SHARING = 12  # concurrent sweeps per device: one uses it, the others wait for compilers and references
 # The pages are not served; any free port will do, since another campaign may hold the usual one.
-NO_PAGES: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
+NO_PAGES: dict[str, object] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
 CONFIG = {
     "distributed.worker.profile.enabled": False,  # the profiler inspects all threads a hundred times a second
     "distributed.worker.daemon": False,  # a daemon may not have child processes, and a worker has some
@@ -128,7 +128,7 @@ def share_of_cores(kind: str) -> int:
     return max(1, (n_cpus() - n_devices) // n_devices)
 
 
-def _cluster(specs: dict[str, Any], security: Security) -> SpecCluster:
+def _cluster(specs: Mapping[str, object], security: Security) -> SpecCluster:
     """Starts scheduler and workers; Dask gives up if a process is killed while it starts, so this tries again."""
     options = {"host": LOOPBACK, "protocol": "tls://", "security": security, **NO_PAGES}
     scheduler = {"cls": Scheduler, "options": options}

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
-from typing import Any
 
 from distributed import WorkerPlugin
 from distributed.worker import Worker
@@ -37,7 +36,7 @@ class Task:
     """One sweep."""
 
     kernel: str
-    problem: dict[str, Any]
+    problem: dict[str, object]
     settings: Settings
 
 
@@ -45,7 +44,7 @@ class Task:
 class TaskResult:
     """The result of one task. ``error`` says why there is no winner."""
 
-    problem: dict[str, Any]
+    problem: dict[str, object]
     device: str
     path: str = ""
     median_s: float | None = None

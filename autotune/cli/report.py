@@ -25,10 +25,10 @@ BRIEF = (
 )
 
 
-def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
+def sweep_summary(sweep: Sweep, clock: str) -> dict[str, object]:
     """Returns what `sweep --json` prints. ``clock`` names the clock of its times."""
 
-    def brief(trial: Trial | None) -> dict[str, Any] | None:
+    def brief(trial: Trial | None) -> dict[str, object] | None:
         if trial is None:
             return None
         return {"config": dict(trial.config), **{name: getattr(trial, name) for name in BRIEF}}
@@ -102,7 +102,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print(f"next         {emit}", markup=False)
 
 
-def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, Any]:
+def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, object]:
     """Returns what `autotune list` shows for a kernel; the space is that of its default problem on ``device``."""
     problem = kernel.tuned[0]
     space = kernel.space.enumerate(problem, device)
@@ -140,7 +140,7 @@ def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
         print_table(("  configs", f"for the default problem on {summary['arch']}"), counts)
 
 
-def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[Any, ...]:
+def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[object, ...]:
     quartiles = f"{seconds_text(measured.q1_s)} .. {seconds_text(measured.q3_s)}"
     error = "-" if measured.max_error is None else f"{measured.max_error:.2g}"
     return name, seconds_text(measured.median_s), quartiles, percent(efficiency), error, measured.config

@@ -43,7 +43,7 @@ class Array:
     of that name then says how long the whole one is. Everything before the axis has that pitch.
     """
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
     read: bool = True
     written: bool = False

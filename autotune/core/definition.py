@@ -59,12 +59,12 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def baked(default: Any, help: str = "") -> Any:
+def baked(default: object, help: str = "") -> Any:
     """Declares a problem field that becomes a constant of the source: another value is another binary."""
     return dataclasses.field(default=default, metadata={"help": help})
 
 
-def runtime(default: Any, help: str = "") -> Any:
+def runtime(default: object, help: str = "") -> Any:
     """Declares a problem field that is an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
 
@@ -224,11 +224,11 @@ class Kernel(ABC, Generic[P]):
         """Returns the launch geometry of a configuration: one launch, or the first of several."""
 
     @abstractmethod
-    def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, object]:
         """Returns random inputs by name (arrays as ``arrays`` specifies, and scalars); never zeros."""
 
     @abstractmethod
-    def reference(self, problem: P, **inputs: Any) -> dict[str, np.ndarray]:
+    def reference(self, problem: P, **inputs: object) -> dict[str, np.ndarray]:
         """Returns the outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
 
     @abstractmethod
@@ -266,7 +266,7 @@ class Kernel(ABC, Generic[P]):
         fields = runtime_fields(self.problem_type)
         return {name: as_int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
-    def constants(self, problem: P, config: Config) -> dict[str, Any]:
+    def constants(self, problem: P, config: Config) -> dict[str, object]:
         """Returns values that the template may use besides ``problem`` and ``config``."""
         return {}
 
@@ -324,7 +324,7 @@ class Kernel(ABC, Generic[P]):
                 return None if refused(problem) is not None else self._all_bytes(problem)
             return None
 
-        def answer(named: Mapping[str, Any]) -> P | None:
+        def answer(named: Mapping[str, object]) -> P | None:
             return completed_problem(base, named, usual, self.tuned if known is None else known, judge)
 
         if len(values) < len(dataclasses.fields(base)):
@@ -393,6 +393,9 @@ class Kernel(ABC, Generic[P]):
 
     def _moved_bytes(self, problem: P) -> float:
         return float(sum(array.n_bytes * (array.read + array.written) for array in self.arrays(problem).values()))
+
+
+AnyKernel = Kernel[Any]  # of whichever problem
 
 
 def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Problem]]]]:

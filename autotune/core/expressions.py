@@ -78,7 +78,7 @@ def parsed(text: str, what: str) -> ast.Expression:
     return tree
 
 
-def value_of(expression: str, values: Mapping[str, Any]) -> Any:
+def value_of(expression: str, values: Mapping[str, object]) -> Any:
     """Returns the value of an expression that ``checked_expression`` has returned, at these parameters."""
     return eval(compile(expression, "expression", "eval"), {"__builtins__": {}, **CALLS, "c": values})
 

@@ -34,7 +34,7 @@ def baked_fields(problem_type: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(problem_type) if not f.metadata.get("runtime"))
 
 
-def baked_values(problem: Problem) -> dict[str, Any]:
+def baked_values(problem: Problem) -> dict[str, object]:
     """Returns the baked fields of ``problem`` by name."""
     return {name: getattr(problem, name) for name in baked_fields(type(problem))}
 
@@ -44,7 +44,7 @@ def problem_name(problem: Problem) -> str:
     return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in fields(problem))
 
 
-def replaced(problem: P, values: Mapping[str, Any]) -> P | None:
+def replaced(problem: P, values: Mapping[str, object]) -> P | None:
     """Returns the problem with these values, or None if it refuses them."""
     try:
         return replace(problem, **values)

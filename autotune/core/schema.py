@@ -50,7 +50,7 @@ def parse(data: bytes) -> Any:
 SEAL = "sha256"
 
 
-def seal(content: Mapping[str, object]) -> dict[str, Any]:
+def seal(content: Mapping[str, object]) -> dict[str, object]:
     """Adds to ``content`` the SHA-256 of its JSON, whatever the layout."""
     return {**content, SEAL: _sha256(content)}
 
@@ -127,14 +127,14 @@ def as_seconds(value: Any) -> float:
     raise Unsound(f"is {value_text(value)}, must be a time in seconds from {SHORTEST_S:g} to {LONGEST_S:g}")
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Checks for text for people, and escapes its control characters."""
     if isinstance(value, str):
         return plain(value)
     raise Unsound(f"is {value_text(value)}, must be text")
 
 
-def as_word(value: Any) -> str:
+def as_word(value: object) -> str:
     """Checks for a name in one line of printable characters."""
     if isinstance(value, str) and value.isprintable():
         return value
@@ -158,7 +158,7 @@ def as_scalar(value: Any) -> bool | int | float | str:
     return as_number(value)
 
 
-def as_json_value(value: Any) -> Any:
+def as_json_value(value: object) -> Any:
     """Checks any JSON value for finite numbers, and escapes its text."""
     if isinstance(value, str):
         return plain(value)
@@ -189,7 +189,7 @@ def one_of(allowed: Collection[str]) -> Check:
 def sequence_of(check: Check, n: int | None = None) -> Check:
     """Returns a check for a list (of ``n`` values if given), which becomes a tuple."""
 
-    def checked(value: object) -> tuple[Any, ...]:
+    def checked(value: object) -> tuple[object, ...]:
         if not isinstance(value, list) or (n is not None and len(value) != n):
             raise Unsound(f"is {value_text(value)}, must be a list{'' if n is None else f' of {n}'}")
         return tuple([check(each) for each in value])
@@ -200,7 +200,7 @@ def sequence_of(check: Check, n: int | None = None) -> Check:
 def mapping_of(key: Check, check: Check) -> Check:
     """Returns a check for an object with any number of members."""
 
-    def checked(value: object) -> dict[str, Any]:
+    def checked(value: object) -> dict[str, object]:
         if not isinstance(value, dict):
             raise Unsound(f"is {value_text(value)}, must be an object")
         return {key(member): _member(member, check, each) for member, each in value.items()}
@@ -214,7 +214,7 @@ def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other:
     Without ``other`` nothing else may be there.
     """
 
-    def checked(value: object) -> dict[str, Any]:
+    def checked(value: object) -> dict[str, object]:
         if not isinstance(value, dict):
             raise Unsound(f"is {value_text(value)}, must be an object")
         for member in needed:

@@ -5,7 +5,6 @@ so with ``align=True`` only, and never for complex numbers, which are ``float2``
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ MOST_BYTES = 8  # of a real number
 ALIGNED = "np.dtype([...], align=True)"
 
 
-def check_layout(dtype: np.dtype[Any]) -> str | None:
+def check_layout(dtype: np.dtype[np.generic]) -> str | None:
     """Returns why CUDA lays out a structure of this dtype otherwise, and what to do; None: it does not."""
     if not dtype.isalignedstruct:
         return f"is a structure without align=True, and C++ aligns its fields; make it of {ALIGNED}"
@@ -25,7 +24,7 @@ def check_layout(dtype: np.dtype[Any]) -> str | None:
     return None
 
 
-def wrong_scalars(scalars: Mapping[str, Any]) -> str | None:
+def wrong_scalars(scalars: Mapping[str, object]) -> str | None:
     """Returns what is wrong with the first structure among a kernel's scalars that cannot be passed by value."""
     for name, value in scalars.items():
         if isinstance(value, np.void) and value.dtype.names and (why := check_layout(value.dtype)):
@@ -37,7 +36,7 @@ class _Differs(Exception):
     """A part that CUDA lays out otherwise; the message goes on from the name of the structure."""
 
 
-def _alignment(dtype: np.dtype[Any], path: str) -> int:
+def _alignment(dtype: np.dtype[np.generic], path: str) -> int:
     """Returns the alignment of a number or structure in CUDA, in bytes.
 
     Raises:

@@ -18,7 +18,7 @@ MOST_BITS = 32  # of a size
 
 
 def completed_problem(
-    base: P, named: Mapping[str, Any], usual: Mapping[str, Any], known: Sequence[P], judge: ProblemBytes[P]
+    base: P, named: Mapping[str, object], usual: Mapping[str, object], known: Sequence[P], judge: ProblemBytes[P]
 ) -> P | None:
     """Returns a problem that has the fields ``named``, where ``base`` with them cannot be; None: there is none.
 
@@ -45,7 +45,7 @@ def completed_problem(
 
 
 def besides(
-    base: P, named: Mapping[str, Any], examples: Sequence[P], can_be: Callable[[Mapping[str, Any]], bool]
+    base: P, named: Mapping[str, object], examples: Sequence[P], can_be: Callable[[Mapping[str, object]], bool]
 ) -> str:
     """Returns what could be named besides ``named`` to make a problem of it, as ``n_times=32 or layout=batches``.
 
@@ -59,7 +59,7 @@ def besides(
     return " or ".join(found)
 
 
-def computed(base: P, named: Mapping[str, Any]) -> dict[str, Any]:
+def computed(base: P, named: Mapping[str, object]) -> dict[str, object]:
     """Returns the fields beside ``named`` that the definition computes where they have their default, with that one."""
     found = {}
     for field in fields(base):
@@ -69,7 +69,9 @@ def computed(base: P, named: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _sizes(base: P, usual: Mapping[str, Any], opened: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, int]:
+def _sizes(
+    base: P, usual: Mapping[str, Any], opened: Mapping[str, object], named: Mapping[str, object]
+) -> dict[str, int]:
     """Returns the sizes that may change, the largest first, those that the definition computes last."""
     sizes = {name: int(usual.get(name, getattr(base, name))) for name in size_fields(base) if name not in named}
     names = sorted((name for name, size in sizes.items() if size > 0), key=lambda name: (name in opened, -sizes[name]))
@@ -77,7 +79,7 @@ def _sizes(base: P, usual: Mapping[str, Any], opened: Mapping[str, Any], named: 
 
 
 def _resized(
-    base: P, values: Mapping[str, Any], sizes: Mapping[str, int], usual: Mapping[str, Any], judge: ProblemBytes[P]
+    base: P, values: Mapping[str, object], sizes: Mapping[str, int], usual: Mapping[str, object], judge: ProblemBytes[P]
 ) -> P | None:
     """Returns ``base`` with ``values``, and one of the ``sizes`` changed where need be; None: that does not help.
 
@@ -96,7 +98,7 @@ def _resized(
     return None if least is None else least[1]
 
 
-def _tried(base: P, values: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[P | None]:
+def _tried(base: P, values: Mapping[str, object], sizes: Mapping[str, int]) -> Iterator[P | None]:
     """Yields the problem of ``values``; then those with one size halved until it is 1; then with one doubled."""
     yield replaced(base, values)
     for name, usual in sizes.items():

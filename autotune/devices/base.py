@@ -7,7 +7,7 @@ compile processes. ``Session`` owns the hardware; it lives in the device's worke
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class Session(Protocol):
         """Measures the roofline of this device; returns None if efficiency is meaningless on it."""
 
     def buffer(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], *, written: bool, align: int = TIMED_ALIGN
     ) -> Buffer:
         """Allocates an array aligned to ``align`` bytes but not to twice as many."""
 

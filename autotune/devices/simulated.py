@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -181,7 +180,7 @@ class _Session:
         return CEILINGS
 
     def buffer(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], *, written: bool, align: int = TIMED_ALIGN
     ) -> _Buffer:
         return _Buffer(np.zeros(shape, dtype))
 

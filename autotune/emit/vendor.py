@@ -4,10 +4,9 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from .. import core
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that holds the rooms
@@ -29,7 +28,7 @@ def _room_files() -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(root)), path.read_text()
 
 
-def definition_sources(kernel: Kernel[Any]) -> dict[str, str]:
+def definition_sources(kernel: AnyKernel) -> dict[str, str]:
     """Returns path in the folder of definitions -> text; imports from autotune are turned to those of the package.
 
     A definition of one file is called as the kernel, ``detect.py``. One with parts becomes a package, ``ddc/ddc.py``.

@@ -9,14 +9,13 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..analysis.losses import EmittedSweep, tier_losses
 from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
-from ..core.definition import Kernel, P
+from ..core.definition import AnyKernel, Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
@@ -36,7 +35,7 @@ Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> nam
 
 def gather(
     paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()
-) -> tuple[Wisdom, dict[str, str], dict[str, Kernel[Any]]]:
+) -> tuple[Wisdom, dict[str, str], dict[str, AnyKernel]]:
     """Wisdom, the sources it names by key, and the definitions by kernel name, of all sweeps at or under ``paths``.
 
     ``n_portfolio``: use at most so many configurations for each (kernel, device); None: every sweep's winner.
@@ -47,7 +46,7 @@ def gather(
     """
     named = named_kernels(kernels)
     sweeps, left_out = read_sweeps(paths)
-    definitions: dict[str, Kernel[Any]] = {}
+    definitions: dict[str, AnyKernel] = {}
     winners: dict[Path, Variant] = {}
     fresh: list[SweepRecord] = []
     for as_recorded in sweeps:
@@ -100,13 +99,13 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
     return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
 
 
-def _winner(sweep: SweepRecord, kernel: Kernel[Any]) -> Variant:
+def _winner(sweep: SweepRecord, kernel: AnyKernel) -> Variant:
     """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
     assert sweep.winner is not None
     return _rendered(sweep, kernel, sweep.winner)
 
 
-def _rendered(sweep: SweepRecord, kernel: Kernel[Any], best: Finalist) -> Variant:
+def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> Variant:
     """Returns the variant of a config; raises UsageError unless it is what was measured under its key."""
     found = as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
     if found.by == MACHINE_CODE:
@@ -128,7 +127,7 @@ def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tupl
 
 
 def _entry(
-    sweep: SweepRecord, winner: Variant, config: Config, regret: float, kernel: Kernel[Any], sources: dict[str, str]
+    sweep: SweepRecord, winner: Variant, config: Config, regret: float, kernel: AnyKernel, sources: dict[str, str]
 ) -> Entry:
     """Raises UsageError when ``config`` is stale, TrialFailure when it no longer renders. Adds its source."""
     if config == winner.config and sweep.winner is not None:
@@ -151,7 +150,7 @@ def _entry(
     )
 
 
-def _fallback(sweep: SweepRecord, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
+def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: dict[str, str]) -> Fallback:
     """Returns the sweep's default configuration and adds its source. Raises TrialFailure if it does not render."""
     problem, baked = problem_of(kernel, sweep.about), sweep.about.baked_values
     default = render(kernel, problem, config_of(kernel, sweep.about.default))

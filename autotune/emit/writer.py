@@ -22,7 +22,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..runtime.wisdom import Wisdom
 from .vendor import BROUGHT, ROOMS, definition_sources, room_sources
@@ -84,7 +84,7 @@ def _replace(folder: Path, files: Mapping[str, str]) -> None:
         raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
-def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
+def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
     """Returns a module with one function for each kernel; its keywords are the problem's fields."""
     for kernel in kernels:
         if not _is_name(kernel) or kernel in OWN_NAMES:
@@ -117,7 +117,7 @@ def _checked(text: str, n_functions: int) -> str:
     return text
 
 
-def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
+def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     """Writes one function. Fields with one tuned value have it as default; other baked fields are required."""
     known = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
@@ -179,15 +179,15 @@ packages = [{packages}]
 '''
 
 
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
+def _distinct(values: Iterable[object]) -> list[object]:
+    found: list[object] = []
     for value in values:
         if value not in found:
             found.append(value)
     return found
 
 
-def _literal(kernel: Kernel[Any], name: str, value: Any) -> str:
+def _literal(kernel: AnyKernel, name: str, value: object) -> str:
     """Returns ``value`` as a Python literal."""
     text = repr(value)
     try:

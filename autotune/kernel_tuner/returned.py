@@ -25,17 +25,17 @@ class Results(list[dict[str, Any]]):
 
     sweep: Sweep
     note: str
-    front: list[dict[str, Any]]
+    front: list[dict[str, object]]
 
 
-def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, Any]) -> Results:
+def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -> Results:
     """Returns the configs that were measured, with their metrics."""
     found = Results()
     found.sweep, found.note = ported.sweep, ported.note
     for trial in _record(ported).trials:
         if trial.status != Status.MEASURED or trial.median_s is None:
             continue
-        result: dict[str, Any] = {name: trial.config[name] for name in call.space}
+        result: dict[str, object] = {name: trial.config[name] for name in call.space}
         result["time"] = 1e3 * trial.median_s
         result["times"] = [1e3 * seconds for seconds in trial.samples_s]
         took = {"compile_time": trial.compile_s, "verification_time": trial.verify_s, "benchmark_time": trial.measure_s}
@@ -55,7 +55,7 @@ def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str
     return result
 
 
-def front_of_results(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, Any]]:
+def front_of_results(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, object]]:
     """Returns the results that no other one beats in all objectives, by the first; of one objective, the best."""
     signs = [-1 if higher else 1 for higher in goals.values()]
 
@@ -65,14 +65,14 @@ def front_of_results(found: Sequence[dict[str, Any]], goals: Mapping[str, bool])
     return unbeaten((place(result), result) for result in found)
 
 
-def result_text(result: Mapping[str, Any], call: Call, goals: Mapping[str, bool]) -> str:
+def result_text(result: Mapping[str, object], call: Call, goals: Mapping[str, bool]) -> str:
     """Returns a line about one result."""
     config = ", ".join(f"{name}={result[name]}" for name in call.space)
     more = "".join(f", {name} {result[name]:.4g}" for name in goals if name != "time")
     return f"{config}: {result['time']:.4g} ms{more}"
 
 
-def environment_of(ported: PortedSweep) -> dict[str, Any]:
+def environment_of(ported: PortedSweep) -> dict[str, object]:
     """Returns what the results were measured on, where they are recorded, and what was not checked."""
     record = _record(ported)
     return {

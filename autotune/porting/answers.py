@@ -48,7 +48,7 @@ class Answer:
         """Returns how near an output of numbers must be."""
         return self.tolerance_of(self.argument.memory.given.dtype)
 
-    def tolerance_of(self, dtype: np.dtype[Any]) -> Tolerance:
+    def tolerance_of(self, dtype: np.dtype[np.generic]) -> Tolerance:
         """Returns how near numbers of a type must be: integers exactly, floats to a rounding of theirs at least."""
         if dtype.kind in WHOLE and self.atol < 1:
             return EXACT
@@ -67,7 +67,7 @@ class Answers:
     each: Mapping[str, Answer] = field(default_factory=dict)
 
 
-def answers_of(call: Call, given: Sequence[Any] | None, atol: float) -> Answers:
+def answers_of(call: Call, given: Sequence[object] | None, atol: float) -> Answers:
     """Returns the answers, checked.
 
     Raises:
@@ -101,7 +101,7 @@ def _comparable(leaf: np.ndarray) -> np.ndarray:
     return leaf.astype(np.float32) if leaf.dtype.name == BFLOAT16 else np.ascontiguousarray(leaf)
 
 
-def _answer(call: Call, argument: CallArgument, known: Any, atol: float) -> Answer:
+def _answer(call: Call, argument: CallArgument, known: object, atol: float) -> Answer:
     where = f"the answer of {argument.name}"
     try:
         array = np.asarray(known)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Memory:
     order: tuple[int, ...]
 
     @staticmethod
-    def of(where: str, value: Any) -> "Memory":
+    def of(where: str, value: object) -> "Memory":
         """Returns an array of NumPy's or CuPy's.
 
         Raises:
@@ -89,7 +88,7 @@ def stored(typed: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(typed).reshape(*typed.shape, 1).view(np.uint8)
 
 
-def as_typed(found: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+def as_typed(found: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
     """Returns what ``stored`` has made, in its own type."""
     if is_plain(dtype):
         return found
@@ -98,12 +97,12 @@ def as_typed(found: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return np.ascontiguousarray(found).view(dtype)[..., 0]
 
 
-def is_plain(dtype: np.dtype[Any]) -> bool:
+def is_plain(dtype: np.dtype[np.generic]) -> bool:
     """Returns whether a definition can state arrays of this type as they are."""
     return dtype.kind in SIZES
 
 
-def why_not(dtype: np.dtype[Any]) -> str | None:
+def why_not(dtype: np.dtype[np.generic]) -> str | None:
     """Returns what is wrong with such elements, and what to do; None: CUDA has them."""
     if dtype.names is not None:
         found = laid_out(dtype)
@@ -116,14 +115,14 @@ def why_not(dtype: np.dtype[Any]) -> str | None:
     return None if dtype.isnative else f"is of the other byte order; give .astype('{dtype.newbyteorder('=')}')"
 
 
-def laid_out(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+def laid_out(dtype: np.dtype[np.generic]) -> np.dtype[np.generic] | None:
     """Returns a structure with its fields aligned as in C++, if they lie so, and None otherwise."""
     if dtype.names is None or dtype.fields is None:
         return None
     parts = [dtype.fields[name] for name in dtype.names]
     said = {"names": list(dtype.names), "formats": [part[0] for part in parts], "offsets": [part[1] for part in parts]}
     try:
-        aligned: np.dtype[Any] = np.dtype({**said, "itemsize": dtype.itemsize}, align=True)  # type: ignore[call-overload]
+        aligned: np.dtype[np.generic] = np.dtype({**said, "itemsize": dtype.itemsize}, align=True)  # type: ignore[call-overload]
     except ValueError:  # a field is not where its alignment wants it
         return None
     return aligned if check_layout(aligned) is None else None
@@ -167,7 +166,7 @@ def is_same(a: np.ndarray, b: np.ndarray) -> bool:
     )
 
 
-def dtype_text(dtype: np.dtype[Any]) -> str:
+def dtype_text(dtype: np.dtype[np.generic]) -> str:
     """Returns Python for a type, of a structure with the places of its fields."""
     if dtype.subdtype is not None:
         return f"({dtype_text(dtype.subdtype[0])}, {dtype.subdtype[1]!r})"

@@ -67,16 +67,16 @@ class Call:
 
     name: str
     source: KernelText
-    generate: Callable[[dict[str, Any]], str] | None
+    generate: Callable[[dict[str, object]], str] | None
     problem_size: Any
     arguments: tuple[CallArgument, ...]
     constants: tuple[CallArgument, ...]
-    space: dict[str, tuple[Any, ...]]
+    space: dict[str, tuple[object, ...]]
     divisors: tuple[Divisor, Divisor, Divisor]
     block_names: tuple[str, ...]
     restrictions: tuple[Rule, ...]
     shared_bytes: Any
-    defines: Mapping[str, Any] | None
+    defines: Mapping[str, object] | None
     macros: Mapping[str, str]
 
     @property
@@ -93,7 +93,7 @@ class Call:
         is_function = any(not rule.text for rule in self.restrictions)
         return is_function or any(map(callable, given)) or self.generate is not None
 
-    def configs(self) -> list[dict[str, Any]]:
+    def configs(self) -> list[dict[str, object]]:
         """Returns the configs that all restrictions allow. Raises UsageError where there are too many to go through."""
         if (n := prod(map(len, self.space.values()))) > MOST_LISTED:
             raise UsageError(
@@ -101,7 +101,7 @@ class Call:
             )
         return list(self.allowed())
 
-    def allowed(self) -> Iterator[dict[str, Any]]:
+    def allowed(self) -> Iterator[dict[str, object]]:
         """Yields the configs that all restrictions allow, in the order of the space."""
         for values in product(*self.space.values()):
             config = dict(zip(self.space, values, strict=True))
@@ -109,7 +109,7 @@ class Call:
                 yield config
 
     @cached_property
-    def default(self) -> dict[str, Any]:
+    def default(self) -> dict[str, object]:
         """Returns the first config that is allowed. Raises UsageError where none is."""
         for config in self.allowed():
             return config
@@ -120,7 +120,7 @@ class Call:
         assert self.generate is not None
         return KernelText(self.generate(dict(config))).named(self.name)
 
-    def resolved(self, given: Any, config: ConfigValues, what: str) -> Any:
+    def resolved(self, given: object, config: ConfigValues, what: str) -> Any:
         """Returns the value at ``config`` of a number, a text, a function, or the product of a list of such."""
         if callable(given):
             given = given(dict(config))
@@ -128,7 +128,7 @@ class Call:
             return prod(self.resolved(each, config, what) for each in given)
         return value_of(checked_expression(given, self.space, what), config) if isinstance(given, str) else given
 
-    def _flat(self, given: Any) -> list[Any]:
+    def _flat(self, given: object) -> list[object]:
         if isinstance(given, tuple | list):
             return [each for some in given for each in self._flat(some)]
         return [given]
@@ -137,16 +137,16 @@ class Call:
 def read_call(
     kernel_name: str,
     kernel_source: Any,
-    problem_size: Any,
-    arguments: Sequence[Any],
-    tune_params: Mapping[str, Sequence[Any]],
+    problem_size: object,
+    arguments: Sequence[object],
+    tune_params: Mapping[str, Sequence[object]],
     *,
     divisors: tuple[Divisor, Divisor, Divisor] = (None, None, None),
     restrictions: Any = None,
-    smem_args: Mapping[str, Any] | None = None,
+    smem_args: Mapping[str, object] | None = None,
     cmem_args: Mapping[str, Any] | None = None,
     block_size_names: Sequence[str] | None = None,
-    defines: Mapping[str, Any] | None = None,
+    defines: Mapping[str, object] | None = None,
     macros: Mapping[str, str] | None = None,
     folders: Sequence[Path] = (),
 ) -> Call:
@@ -182,12 +182,12 @@ def read_call(
     )
 
 
-def _is_named(given: Any) -> bool:
+def _is_named(given: object) -> bool:
     """Returns whether that is one function with the names of what it takes, and no list of restrictions."""
     return isinstance(given, tuple) and len(given) == 2 and callable(given[0]) and not callable(given[1])
 
 
-def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
+def _space(given: Mapping[str, Sequence[object]]) -> dict[str, tuple[object, ...]]:
     space = {}
     for name, values in given.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -206,7 +206,10 @@ def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
 
 
 def _check_sizes(
-    space: Mapping[str, tuple[Any, ...]], block: Sequence[str], problem_size: Any, smem_args: Mapping[str, Any] | None
+    space: Mapping[str, tuple[object, ...]],
+    block: Sequence[str],
+    problem_size: Any,
+    smem_args: Mapping[str, Any] | None,
 ) -> None:
     """Raises UsageError for a block, a grid or shared memory that no GPU can have."""
     for name in block:
@@ -226,19 +229,19 @@ def _check_sizes(
         raise UsageError(f"the size of smem_args, {shared!r}, must be bytes, or a text over parameters")
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     """Returns whether that is a whole number; scripts divide sizes, so that they are floats."""
     return isinstance(value, int | float | np.integer | np.floating) and value == value // 1
 
 
-def _arguments(kernel: str, expected: Sequence[CudaParameter], given: Sequence[Any]) -> tuple[CallArgument, ...]:
+def _arguments(kernel: str, expected: Sequence[CudaParameter], given: Sequence[object]) -> tuple[CallArgument, ...]:
     takes = ", ".join(parameter.name for parameter in expected)
     if len(given) != len(expected):
         raise UsageError(f"{kernel} takes {len(expected)} arguments ({takes}); {len(given)} were given")
     return tuple(_argument(kernel, parameter, value) for parameter, value in zip(expected, given, strict=True))
 
 
-def _argument(kernel: str, parameter: CudaParameter, value: Any) -> CallArgument:
+def _argument(kernel: str, parameter: CudaParameter, value: object) -> CallArgument:
     where = f"{kernel}: the argument {parameter.name}"
     if parameter.is_array:
         memory = Memory.of(where, value)
@@ -255,7 +258,7 @@ def _argument(kernel: str, parameter: CudaParameter, value: Any) -> CallArgument
     return CallArgument(parameter.name, scalar_as_in_cuda(where, value), parameter)
 
 
-def _constant(name: str, value: Any) -> CallArgument:
+def _constant(name: str, value: object) -> CallArgument:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise UsageError(f"{name!r} of cmem_args is not a name in CUDA")
     return CallArgument(name, Memory.of(f"{name} of cmem_args", value), None)

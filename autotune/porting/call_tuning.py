@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from ..devices import find_device
 from ..source.registry import load_kernel
@@ -34,14 +34,14 @@ Verify = Callable[..., Any]
 class PortedSweep:
     """A kernel that was tuned: its definition, its sweep, and what could not be checked."""
 
-    kernel: Kernel[Any]
+    kernel: AnyKernel
     sweep: Sweep
     note: str
 
 
 def tune_call(
     call: Call,
-    answer: Sequence[Any] | None,
+    answer: Sequence[object] | None,
     atol: float,
     verify: Verify | None,
     device: str,
@@ -73,7 +73,7 @@ def tune_call(
         outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
         progress.note(f"{call.name}: {outputs.note}")
         progress.note(f"{call.name}: {formulas.told}")
-        kernel: Kernel[Any] = load_kernel(str(write_definition(formulas, outputs, settings.results)))
+        kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
 
@@ -106,7 +106,7 @@ def _judging(
     return (outputs, None) if judged is None else (replace(outputs, judged=judged.digest), judged)
 
 
-def run_once(call: Call, config: Mapping[str, Any], device: str, deadline_s: float) -> list[Any]:
+def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: float) -> list[object]:
     """Launches one config on the caller's arrays; returns all arguments, as they are afterwards.
 
     Raises:

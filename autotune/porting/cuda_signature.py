@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class CudaParameter:
         """Returns NumPy's type of a scalar, or None for a type that is not known here."""
         return np.dtype(KINDS[self.type]) if self.type in KINDS else None
 
-    def refuses(self, dtype: np.dtype[Any]) -> str | None:
+    def refuses(self, dtype: np.dtype[np.generic]) -> str | None:
         """Returns what the elements of an array must be, unless those of ``dtype`` are; None: they may be.
 
         Signs of integers, and whether two floats are one complex number, make no difference to the bytes.

@@ -1,7 +1,6 @@
 """What only Python functions of a call can say: for each config its launch, its macros and its source."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from .formulas import Formulas
 
@@ -10,7 +9,7 @@ from .formulas import Formulas
 class Row:
     """A config that functions allow, and what they say of it."""
 
-    config: tuple[Any, ...]
+    config: tuple[object, ...]
     grid: tuple[int, int, int]
     shared_bytes: int
     defines: str  # lines before the source

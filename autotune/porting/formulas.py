@@ -51,7 +51,7 @@ class Formulas:
     shared: str
     defines: Mapping[str, str]
     unrolled: tuple[str, ...]
-    functions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
+    functions: Mapping[str, Callable[[Mapping[str, object]], Any]] = field(default_factory=dict)
 
     @staticmethod
     def of(call: Call, sizes: Sizes) -> "Formulas":
@@ -60,9 +60,9 @@ class Formulas:
         Raises:
             UsageError: for texts that are not arithmetic over parameters.
         """
-        functions: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+        functions: dict[str, Callable[[Mapping[str, object]], Any]] = {}
 
-        def text(given: Any, what: str, place: str) -> str:
+        def text(given: object, what: str, place: str) -> str:
             """Returns Python for a number, a text, a function, or the product of a list of such."""
             if callable(given):
                 functions[place] = lambda config: call.resolved(given, config, what)
@@ -82,7 +82,7 @@ class Formulas:
         shared = text(call.shared_bytes, "the size of smem_args", "shared")
         return Formulas(call, sizes, (grid[0], grid[1], grid[2]), (x, y, z), shared, defines, unrolled, functions)
 
-    def said(self, config: Mapping[str, Any]) -> LaunchValues:
+    def said(self, config: Mapping[str, object]) -> LaunchValues:
         """Returns what the call says of a config.
 
         Raises:
@@ -112,7 +112,7 @@ class Formulas:
         """Returns the Jinja template; ``is_one``: all configs have one text."""
         return self.call.source.template(self.call.name, self.unrolled, is_one)
 
-    def source(self, config: Mapping[str, Any]) -> str:
+    def source(self, config: Mapping[str, object]) -> str:
         """Returns the CUDA of a config, rendered as the definition's template is."""
         own = self.call.generated(config) if self.call.generate is not None else ""
         said = {"config": dict(config), "defines": self.said(config).defines, "source": own}
@@ -131,7 +131,7 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: 
     given, what = call.problem_size, "the problem size"
     if callable(given):
 
-        def along(config: Mapping[str, Any]) -> Any:
+        def along(config: Mapping[str, object]) -> Any:
             found = given(dict(config))
             listed = list(found) if isinstance(found, tuple | list) else [found]
             return call.resolved([*listed, 1, 1][axis], config, what)
@@ -173,7 +173,7 @@ def _joined(text: str, call: Call) -> str:
     return " + ".join(f"str(c[{part!r}])" if part in call.space else repr(part) for part in parts if part) or "''"
 
 
-def _replaced(text: str, config: Mapping[str, Any]) -> str:
+def _replaced(text: str, config: Mapping[str, object]) -> str:
     return re.sub(r"\b\w+\b", lambda found: str(config.get(found[0], found[0])), text)
 
 
@@ -192,7 +192,7 @@ def _value(text: str, what: str, names: Mapping[str, Any]) -> Any:
         raise UsageError(f"{what} raises {type(error).__name__} at {_at(names['c'])}: {error}") from error
 
 
-def _at(config: Mapping[str, Any]) -> str:
+def _at(config: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in config.items())
 
 

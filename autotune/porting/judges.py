@@ -33,7 +33,7 @@ class ByVerify:
     call: Call
     bench: Bench
     verify: Callable[..., Any]
-    answer: list[Any]
+    answer: list[object]
     atol: float
     written: frozenset[str]  # arrays that a launch may change
 
@@ -70,7 +70,7 @@ class ByVerify:
         answers = [None if known is None else digest_of(np.asarray(known)) for known in self.answer]
         return sha256(f"{text} {answers} {self.atol}".encode()).hexdigest()[:12]
 
-    def _asked(self, outputs: list[Any]) -> bool:
+    def _asked(self, outputs: Sequence[object]) -> bool:
         try:
             return bool(np.all(self.verify(self.answer, outputs, atol=self.atol)))
         except TypeError as error:
@@ -79,7 +79,7 @@ class ByVerify:
             return bool(np.all(self.verify(self.answer, outputs)))
 
 
-def _plain(constants: tuple[Any, ...]) -> list[str]:
+def _plain(constants: tuple[object, ...]) -> list[str]:
     """Returns constants of a function's code as text without addresses: of nested code its instructions."""
     return [repr(each.co_code) if isinstance(each, CodeType) else repr(each) for each in constants]
 
@@ -97,7 +97,7 @@ class ContentCheck:
     before: str | None
     after: str
     of: str
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     tolerances: tuple[Tolerance, ...]
     or_after: str | None = None  # what it may make of them as well, element by element
 

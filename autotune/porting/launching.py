@@ -44,7 +44,7 @@ class ConfigLauncher:
         self._folder = bench.folder(bench.join())
         save_arrays(self._folder, GIVEN, {each.name: each.memory.stored for each in call.arrays})
 
-    def ready(self, config: Mapping[str, Any]) -> Ready:
+    def ready(self, config: Mapping[str, object]) -> Ready:
         """Returns a config, compiled."""
         call, said = self._call, self._formulas.said(config)
         binary = self._bench.pool.submit(self._variant(config)).result()

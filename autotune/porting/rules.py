@@ -16,9 +16,9 @@ class Rule:
 
     said: str
     text: str
-    holds: Callable[[Mapping[str, Any]], Any]
+    holds: Callable[[Mapping[str, object]], Any]
 
-    def allows(self, config: Mapping[str, Any]) -> bool:
+    def allows(self, config: Mapping[str, object]) -> bool:
         """Returns whether a config is allowed.
 
         Raises:
@@ -36,7 +36,7 @@ class Rule:
             ) from error
 
 
-def rule_of(given: Any, names: Sequence[str]) -> Rule:
+def rule_of(given: object, names: Sequence[str]) -> Rule:
     """Returns a restriction; a function gets the config, or the values that its arguments name, or all in order.
 
     Raises:

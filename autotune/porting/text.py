@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Mapping
 from keyword import iskeyword
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -108,7 +107,7 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | 
 
 
 # ---------------------------------------------------------------------- parts of the text
-def _space(space: Mapping[str, tuple[Any, ...]]) -> str:
+def _space(space: Mapping[str, tuple[object, ...]]) -> str:
     """Returns the arguments of Space; a macro may be called as a word of Python's."""
     if any(map(iskeyword, space)):
         return f"**{space!r}"
@@ -221,7 +220,7 @@ def _number(value: np.generic) -> str:
     return f"np.frombuffer(bytes.fromhex({value.tobytes().hex()!r}), {dtype_text(dtype)})[0]"
 
 
-def _type_name(dtype: np.dtype[Any]) -> str:
+def _type_name(dtype: np.dtype[np.generic]) -> str:
     return "bool_" if dtype.kind == "b" else dtype.name
 
 

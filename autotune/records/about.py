@@ -46,7 +46,7 @@ class About:
         own |= {"device": device_of(content["device"]), "default": default, "added": added}
         return About(**own | {"content": content})
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Returns the content of sweep.json."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
         added = [{"name": p.name, "since": p.since, "condition": dict(p.condition)} for p in self.added]

@@ -19,7 +19,7 @@ TYPES = (int, float, bool, str)
 T = typing.TypeVar("T")
 
 
-def of_definition(kernel: Kernel[P], make: Callable[..., T], *arguments: Any) -> T:
+def of_definition(kernel: Kernel[P], make: Callable[..., T], *arguments: object) -> T:
     """Returns ``make(*arguments)``, which calls the definition with values of a record.
 
     Raises:

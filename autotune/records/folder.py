@@ -14,7 +14,7 @@ What is read has been checked by record_schema: a damaged line or file is left o
 
 import fcntl
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -66,7 +66,7 @@ class SweepFolder:
             raise cannot_write(path, error) from error
         return folder
 
-    def take_up(self, about: dict[str, Any]) -> None:
+    def take_up(self, about: Mapping[str, object]) -> None:
         """Write ``sweep.json``, and make the record fit to be continued."""
         try:
             mend_last_line(self.path)
@@ -204,7 +204,7 @@ class SweepFolder:
             tell(f"{error}. It is written anew")
         self._about = None
 
-    def _write_whole(self, name: str, content: dict[str, Any]) -> None:
+    def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
         as_read = json.loads(json.dumps(content, default=plain_number, allow_nan=False))
         write_whole(self.path / name, (json.dumps(seal(as_read), indent=2) + "\n").encode())
 
@@ -246,7 +246,7 @@ def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
 def _content(path: Path, check: Check) -> dict[str, Any]:
     """Returns the JSON at ``path``, checked. Raises Damaged."""
     try:
-        content: dict[str, Any] = check(parse(content_of(path)))
+        content: dict[str, object] = check(parse(content_of(path)))
     except OSError as error:
         raise Damaged(f"{path} cannot be read: {error.strerror or error}") from error
     except record_schema.Newer as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
@@ -65,11 +65,11 @@ class Objectives:
 
     each: tuple[Objective, ...] = (Objective(TIME),)
     metrics: Mapping[str, str] = field(default_factory=dict)
-    known: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
     def read(
-        texts: Sequence[str], metrics: Mapping[str, str], problem: Mapping[str, Any], parameters: Iterable[str]
+        texts: Sequence[str], metrics: Mapping[str, str], problem: Mapping[str, object], parameters: Iterable[str]
     ) -> "Objectives":
         """Returns the objectives that these texts name.
 

@@ -70,7 +70,7 @@ class Finalist(Trial):
         unsaid = {"number": UNNUMBERED, "key": None, "status": Status.MEASURED, "stamp": ""}
         return Finalist(**{**unsaid, **own, "config": completed_config(row["config"], added), "sustained": sustained})
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Returns the row as verdict.json holds it."""
         row = {name: getattr(self, name) for name in VERDICT_FIGURES} | {"relation": self.relation}
         row |= {"number": None if self.number == UNNUMBERED else self.number, "config": dict(self.config)}
@@ -125,7 +125,7 @@ class Outcome:
         own |= {"default": Finalist.read(default, added) if default else None}
         return Outcome(**own | {"finalists": finalists, "ceilings": None, "content": content})
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Returns the content of verdict.json."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
         return content | {

@@ -35,7 +35,7 @@ class Newer(Unsound):
     """The file was written by a later version, whose format is unknown."""
 
 
-def _digits(value: Any) -> str:
+def _digits(value: object) -> str:
     """Checks for the number of a trial as a member's name."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return value
@@ -50,7 +50,7 @@ _NEEDED = ("number", "status", "config", "key", "stamp")
 _others = mapping_of(as_name, as_json_value)
 
 
-def as_trial(row: Any) -> dict[str, Any]:
+def as_trial(row: object) -> dict[str, Any]:
     """Returns the fields of a trial; ``others`` are those that a later version added, checked for what JSON may hold.
 
     Raises:
@@ -118,7 +118,7 @@ _sweep = members_of(
 )
 
 
-def as_sweep(content: Any) -> dict[str, Any]:
+def as_sweep(content: object) -> dict[str, object]:
     """Returns the content of sweep.json.
 
     Raises:
@@ -165,9 +165,9 @@ _row = members_of(
 _ALWAYS = ("number", "key", "q1_s", "q3_s", "clock_hz", "registers", "shared_bytes", "spill_bytes", "max_error")
 
 
-def as_finalist(value: Any) -> dict[str, Any]:
+def as_finalist(value: Any) -> dict[str, object]:
     """Checks a config of the final round; missing optional fields become None."""
-    row: dict[str, Any] = _row(value)
+    row: dict[str, object] = _row(value)
     return {**dict.fromkeys(_ALWAYS), **row}
 
 
@@ -193,7 +193,7 @@ _verdict = members_of(
 )
 
 
-def as_verdict(content: Any) -> dict[str, Any]:
+def as_verdict(content: object) -> dict[str, object]:
     """Returns the content of verdict.json; without a final round ``finalists`` is ().
 
     Raises:

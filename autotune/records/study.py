@@ -115,7 +115,7 @@ def frozen(
     )
 
 
-def _attributes(trial: Trial, final: Finalist | None) -> dict[str, Any]:
+def _attributes(trial: Trial, final: Finalist | None) -> dict[str, object]:
     """Returns what the record says of a trial beside its parameters and its samples, as JSON has it."""
     said = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
     if final is not None:
@@ -123,7 +123,7 @@ def _attributes(trial: Trial, final: Finalist | None) -> dict[str, Any]:
     return {name: _plain(value) for name, value in said.items() if value not in (None, "", ())}
 
 
-def about(sweep: SweepRecord) -> dict[str, Any]:
+def about(sweep: SweepRecord) -> dict[str, object]:
     """Returns the user attributes of a sweep's study, as JSON has them."""
     winner = sweep.winner
     said = {
@@ -155,7 +155,7 @@ def _times(trial: Trial, sweep_started: str) -> tuple[datetime, datetime]:
     return started, started
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return json.loads(json.dumps(value, default=plain_number))
 
 

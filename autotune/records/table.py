@@ -1,7 +1,7 @@
 """Recorded trials as a table: one row for each trial of any number of sweeps."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +35,11 @@ def trials_table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
     """Returns the table of ``load_trials`` for sweeps that have been found."""
     import pandas as pd  # here: workers and compile processes start without it
 
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     n = 0
     for folder in folders:
         about = folder.about()
-        fixed: dict[str, Any] = {"device": about.device.name, "kernel": about.kernel}
+        fixed: dict[str, object] = {"device": about.device.name, "kernel": about.kernel}
         fixed |= {f"problem.{name}": value for name, value in about.problem.items()}
         trials, outcome = folder.trials(), folder.outcome()
         if outcome is not None:
@@ -59,7 +59,7 @@ def trials_table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
     return pd.DataFrame({name: _column(columns.pop(name)) for name in list(columns)})
 
 
-def _column(values: list[Any]) -> "pd.Series[Any]":
+def _column(values: Sequence[object]) -> "pd.Series[Any]":
     """Returns a column whose integers stay integers even if some are missing."""
     import pandas as pd
 

@@ -68,7 +68,7 @@ def trial_number(value: Any) -> int:
 _status_word = one_of([status.value for status in Status])
 
 
-def _status(value: Any) -> Status:
+def _status(value: object) -> Status:
     return Status(_status_word(value))
 
 
@@ -112,7 +112,7 @@ class Trial:
     spill_bytes: Annotated[int | None, _final(_count, _MEMORY, "bytes", "bytes spilled")] = None
     grid: Annotated[tuple[int, ...] | None, Figure(_sizes, _GEOMETRY, "blocks", in_exports=True)] = None
     block: Annotated[tuple[int, ...] | None, Figure(_sizes, _GEOMETRY, "threads", in_exports=True)] = None
-    launches: Annotated[tuple[Mapping[str, Any], ...], Figure(sequence_of(_launch), _SEVERAL)] = ()
+    launches: Annotated[tuple[Mapping[str, object], ...], Figure(sequence_of(_launch), _SEVERAL)] = ()
     workspace_bytes: Annotated[int, Figure(as_count, _SEVERAL, "bytes")] = 0
     median_s: Annotated[float | None, Figure(_seconds, _TIME, "s", in_verdict=True)] = None
     q1_s: Annotated[float | None, Figure(_seconds, _TIME, "s", in_verdict=True)] = None
@@ -133,7 +133,7 @@ class Trial:
     max_error: Annotated[float | None, _final(_amount, _ERROR, "of rms(reference)")] = None
     rms_error: Annotated[float | None, _final(_amount, _ERROR, "of rms(reference)")] = None
     verified_on: Annotated[tuple[str, ...], Figure(sequence_of(as_text), _VERIFIED, in_verdict=True)] = ()
-    others: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of a later version: kept as they are
+    others: Mapping[str, object] = field(default_factory=dict, hash=False)  # of a later version: kept as they are
 
     def refuted(self, failure: TrialFailure) -> "Trial":
         """Returns the trial as one that failed after all, without its times."""

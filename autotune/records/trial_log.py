@@ -65,7 +65,7 @@ class TrialLog:
         return dict(Counter(t.status for t in self.trials))
 
 
-def as_row(trial: Trial) -> dict[str, Any]:
+def as_row(trial: Trial) -> dict[str, object]:
     """Returns the members of a trial's line."""
     row = {name: getattr(trial, name) for name in record_schema.TRIAL}
     return row | {"status": str(trial.status), "config": dict(trial.config), **trial.others}
@@ -201,6 +201,6 @@ def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
 REPEATED = ("compiler", "conditions", "message", "at", "grid", "block", "verified_on")
 
 
-def plain_number(value: Any) -> Any:
+def plain_number(value: object) -> Any:
     """Converts NumPy's numbers to JSON's."""
     return value.item() if hasattr(value, "item") else str(value)

@@ -97,7 +97,7 @@ def label(text: object) -> str:
     return escape(str(text))
 
 
-def plot_layout(height: int, **more: Any) -> dict[str, Any]:
+def plot_layout(height: int, **more: object) -> dict[str, Any]:
     """Returns the layout that all figures share, of that height in pixels, with ``more``."""
     font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13, "color": INK}
     shared = {"paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest"}
@@ -106,13 +106,13 @@ def plot_layout(height: int, **more: Any) -> dict[str, Any]:
     return {**shared, "height": height, "margin": margin, "legend": legend, **more}
 
 
-def axis(title: str = "", **more: Any) -> dict[str, Any]:
+def axis(title: str = "", **more: object) -> dict[str, object]:
     """Returns an axis with a quiet grid; ``title`` is shown letter by letter."""
     named = {"title": {"text": label(title), "standoff": 8}} if title else {}
     return {**named, "gridcolor": GRID, "zeroline": False, "linecolor": MUTED, "automargin": True, **more}
 
 
-def log_axis(title: str = "", **more: Any) -> dict[str, Any]:
+def log_axis(title: str = "", **more: object) -> dict[str, object]:
     """Returns a logarithmic axis, whose labels are whole numbers rather than their last digits."""
     return axis(title, type="log", minorloglabels="complete", exponentformat="none", **more)
 
@@ -127,7 +127,7 @@ def in_unit(value: float, size: float) -> float:
     return float(f"{value / size:.5g}")
 
 
-def error_bars(values: Sequence[float], intervals: Sequence[tuple[float, ...]]) -> dict[str, Any]:
+def error_bars(values: Sequence[float], intervals: Sequence[tuple[float, ...]]) -> dict[str, object]:
     """Returns bars from the low to the high end of the interval of each value."""
     pairs = list(zip(values, intervals, strict=True))
     return {

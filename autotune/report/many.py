@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
 from ..analysis.losses import recorded_losses
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
 from ..core.config import Value
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.units import percent, seconds_text
 from ..records.record import SweepRecord
 from ..runtime.wisdom import Loss
@@ -48,7 +47,7 @@ def overview_title(sweeps: Sequence[SweepRecord]) -> str:
     return f"{len(sweeps)} sweeps of {', '.join(kernels)} on {', '.join(devices)}"
 
 
-def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]]) -> list[PageBlock]:
+def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel]) -> list[PageBlock]:
     """Returns what the page says and shows of each device and kernel, in the order of their names.
 
     ``kernels``: definitions that are not installed, by name, for what the lookup loses.

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import median
-from typing import Any
 
 from ..core.config import Value
 from .blocks import SCALE, Picture, PlotlyFigure, axis, label, natural, plot_layout
@@ -64,7 +63,7 @@ def _n_cells(found: Sequence[MappedProblem], y: str, x: str) -> int:
     return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
 
 
-def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, Any]:
+def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, object]:
     """Returns the cells of a heat map, rows of ``y`` and columns of ``x``; a cell without a problem is empty."""
     cells: dict[tuple[Value | None, Value | None], list[tuple[float, str]]] = {}
     for fields, share, text in found:
@@ -78,7 +77,7 @@ def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: s
     }
 
 
-def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, Any]]) -> PlotlyFigure:
+def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, object]]) -> PlotlyFigure:
     buttons = [
         {
             "label": label(f"{y} over {x}"),

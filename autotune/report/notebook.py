@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..analysis.importance import importances
 from ..core.errors import UsageError
@@ -47,7 +47,7 @@ def _together(title: str, shown: Mapping[str, PlotlyFigure]) -> PlotlyFigure:
     n_rows = (len(shown) + 1) // 2
     height = n_rows * (ROW + TITLE)
     data: list[PlotlyFigure] = []
-    axes: dict[str, Any] = {}
+    axes: dict[str, object] = {}
     notes = []
     for i, (name, figure) in enumerate(shown.items()):
         row, column = divmod(i, 2)

@@ -9,12 +9,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
-from ..core.definition import Kernel
+from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from ..system.installation import VERSION, install_with
@@ -24,9 +23,7 @@ from .blocks import PageBlock, figures
 HERE = Path(__file__).parent
 
 
-def page(
-    sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]] | None = None, *, renews: bool = False
-) -> str:
+def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel] | None = None, *, renews: bool = False) -> str:
     """Returns the page of one sweep in full, or of many beside one another.
 
     ``kernels``: definitions that are not installed, by name. ``renews``: the page loads itself again every few seconds.

@@ -1,7 +1,6 @@
 """The pictures of a sweep's parameters: how much each matters, the times by its value, and which act together."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -99,7 +98,7 @@ def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points
     order = [label(effect.value) for effect in sorted(each.values, key=lambda effect: natural(effect.value))]
     if not with_points:
         return _drawn_boxes(having, each, size, order)
-    boxes: dict[str, Any] = {
+    boxes: dict[str, object] = {
         "type": "box",
         "x": [label(trial.config[each.name]) for trial in having],
         "y": [in_unit(trial.median_s or 0.0, size) for trial in having],
@@ -123,7 +122,7 @@ def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: 
         times.setdefault(trial.config[each.name], []).append(trial.median_s or 0.0)
     edges = [np.quantile(group, (0, 0.25, 0.5, 0.75, 1), method="hazen").tolist() for group in times.values()]
     names = ("lowerfence", "q1", "median", "q3", "upperfence")
-    boxes: dict[str, Any] = {
+    boxes: dict[str, object] = {
         "type": "box",
         "x": [label(value) for value in times],
         **{name: [in_unit(edge[i], size) for edge in edges] for i, name in enumerate(names)},
@@ -134,7 +133,7 @@ def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: 
     return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
 
 
-def _box_figure(boxes: dict[str, Any], times: Sequence[float], order: list[str]) -> PlotlyFigure:
+def _box_figure(boxes: Mapping[str, object], times: Sequence[float], order: list[str]) -> PlotlyFigure:
     ticks = {"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}  # labels must not touch one another
     values = axis(type="category", categoryorder="array", categoryarray=order)
     shown = plot_layout(CELL, xaxis=values, yaxis=log_axis(**ticks), showlegend=False, margin=MARGIN)

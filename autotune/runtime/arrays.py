@@ -47,14 +47,14 @@ def read_torch(tensor: Any) -> Reading:
     return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), flags), pointer, pointer
 
 
-def read_foreign(array: Any) -> Reading:
+def read_foreign(array: object) -> Reading:
     """Reads another array through a CuPy view, which also waits for the stream that the interface names."""
     import cupy
 
     return read_cupy(cupy.asarray(array))
 
 
-def reader_for(name: str, value: Any) -> Reader:
+def reader_for(name: str, value: object) -> Reader:
     """Returns the reader for arrays of ``value``'s type, remembered.
 
     Raises:
@@ -79,7 +79,7 @@ def reader_for(name: str, value: Any) -> Reader:
     return reader
 
 
-def read_constant(name: str, value: Any) -> Reading:
+def read_constant(name: str, value: object) -> Reading:
     """Reads an array for constant memory, which is copied there: it may be NumPy's as well."""
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype, HOST), value, 0

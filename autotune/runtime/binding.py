@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Array, Kernel, Launch, as_int32, fault, runtime_fields
+from ..core.definition import AnyKernel, Array, Launch, as_int32, fault, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..core.problem import Problem
 from .arrays import whole_lengths
@@ -24,7 +24,7 @@ class _Inputs(Mapping[str, Any]):
     ``read``: names that were asked for.
     """
 
-    def __init__(self, kernel: str, values: Mapping[str, Any]) -> None:
+    def __init__(self, kernel: str, values: Mapping[str, object]) -> None:
         self._kernel, self._values = kernel, values
         self.read: set[str] = set()
 
@@ -34,7 +34,7 @@ class _Inputs(Mapping[str, Any]):
             raise ArgumentTypeError(f"{self._kernel}: {name} is missing; it is a number")
         return self._values[name]
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         self.read.add(name)
         return self._values.get(name, default)
 
@@ -55,13 +55,13 @@ class Binding:
     ``specs``: every array by name. ``names``: the arguments in the kernel's order, arrays and scalars.
     """
 
-    kernel: Kernel[Any]
-    problem: Any
+    kernel: AnyKernel
+    problem: Problem
     specs: Mapping[str, Array]
     names: tuple[str, ...]
 
     @staticmethod
-    def of(kernel: Kernel[Any], problem: Problem) -> "Binding":
+    def of(kernel: AnyKernel, problem: Problem) -> "Binding":
         """Returns what the definition says of ``problem``."""
         return Binding(kernel, problem, kernel.arrays(problem), kernel.arguments_for(problem))
 
@@ -75,7 +75,7 @@ class Binding:
         """Returns the names of the arguments that are not arrays."""
         return tuple(name for name in self.names if name not in self.specs)
 
-    def scalars(self, inputs: Mapping[str, Any], lengths: Mapping[str, int] | None = None) -> dict[str, np.generic]:
+    def scalars(self, inputs: Mapping[str, object], lengths: Mapping[str, int] | None = None) -> dict[str, np.generic]:
         """Returns the arguments that are not arrays, in the signature's types.
 
         They are those that the definition's ``scalars`` makes of ``inputs``, where a number that is left out has its
@@ -104,7 +104,7 @@ class Binding:
             raise fault(self.kernel, "", f"{why} problem; call it as one of these, or add it to them")
         return as_int32(name, getattr(self.problem, name))
 
-    def unread(self, inputs: Mapping[str, Any]) -> list[str]:
+    def unread(self, inputs: Mapping[str, object]) -> list[str]:
         """Returns the names among ``inputs`` that are not arrays and that the definition's ``scalars`` does not read.
 
         Raises:
@@ -114,10 +114,10 @@ class Binding:
         self.kernel.scalars(self.problem, given)
         return [name for name in inputs if name not in self.specs and name not in given.read]
 
-    def _with_defaults(self, inputs: Mapping[str, Any]) -> _Inputs:
+    def _with_defaults(self, inputs: Mapping[str, object]) -> _Inputs:
         return _Inputs(self.kernel.name, {**self.kernel.scalar_defaults, **inputs})
 
-    def lengths(self, arrays: Mapping[str, Any]) -> dict[str, int]:
+    def lengths(self, arrays: Mapping[str, object]) -> dict[str, int]:
         """Returns how long the whole arrays are of which some may be parts, by the scalar that says so.
 
         Raises:
@@ -125,11 +125,11 @@ class Binding:
         """
         return whole_lengths(self.kernel.name, self.specs, arrays)
 
-    def ordered(self, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> list[Any]:
+    def ordered(self, arrays: Mapping[str, object], scalars: Mapping[str, object]) -> list[Any]:
         """Returns the arguments in the kernel's order; ``arrays`` are those that are not in constant memory."""
         return [arrays[name] if name in self.specs else scalars[name] for name in self.names]
 
-    def as_passed(self, scalars: Mapping[str, Any], launch: Launch, cubin: bytes) -> dict[str, Any]:
+    def as_passed(self, scalars: Mapping[str, object], launch: Launch, cubin: bytes) -> dict[str, object]:
         """Returns scalars as CuPy passes them to the functions of ``cubin``.
 
         Raises:

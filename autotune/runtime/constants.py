@@ -23,7 +23,7 @@ class ConstantMemory:
         self._addresses = addresses
         self._lock, self._order = threading.Lock(), gpu.Order()
 
-    def launch(self, given: Mapping[str, tuple[Any, int]], stream: Any, launch: Callable[[], None]) -> None:
+    def launch(self, given: Mapping[str, tuple[Any, int]], stream: object, launch: Callable[[], None]) -> None:
         """Copies arrays, given as (NumPy array or address, bytes) by name, and calls ``launch``, both on ``stream``.
 
         ``stream`` None is the current one. The GPU is current.
@@ -43,7 +43,7 @@ _known: dict[tuple[tuple[str, int], ...], ConstantMemory] = {}
 _lock = threading.Lock()
 
 
-def memory_for(kernel: str, cubin: Cubin, loaded: Any, specs: Mapping[str, Array]) -> ConstantMemory | None:
+def memory_for(kernel: str, cubin: Cubin, loaded: object, specs: Mapping[str, Array]) -> ConstantMemory | None:
     """Returns the constant memory of ``loaded``, the cubin's kernel on the current GPU; all who launch it share one.
 
     None: none of the arrays is there.

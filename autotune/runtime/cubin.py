@@ -72,7 +72,7 @@ def check_constants(kernel: str, specs: Mapping[str, Array], declared: Mapping[s
             raise TrialFailure(Status.DEFINITION_FAILED, f"{kernel}: {why}")
 
 
-def check_structures(kernel: str, cubin: bytes, arguments: Mapping[str, Any]) -> None:
+def check_structures(kernel: str, cubin: bytes, arguments: Mapping[str, object]) -> None:
     """Checks that structures among the arguments, given by name in the order of the signature, have CUDA's size.
 
     Raises:
@@ -86,6 +86,6 @@ def check_structures(kernel: str, cubin: bytes, arguments: Mapping[str, Any]) ->
             raise TrialFailure(Status.LAUNCH_FAILED, f"{kernel}: {why}; give both the same fields and alignment")
 
 
-def as_passed(value: Any) -> Any:
+def as_passed(value: object) -> Any:
     """Returns a scalar as CuPy passes it by value: a structure as an array of one element."""
     return np.asarray(value) if isinstance(value, np.void) else value

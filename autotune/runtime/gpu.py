@@ -143,7 +143,7 @@ class Order:
         """Lets ``stream`` wait for the launches before; an event that was never recorded has happened."""
         stream.wait_event(self._event)
 
-    def end(self, stream: Any) -> None:
+    def end(self, stream: object) -> None:
         self._event.record(stream)
 
 

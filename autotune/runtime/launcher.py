@@ -42,10 +42,10 @@ class LaunchPlan:
     aligns: tuple[tuple[str, int], ...]  # alignments of the inputs, then of the outputs
     low_bits: int  # address bits that are 0 if all are aligned to the widest of these
     outputs: tuple[Array, ...]
-    arguments: Callable[[list[Any]], tuple[Any, ...]]  # puts inputs, outputs and scalars in the kernel's order
+    arguments: Callable[[list[object]], tuple[object, ...]]  # puts inputs, outputs and scalars in the kernel's order
     loaded: "_Loaded | None"  # None: there is nothing to compute
     constants: dict[str, int]  # bytes of the arrays in constant memory
-    scalars: tuple[tuple[Any, ...], list[Any]] = ((MISSING,), [])  # the last call's: as given, and as arguments
+    scalars: tuple[tuple[object, ...], list[object]] = ((MISSING,), [])  # the last call's: as given, and as arguments
 
 
 class _Loaded(NamedTuple):
@@ -81,7 +81,7 @@ class TunedKernel:
         self._device = device_named(wisdom, device) if isinstance(device, str) else device
         self._told: set[str] = set()
         self._lock = threading.Lock()
-        self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
+        self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
         sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
@@ -203,7 +203,7 @@ class TunedKernel:
         arguments: list[object],
         outputs: object,
         scalars: list[object],
-        constants: Mapping[str, Any],
+        constants: Mapping[str, object],
         stream: object,
         own_stream: object,
     ) -> Any:
@@ -313,7 +313,7 @@ class TunedKernel:
             raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU; there is {where}")
         return next(iter(gpus.values())) if gpus else gpu.current()
 
-    def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[Any]:
+    def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[object]:
         """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
         found: dict[str, Any] = plan.binding.scalars(self._signature.checked_scalars(values))
         if plan.loaded is not None:
@@ -333,11 +333,11 @@ class TunedKernel:
         )
 
 
-def _sizes(problem: Problem) -> dict[str, Any]:
+def _sizes(problem: Problem) -> dict[str, object]:
     return {name: getattr(problem, name) for name in runtime_fields(type(problem))}
 
 
-def _picker(positions: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+def _picker(positions: list[int]) -> Callable[[list[object]], tuple[object, ...]]:
     if len(positions) == 1:
         return lambda values: (values[positions[0]],)
     return itemgetter(*positions)

@@ -1,7 +1,7 @@
 """A cubin's functions on one GPU, which are launched in order, with the workspace that their launches share."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.definition import Array, Device, Kernel, Launch
@@ -90,7 +90,7 @@ class LoadedKernel:
         return self._functions[name].kernel
 
 
-def _enqueue(steps: list[tuple[Launch, Enqueue]], arguments: tuple[Any, ...], stream: Any) -> None:
+def _enqueue(steps: list[tuple[Launch, Enqueue]], arguments: tuple[object, ...], stream: object) -> None:
     for step, enqueue in steps:
         enqueue(tuple(step.own(arguments)), stream)
 
@@ -118,7 +118,7 @@ class _Workspace:
                         gpu.synchronize()
                     self._memory[name] = gpu.memory(spec.n_bytes)
 
-    def launch(self, wanted: Mapping[str, Array], stream: Any, launch: Callable[[list[Any]], None]) -> None:
+    def launch(self, wanted: Mapping[str, Array], stream: object, launch: Callable[[Sequence[object]], None]) -> None:
         """Calls ``launch`` with the arrays, behind all others that use them."""
         assert self._order is not None  # reserved before
         on = gpu.current_stream() if stream is None else stream

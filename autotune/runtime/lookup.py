@@ -48,8 +48,8 @@ class Choice:
 
     kernel: str
     device: str
-    baked: Mapping[str, Any]
-    runtime: Mapping[str, Any] | None  # the sizes asked for; None when they were not known
+    baked: Mapping[str, object]
+    runtime: Mapping[str, object] | None  # the sizes asked for; None when they were not known
     config: Config
     tier: str
     why: str
@@ -78,7 +78,7 @@ class Choice:
         """Returns what notebooks show."""
         return preformatted(str(self))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {**dataclasses.asdict(self), "config": dict(self.config)}
 
 

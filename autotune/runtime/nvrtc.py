@@ -152,7 +152,7 @@ def cached_cubin(
             figures_of = {other: Figures(**facts["also"][other]) for other in also}
             return Cubin(data=found[0], cached=True, path=path, **{**facts, "also": figures_of})
     cubin = compile_cubin(source, name, arch, options, also)
-    figures: dict[str, Any] = asdict(replace(cubin, data=b""))
+    figures: dict[str, object] = asdict(replace(cubin, data=b""))
     del figures["data"], figures["cached"], figures["path"]
     keep(path, cubin.data, figures)
     return replace(cubin, path=path)

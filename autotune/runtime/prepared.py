@@ -39,7 +39,7 @@ class _Layout:
 
     plan: _Plan
     lengths: dict[str, int]  # of the whole arrays, by scalar
-    last: tuple[Mapping[str, object], dict[str, Any]]  # numbers of a launch and its scalars: both change at once
+    last: tuple[Mapping[str, object], dict[str, object]]  # numbers of a launch and its scalars: both change at once
 
 
 class PreparedKernel:
@@ -70,7 +70,7 @@ class PreparedKernel:
         self._device, self._index = device, index
         self._loaded = LoadedKernel(kernel, kernel.launch(problem, config), source, device, index)
         self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
-        self._layouts: dict[tuple[Any, ...], _Layout] = {}
+        self._layouts: dict[tuple[object, ...], _Layout] = {}
         self._plan(problem)
 
     @property
@@ -78,7 +78,7 @@ class PreparedKernel:
         """Returns the bytes of device memory that it uses besides its arguments."""
         return self._loaded.workspace_bytes
 
-    def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: Any = None, **given: object) -> None:
+    def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: object = None, **given: object) -> None:
         """Launch on CuPy arrays; ``sizes``: runtime fields that differ from those that it was prepared for.
 
         Raises:
@@ -117,7 +117,7 @@ class PreparedKernel:
                 plan.constants.launch(given, stream, lambda: plan.launch(ordered, stream))
 
     def _new_layout(
-        self, key: tuple[Any, ...], problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object]
+        self, key: tuple[object, ...], problem: Problem, arrays: Mapping[str, object], inputs: Mapping[str, object]
     ) -> _Layout:
         """Keeps what all launches of a layout share."""
         plan = self._plan(problem)
@@ -127,7 +127,7 @@ class PreparedKernel:
         layout = self._layouts[key] = _Layout(plan, lengths, (dict(inputs), self._scalars(plan, inputs, lengths)))
         return layout
 
-    def _scalars(self, plan: _Plan, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, Any]:
+    def _scalars(self, plan: _Plan, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, object]:
         scalars = plan.binding.scalars(inputs, lengths)
         return plan.binding.as_passed(scalars, plan.geometry, self._loaded.cubin.data)
 

@@ -78,7 +78,7 @@ class Signature:
         twice = sorted(set(self.inputs[:n_positional]) & set(named))
         return ArgumentTypeError(f"{takes}; {', '.join(twice)} was given twice")
 
-    def checked_scalars(self, values: Sequence[object]) -> dict[str, Any]:
+    def checked_scalars(self, values: Sequence[object]) -> dict[str, object]:
         """Returns the scalars by name.
 
         Raises:

@@ -89,8 +89,8 @@ class Entry:
 
     kernel: str
     device: Device
-    baked: Mapping[str, Any]
-    runtime: Mapping[str, Any]
+    baked: Mapping[str, object]
+    runtime: Mapping[str, object]
     config: Config
     source_key: str  # sources/<key>.cu
     evidence: Evidence
@@ -102,7 +102,7 @@ class Fallback:
     """The default configuration of one set of baked fields, rendered, for devices without an entry."""
 
     kernel: str
-    baked: Mapping[str, Any]
+    baked: Mapping[str, object]
     config: Config
     source_key: str
     inputs: tuple[str, ...]  # names of what a call takes, in order
@@ -121,9 +121,9 @@ class Wisdom:
     def devices(self) -> dict[str, Device]:
         return {entry.device.name: entry.device for entry in self.entries}
 
-    def baked_sets(self, kernel: str) -> list[Mapping[str, Any]]:
+    def baked_sets(self, kernel: str) -> list[Mapping[str, object]]:
         """Returns the distinct sets of baked fields for ``kernel``."""
-        found: list[Mapping[str, Any]] = []
+        found: list[Mapping[str, object]] = []
         everything: tuple[Entry | Fallback, ...] = (*self.entries, *self.fallbacks)
         for known in everything:
             if known.kernel == kernel and dict(known.baked) not in found:
@@ -182,7 +182,7 @@ def _order(entry: Entry) -> tuple[str, str, str, str]:
     return entry.kernel, fields_text(entry.baked), entry.device.name, fields_text(entry.runtime)
 
 
-def _entry_as_json(entry: Entry) -> dict[str, Any]:
+def _entry_as_json(entry: Entry) -> dict[str, object]:
     speed_up = entry.evidence.speed_up
     return {
         "kernel": entry.kernel,

@@ -49,7 +49,7 @@ class SnappedSampler(ListSampler):
 
     several = True
 
-    def __init__(self, request: Request, name: str, kind: type[BaseSampler], options: Mapping[str, Any]) -> None:
+    def __init__(self, request: Request, name: str, kind: type[BaseSampler], options: Mapping[str, object]) -> None:
         super().__init__(request)
         self._name, self._kind, self._options = name, kind, options
         self._grid = ParameterGrid.of(self.configs)
@@ -112,7 +112,7 @@ class GridStudy:
         self,
         name: str,
         kind: type[BaseSampler],
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         space: dict[str, BaseDistribution],
         n_objectives: int,
     ) -> None:

@@ -16,7 +16,6 @@ from itertools import islice
 from math import isfinite
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -176,7 +175,7 @@ def _number(value: object) -> float | None:
 
 
 # ---------------------------------------------------------------------- files, read again when they have changed
-def _about(folder: str, name: str) -> tuple[Mapping[str, Any], Device] | None:
+def _about(folder: str, name: str) -> tuple[Mapping[str, object], Device] | None:
     return _read_about(*stamp) if (stamp := _stamp(folder, name, SWEEP)) else None
 
 
@@ -194,7 +193,7 @@ def _stamp(folder: str, name: str, file: str) -> tuple[str, int, int] | None:
 
 
 @lru_cache(maxsize=4096)
-def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any], Device] | None:
+def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, object], Device] | None:
     """Returns the problem's fields and the device; None for a damaged record, which is told."""
     try:
         about = SweepFolder(Path(path).parent).about()

@@ -32,7 +32,7 @@ def sampler_class(name: str) -> "type[BaseSampler]":
     return usable(name, kind)
 
 
-def usable(name: str, kind: Any) -> "type[BaseSampler]":
+def usable(name: str, kind: object) -> "type[BaseSampler]":
     """Returns ``kind``, which is called ``name``.
 
     Raises:
@@ -54,7 +54,7 @@ def usable(name: str, kind: Any) -> "type[BaseSampler]":
     return kind
 
 
-def arguments(kind: "type[BaseSampler]", seed: int) -> dict[str, Any]:
+def arguments(kind: "type[BaseSampler]", seed: int) -> dict[str, object]:
     """Returns the options that a class is made with: those of a seed and of silence that it takes."""
     taken = inspect.signature(kind).parameters
     return {name: value for name, value in {"seed": seed, **QUIET}.items() if name in taken}

@@ -206,7 +206,7 @@ def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
 
 
 # ---------------------------------------------------------------------- files
-def _json_of(path: Path) -> dict[str, Any]:
+def _json_of(path: Path) -> dict[str, object]:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -235,12 +235,12 @@ def _closed(text: str) -> Iterable[str]:
         yield text[: whole + 1] + "}}"
 
 
-def _config(values: Mapping[str, Any]) -> Config:
+def _config(values: Mapping[str, object]) -> Config:
     """Raises Unsound, a ValueError, for a value that no parameter has."""
     return Config({str(name): as_scalar(value) for name, value in values.items()})
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """Returns a number, or None if it is not one or out of range."""
     try:
         return float(as_number(value))

@@ -65,7 +65,7 @@ class Replay:
     def n_empty(self) -> int:
         return sum(f is None for f in self.found_s)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {**asdict(self), "n_empty": self.n_empty}
 
 

@@ -119,7 +119,7 @@ class ListSampler(BaseSampler):
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         return {}
 
     def sample_independent(
@@ -136,7 +136,7 @@ class ListSampler(BaseSampler):
         return config[param_name]
 
     # ------------------------------------------------------------------ the trials of the study
-    def _row_of(self, fixed: Mapping[str, Any] | None) -> int:
+    def _row_of(self, fixed: Mapping[str, object] | None) -> int:
         """Returns the config of a trial that is to begin: that of the parameters that are ``fixed``, or a new one."""
         if fixed is not None:
             if (row := self._listed(fixed)) is not None:

@@ -1,7 +1,6 @@
 """A search is a study of Optuna's, which is asked and told: the default first, then the hints, no config twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
@@ -52,7 +51,7 @@ class Search:
         self._running[config] = trial
         return config
 
-    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, Any] = {}) -> None:
+    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
         """Take the outcome of a config: a value for each objective, or None if it failed.
 
         Outcomes may come late and in any order, and be of configs that were recorded before and never proposed.

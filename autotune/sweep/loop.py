@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.definition import P
 from ..core.errors import TrialFailure
@@ -66,7 +66,7 @@ def run_trials(
     return oracle
 
 
-def outcome_of(trial: Trial, objectives: Objectives) -> tuple[tuple[float, ...] | None, dict[str, Any]]:
+def outcome_of(trial: Trial, objectives: Objectives) -> tuple[tuple[float, ...] | None, dict[str, object]]:
     """Returns what a search is told of a trial: the values of the objectives, or None and why it failed."""
     if (values := objectives.values(trial)) is not None:
         return tuple(values.values()), {}

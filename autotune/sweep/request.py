@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ..core.config import Config, Value, parse_value, reads_back
-from ..core.definition import Kernel, P, problem_name
+from ..core.definition import AnyKernel, Kernel, P, problem_name
 from ..core.errors import UsageError
 from ..core.parameter import UNJUDGED, clause
 from ..core.problem import size_fields
@@ -65,7 +65,7 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
     return problem
 
 
-def of_types(kernel: Kernel[P], values: Mapping[str, object]) -> dict[str, Any]:
+def of_types(kernel: Kernel[P], values: Mapping[str, object]) -> dict[str, object]:
     """Returns ``values`` converted to their fields' types; names that are not fields stay unchanged.
 
     Raises:
@@ -119,7 +119,7 @@ def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tupl
     return restriction
 
 
-def resolve(kernel: str, device: str) -> tuple[Kernel[Any], Target]:
+def resolve(kernel: str, device: str) -> tuple[AnyKernel, Target]:
     """Returns the kernel and the device of these names."""
     return load_kernel(kernel), find_device(device)
 
@@ -135,13 +135,13 @@ def _reader(space: Space) -> Callable[[str, str], Value]:
     return read
 
 
-def _types(kernel: Kernel[P]) -> dict[str, Any]:
+def _types(kernel: Kernel[P]) -> dict[str, object]:
     """Returns the types of the problem's fields, where they are plain; an annotation may be a string."""
     plain = {"int": int, "float": float, "bool": bool, "str": str}
     return {f.name: plain.get(f.type) if isinstance(f.type, str) else f.type for f in fields(kernel.problem_type)}
 
 
-def _of_type(kernel: Kernel[P], name: str, wanted: Any, value: Any) -> Any:
+def _of_type(kernel: Kernel[P], name: str, wanted: object, value: Any) -> Any:
     """Converts ``value`` to the type ``wanted``.
 
     Raises:

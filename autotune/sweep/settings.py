@@ -13,7 +13,7 @@ from ..records.measurement import Protocol
 from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
 
 GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # their defaults, for help texts
-EFFORTS: dict[str, dict[str, Any]] = {
+EFFORTS: dict[str, dict[str, object]] = {
     "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20, "placements": 1},
     "normal": {},
     "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},

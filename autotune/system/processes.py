@@ -113,7 +113,7 @@ class Child:
         return cast(T, result)
 
     def steps(
-        self, function: Callable[..., Iterator[T]], arguments: tuple[Any, ...], timeout: float | None
+        self, function: Callable[..., Iterator[T]], arguments: tuple[object, ...], timeout: float | None
     ) -> Iterator[T]:
         """Run a generator as ``call`` runs a function, and yield what it yields as it comes.
 
@@ -124,7 +124,7 @@ class Child:
                 yield value
 
     def _answers(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
+        self, function: Callable[..., Any], arguments: tuple[object, ...], timeout: float | None
     ) -> Iterator[tuple[str, Any]]:
         """Yields each STEP of a task and, last, DONE with its result. Raises as ``call`` does."""
         task = pickle.dumps((function, arguments))
@@ -204,7 +204,7 @@ class Child:
 
 
 def _serve(
-    pipe: Connection, parent: int, name: str, initializer: Callable[..., None], arguments: tuple[Any, ...]
+    pipe: Connection, parent: int, name: str, initializer: Callable[..., None], arguments: tuple[object, ...]
 ) -> None:
     """Runs in a Child's process until it ends."""
     _prctl(PR_SET_NAME, name.encode())
@@ -281,7 +281,7 @@ class _Task:
     number: int
     future: "Future[Any]" = field(compare=False)
     function: Callable[..., Any] = field(compare=False)
-    arguments: tuple[Any, ...] = field(compare=False)
+    arguments: tuple[object, ...] = field(compare=False)
     timeout: float | None = field(compare=False)
 
 

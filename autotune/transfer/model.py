@@ -40,7 +40,7 @@ class TransferPoint:
     """
 
     config: Config
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
     away: float
     occupancy: np.ndarray
     time: float

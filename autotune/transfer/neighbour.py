@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log2
-from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Device
@@ -17,7 +16,7 @@ MISMATCH = 8.0  # octaves that two different words or truth values count as
 class Neighbour:
     """A recorded sweep near the problem; ``measured``: its configurations with median / best median, best first."""
 
-    problem: Mapping[str, Any]
+    problem: Mapping[str, object]
     device: Device
     kinship: int  # SAME_DEVICE, SAME_ARCHITECTURE or OTHER_DEVICE
     distance: float  # octaves: the sum over the problem's fields of |log2 ratio|, MISMATCH where there is no ratio

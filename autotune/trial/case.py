@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Array, Kernel, Launch, P, Tolerance, fault, problem_name
+from ..core.definition import AnyKernel, Array, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
+from ..core.problem import Problem
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, OutputComparison, Session
 from ..devices.comparison import another
 from ..runtime.binding import Binding
@@ -37,8 +38,8 @@ class Case:
     """A problem with its inputs (arrays and numbers) and its outputs by name."""
 
     key: str
-    problem: Any
-    inputs: Mapping[str, Any]
+    problem: Problem
+    inputs: Mapping[str, object]
     reference: Mapping[str, np.ndarray]
     tolerances: Mapping[str, Tolerance]  # tolerance of each output
     slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
@@ -80,7 +81,7 @@ def small_case(kernel: Kernel[P], problem: P, number: int = 0) -> Case:
     return numpy_case(kernel, problem, number)
 
 
-_repeated: set[tuple[Kernel[Any], Any]] = set()
+_repeated: set[tuple[AnyKernel, Any]] = set()
 
 
 def check_reference_repeats(kernel: Kernel[P], problem: P, small: P) -> None:
@@ -153,9 +154,9 @@ class CaseInMemory:
     def __init__(
         self,
         session: Session,
-        kernel: Kernel[Any],
-        problem: Any,
-        inputs: Mapping[str, Any],
+        kernel: AnyKernel,
+        problem: Problem,
+        inputs: Mapping[str, object],
         align: int | None = TIMED_ALIGN,
     ) -> None:
         self.kernel = kernel
@@ -172,7 +173,7 @@ class CaseInMemory:
             self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written, align=at)
         self.give(inputs)
 
-    def give(self, inputs: Mapping[str, Any]) -> None:
+    def give(self, inputs: Mapping[str, object]) -> None:
         """Let the arguments be these inputs; what an accumulator gets are its initial values."""
         for name, spec in self.specs.items():
             if spec.read and not spec.constant:
@@ -318,13 +319,13 @@ def bytes_of(specs: Mapping[str, Array]) -> int:
     return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
 
 
-def constants_of(binding: Binding, inputs: Mapping[str, Any]) -> list[Constant]:
+def constants_of(binding: Binding, inputs: Mapping[str, object]) -> list[Constant]:
     """Returns what constant memory holds at a launch on these inputs."""
     kernel = binding.kernel
     return [Constant(name, as_given(kernel, name, spec, inputs)) for name, spec in binding.constants.items()]
 
 
-def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:
+def as_given(kernel: AnyKernel, name: str, spec: Array, inputs: Mapping[str, object]) -> np.ndarray:
     """Returns the input ``name``, contiguous.
 
     Raises:

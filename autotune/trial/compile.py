@@ -1,9 +1,10 @@
 """Compile processes: variants become binaries beside the sweep, each within a deadline, and none can take it down."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..core.config import Config
 from ..core.definition import Device, Kernel, P
@@ -108,7 +109,7 @@ class RecordedConfig:
     """A recorded trial of the kernel that ``load_kernel`` finds by that name, and what is to be compared with it."""
 
     kernel: str
-    problem: dict[str, Any]
+    problem: dict[str, object]
     config: Config
     protocol: Protocol
     code: str = ""  # digest of the recorded machine code
@@ -167,7 +168,7 @@ class CompilePool:
     def prepare(
         self,
         kernel: str,
-        problem: dict[str, Any],
+        problem: Mapping[str, object],
         folder: Path,
         with_reference: bool,
         rank: int = 0,
@@ -249,6 +250,6 @@ def _holds(asked: RecordedConfig) -> bool:
         return False
 
 
-def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool, number: int) -> None:
+def _prepare(name: str, problem: Mapping[str, object], folder: Path, with_reference: bool, number: int) -> None:
     kernel = load_kernel(name)
     write_case(kernel, kernel.problem(problem), folder, with_reference, number)

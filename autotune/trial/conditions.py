@@ -62,7 +62,7 @@ def _plain(values: tuple[Any, ...]) -> list[Any]:
     return [value if isinstance(value, str) else float(value) for value in values]
 
 
-def _values(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _values(given: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name, _rounded(np.asarray(value))) for name, value in sorted(given.items())]
 
 

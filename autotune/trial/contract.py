@@ -6,7 +6,6 @@ that writes its inputs. Each refusal is a DefinitionError, which names the metho
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ CHUNK = 1 << 20  # elements that are looked at together
 TRUTHS = {"f": "floating point", "c": "complex", "i": "integers", "u": "integers", "b": "integers or bool"}
 
 
-def inputs_of(kernel: Kernel[P], problem: P, rng: np.random.Generator) -> dict[str, Any]:
+def inputs_of(kernel: Kernel[P], problem: P, rng: np.random.Generator) -> dict[str, object]:
     """Returns the definition's inputs, read-only.
 
     Raises:
@@ -89,7 +88,7 @@ def check_repeats(kernel: Kernel[P], problem: P, inputs: Inputs, reference: Mapp
             raise fault(kernel, "reference", why)
 
 
-def _wrong_output(given: Any, spec: Array) -> str | None:
+def _wrong_output(given: object, spec: Array) -> str | None:
     """Returns what is wrong with an output of the reference, and what it must be."""
     if not isinstance(given, np.ndarray | np.generic):
         return f"as {_what(given)}; it must be a NumPy array"
@@ -120,7 +119,7 @@ def _finite(array: np.ndarray) -> bool:
     return True
 
 
-def _what(value: Any) -> str:
+def _what(value: object) -> str:
     if isinstance(value, np.ndarray | np.generic):
         return f"{value.dtype} {list(value.shape)}"
     return f"{type(value).__name__}"

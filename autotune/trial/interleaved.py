@@ -7,10 +7,9 @@ are timed in several places.
 
 import random
 from contextlib import ExitStack
-from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, Launch
+from ..core.definition import AnyKernel, Launch
 from ..devices.base import Binary, Function, Session
 from ..records.measurement import Measurement, Protocol
 from .case import Case, CaseInMemory, bytes_of
@@ -21,7 +20,7 @@ CLOSE = 0.01  # medians within a hundredth of the fastest may change their order
 
 def interleaved(
     session: Session,
-    kernel: Kernel[Any],
+    kernel: AnyKernel,
     case: Case,
     configs: list[tuple[Config, Binary]],
     protocol: Protocol,

@@ -13,10 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, Launch
+from ..core.definition import AnyKernel, Launch
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Function, Sample, Session
 from ..records.measurement import Measurement, Protocol, Sustained
@@ -37,7 +36,7 @@ CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
 
 
 def measure(
-    session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, protocol: Protocol
+    session: Session, kernel: AnyKernel, case: Case, config: Config, binary: Binary, protocol: Protocol
 ) -> Measurement:
     """Time one binary on ``case``, then check its output.
 
@@ -63,7 +62,7 @@ def measure(
 
 
 def sustained(
-    session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, seconds: float
+    session: Session, kernel: AnyKernel, case: Case, config: Config, binary: Binary, seconds: float
 ) -> Sustained:
     """Launch one binary for ``seconds``, as a program does that launches nothing else; a GPU rests for REST_S before.
 
@@ -90,7 +89,7 @@ def streamed(function: Function, geometry: Launch, placed: CaseInMemory, seconds
     )
 
 
-def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, n: int) -> int:
+def repeated(session: Session, kernel: AnyKernel, case: Case, config: Config, binary: Binary, n: int) -> int:
     """Launch one binary ``n`` times, from a cold cache and a warm one in turns, and check what each launch writes.
 
     A race may leave thousands of launches right. It shows rather where memory is busy, so launches are queued as timed
@@ -225,7 +224,7 @@ def _check_where_another_is_held(function: Function, geometry: Launch, placed: C
 
 
 def check_carried(
-    session: Session, kernel: Kernel[Any], case: Case, inputs: Mapping[str, Any], config: Config, binary: Binary
+    session: Session, kernel: AnyKernel, case: Case, inputs: Mapping[str, object], config: Config, binary: Binary
 ) -> None:
     """Launches on other ``inputs`` at the timed size after those of ``case``, and in a binary that was loaded anew.
 
@@ -259,7 +258,7 @@ def check_carried(
 _placed: OrderedDict[str, CaseInMemory] = OrderedDict()  # keyed by case, the last used at the end
 
 
-def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> CaseInMemory:
+def timed_arguments(session: Session, kernel: AnyKernel, case: Case) -> CaseInMemory:
     """Returns the timed problem's buffers, kept from trial to trial.
 
     Those of a few problems under way, if they are small.

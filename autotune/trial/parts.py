@@ -8,7 +8,6 @@ itself, which must give the same for a part alone as within the whole, at a smal
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -98,7 +97,7 @@ def _axes(kernel: Kernel[P], problem: P, field: str) -> Axes | None:
     return axes
 
 
-def _inputs(axes: Axes, inputs: Inputs, number: int) -> dict[str, Any]:
+def _inputs(axes: Axes, inputs: Inputs, number: int) -> dict[str, object]:
     """Returns the inputs of one part alone."""
     return {
         name: np.ascontiguousarray(_taken(value, axes.get(name), number)) if isinstance(value, np.ndarray) else value

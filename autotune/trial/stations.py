@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Device, Launch, P, Work, problem_name
@@ -184,7 +183,7 @@ def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) 
     )
 
 
-def _told(binary: Binary, step: Launch) -> dict[str, Any]:
+def _told(binary: Binary, step: Launch) -> dict[str, object]:
     """Returns what a row says of one of several launches."""
     figures = binary.of(step.function)
     return {

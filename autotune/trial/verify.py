@@ -5,12 +5,11 @@ Runs in the device's worker process.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import Kernel, Launch, P, fault, problem_name
+from ..core.definition import AnyKernel, Kernel, Launch, P, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
 from ..devices.comparison import compare_arrays
@@ -144,7 +143,7 @@ def _check_parts(
 _of_oracles: dict[str, Case | TrialFailure] = {}  # one for each problem in use
 
 
-def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Config, oracle: Binary) -> Case:
+def case_of_oracle(session: Session, kernel: AnyKernel, case: Case, config: Config, oracle: Binary) -> Case:
     """Returns ``case`` with the output of the verified ``oracle`` as its reference.
 
     Raises:
@@ -170,7 +169,7 @@ def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Co
     return found
 
 
-def _check_against_numpy(session: Session, kernel: Kernel[Any], case: Case, outputs: Mapping[str, np.ndarray]) -> None:
+def _check_against_numpy(session: Session, kernel: AnyKernel, case: Case, outputs: Mapping[str, np.ndarray]) -> None:
     """Raises TrialFailure, wrong, where the outputs differ from NumPy's in a part that it answers."""
     specs = kernel.arrays(case.problem)
     for part in case.parts:

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, problem_name
+from ..core.definition import AnyKernel, Kernel, P, problem_name
 from ..core.errors import Status, TrialFailure, UsageError
+from ..core.problem import Problem
 from ..devices import Target
 from ..devices.base import Binary
 from ..source.registry import kernel_reference
@@ -25,7 +26,7 @@ TOO_LARGE = "not at its own size, for which NumPy would need minutes"
 class ConfigCheck:
     """One variant's outcome: ``status`` says how it ended."""
 
-    problem: Any
+    problem: Problem
     config: Config
     status: str  # PASSED, or a Status
     message: str = ""
@@ -64,7 +65,7 @@ def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
     return (name,) if name else None
 
 
-def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
+def check_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
     """Yields each (problem, config) compiled and verified, in order.
 
     Compiles run ahead. Nothing raises for a variant.
@@ -89,7 +90,7 @@ def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking:
                 yield ConfigCheck(problem, config, failure.status, failure.message)
 
 
-def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
+def compile_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
     """Yields each (problem, config) compiled for the architecture of the target, which need not be here.
 
     Raises:
@@ -109,7 +110,7 @@ def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checkin
 class Tally:
     """The outcomes of checks, of ``n_total`` in all."""
 
-    def __init__(self, kernel: Kernel[Any], n_total: int) -> None:
+    def __init__(self, kernel: AnyKernel, n_total: int) -> None:
         self.kernel, self.n_total = kernel, n_total
         self.n_passed = self.n_skipped = 0
         self.failed: list[ConfigCheck] = []
@@ -129,7 +130,7 @@ class Tally:
         """Returns whether something passed and nothing failed."""
         return self.n_passed > 0 and not self.failed
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         counts = {"passed": self.n_passed, "skipped": self.n_skipped, "not_checked": self.n_total - self.n_done}
         return counts | {"failed": [self.line(f) for f in self.failed]}
 

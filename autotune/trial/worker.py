@@ -5,7 +5,7 @@ the context ends as a TrialFailure there, and the next call finds a fresh proces
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import Kernel, P
+from ..core.definition import AnyKernel, Kernel, P
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, Session
@@ -37,7 +37,7 @@ class Job:
     """One compiled config and what it is for, in words that survive the way to another process."""
 
     kernel: str  # the name or path that registry.load_kernel takes
-    problem: dict[str, Any]
+    problem: dict[str, object]
     config: Config
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
@@ -118,7 +118,7 @@ class Worker:
         """Launch one binary up to ``n`` times and check each launch's outputs -> launches made. Raises TrialFailure."""
         return self._call(_repeat, (job, n), deadline_s, "run of checked launches")
 
-    def run(self, job: Job, inputs: dict[str, Any], deadline_s: float) -> dict[str, Any]:
+    def run(self, job: Job, inputs: Mapping[str, object], deadline_s: float) -> dict[str, Any]:
         """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
         return self._call(_run, (job, inputs), deadline_s, "launch")
 
@@ -126,13 +126,13 @@ class Worker:
         """One launch in the buffers that the binary was timed in -> these arrays. Raises TrialFailure."""
         return self._call(_written, (job, names), deadline_s, "launch")
 
-    def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
+    def call(self, function: Callable[..., T], *arguments: object, deadline_s: float) -> T:
         """Run ``function(session, *arguments)`` in the worker process."""
         what = getattr(function, "__name__", "call")
         result: T = self._call(_apply, (function, *arguments), deadline_s, what)
         return result
 
-    def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], deadline_s: float, what: str) -> T:
+    def _call(self, function: Callable[..., T], arguments: tuple[object, ...], deadline_s: float, what: str) -> T:
         with self._failures(deadline_s, lambda: what):
             return self._child.call(function, arguments, deadline_s)
 
@@ -175,11 +175,11 @@ def _opened() -> Session:
     return _session
 
 
-def _apply(function: Callable[..., T], *arguments: Any) -> T:
+def _apply(function: Callable[..., T], *arguments: object) -> T:
     return function(_opened(), *arguments)
 
 
-def _restore(job: Job) -> tuple[Kernel[Any], Any]:
+def _restore(job: Job) -> tuple[AnyKernel, Any]:
     kernel = load_kernel(job.kernel)
     return kernel, kernel.problem(job.problem)
 
@@ -267,7 +267,7 @@ def _launched(job: Job) -> CaseInMemory:
     return placed
 
 
-def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:
+def _run(job: Job, inputs: Mapping[str, object]) -> dict[str, Any]:
     session = _opened()
     kernel, problem = _restore(job)
     function = session.load(job.binary, session.timed_build)

@@ -4,9 +4,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
-from ..core.definition import Device, Kernel
+from ..core.definition import AnyKernel, Device
 from ..core.errors import TrialFailure, UsageError
 from ..devices import device_module
 from ..records.as_recorded import config_of, of_definition, problem_of
@@ -36,7 +35,7 @@ class MeasuredVariant:
 
 
 def as_measured(
-    folder: SweepFolder, kernel: Kernel[Any], device: Device, config: Mapping[str, Any], key: str | None
+    folder: SweepFolder, kernel: AnyKernel, device: Device, config: Mapping[str, object], key: str | None
 ) -> MeasuredVariant:
     """Returns the variant of a config that the sweep in ``folder`` measured under ``key``.
 
@@ -70,7 +69,7 @@ def as_measured(
     return MeasuredVariant(variant, MACHINE_CODE)
 
 
-def validity_text(folder: SweepFolder, device: Device, config: Mapping[str, Any], key: str | None) -> str:
+def validity_text(folder: SweepFolder, device: Device, config: Mapping[str, object], key: str | None) -> str:
     """Says whether a recorded config is what its definition makes today; "" where the definition is not here."""
     try:
         kernel = recorded_kernel(folder.about().content, {})

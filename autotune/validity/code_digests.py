@@ -7,9 +7,8 @@ and without a compiler, that a winner is what was measured although its text has
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
-from ..core.definition import Device, Kernel, P
+from ..core.definition import AnyKernel, Device, Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
@@ -35,7 +34,7 @@ class DigestCounts:
     n_texts: int  # new digests of what present texts make
 
 
-def add_digests(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> DigestCounts:
+def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> DigestCounts:
     """Add the digests of all trials in ``folder`` by the compiler of ``pool``, and of its winner's and default's text.
 
     ``folder`` is read in the kernel's present space.

@@ -45,7 +45,7 @@ class Channelise(Kernel[Problem]):
     """samples, weights, offsets, delays, phases, gains -> some of voltages; saturated and total_power are added to."""
 
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         ALGORITHM="one", SPECTRA=16, POLS="in_turn", THREADS=512, MIN_BLOCKS=1, FIR_SPECTRA=16, FIR_TAPS=16,
         POST_SPECTRA=16, TWIDDLES="global", KEPT="registers", SAMPLES="ahead", UNPACKING="in_place",
     )  # fmt: skip
@@ -135,11 +135,11 @@ class Channelise(Kernel[Problem]):
             workspace=workspace,
         )
 
-    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+    def constants(self, problem: Problem, config: Config) -> dict[str, object]:
         cosines = [f"{np.float32(np.cos(2 * np.pi * i / 64))}f" for i in range(16)]
         return {"shape": Geometry(problem, config), "table_threads": TABLE_THREADS, "cosines": cosines}
 
-    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+    def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {
             "first_spectrum": np.int64(problem.first_spectrum),
             "n_spectra": np.int64(problem.n_spectra),
@@ -169,7 +169,7 @@ class Channelise(Kernel[Problem]):
         return Work(of_spectrum * spectra, n_bytes + spectra * (problem.n_channels * problem.voltage_bytes + 16))
 
     # ------------------------------------------------------------------ inputs and truth
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws samples of all values alike; weights of random sign and like size, so each tap shows; starts that jump
         now and then; gains that make some voltages saturate. Of few spectra, gains such that no part comes near a half.
         """
@@ -277,7 +277,7 @@ def starts(problem: Problem, rng: np.random.Generator) -> np.ndarray:
     return found
 
 
-def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, Any]) -> np.ndarray:
+def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, object]) -> np.ndarray:
     """Draws complex64 [C, n_pols]: of any angle, a third of the largest voltage being usual. Where few spectra are
     made, those of every fourth channel are scaled until its largest part lies less than half a step beside where it
     saturates; then a gain is drawn again until no part of its voltages is so near to a half that rounding is in doubt.

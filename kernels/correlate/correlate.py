@@ -37,7 +37,7 @@ class Correlate(Kernel[Problem]):
     """voltages -> accumulators, which are added to, or visibilities, which are written."""
 
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         MMA="mma_sync",
         NR_RECEIVERS_PER_BLOCK=32,
         NR_RECEIVERS_PER_BLOCK_X=32,
@@ -106,7 +106,7 @@ class Correlate(Kernel[Problem]):
             return launch
         return replace(launch, maps=(geometry.tensor_map(self.arguments_of(problem).index("voltages")),))
 
-    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+    def constants(self, problem: Problem, config: Config) -> dict[str, object]:
         """The template prints attributes of the geometry as its constants, under the same names."""
         geometry = Geometry(problem, config)
         result = "float" if problem.bits == 16 else "int" if problem.overwrites else "long long"
@@ -120,7 +120,7 @@ class Correlate(Kernel[Problem]):
             "mma": ("f16", "f32", "f") if problem.bits == 16 else ("s8", "s32", "r"),
         }
 
-    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+    def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {
             "n_channels": np.int32(problem.n_channels),
             "n_batches": np.int32(problem.n_batches),
@@ -172,7 +172,7 @@ class Correlate(Kernel[Problem]):
             replace(one, n_batches=n + 2, first_batch=1, n_used=n),
         )
 
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws integers of all values but the most negative. Halves are small integers, so that their sums are exact
         in float32, in any order. Accumulators start from what is there.
         """
@@ -184,7 +184,7 @@ class Correlate(Kernel[Problem]):
         else:
             drawn = rng.integers(-problem.maximum, problem.maximum + 1, (2, pool(shape)), dtype=np.int8)
             voltages = repeated(drawn[0] if problem.bits == 8 else pack(drawn[0], drawn[1]), shape)
-        made: dict[str, Any] = {"voltages": voltages}
+        made: dict[str, object] = {"voltages": voltages}
         if problem.count_lowest:
             made["n_lowest"] = rng.integers(0, 1000, 1).astype(np.uint64)
         if not problem.overwrites:

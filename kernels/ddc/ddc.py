@@ -39,7 +39,7 @@ class Ddc(Kernel[Problem]):
     """samples, weights, mix_frequency, mix_phase -> baseband."""
 
     space = SPACE
-    default: Mapping[str, Any] = dict(
+    default: Mapping[str, object] = dict(
         ALGORITHM="register", WGS=64, COARSEN=8, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct"
     )
     arguments = ("baseband", "samples", "weights", "frequency_high", "frequency_low", "phase", "n_out", "row_bytes")
@@ -73,7 +73,7 @@ class Ddc(Kernel[Problem]):
             return launch
         return replace(launch, maps=(geometry.tensor_map,), most_blocks=geometry.min_blocks)
 
-    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+    def constants(self, problem: Problem, config: Config) -> dict[str, object]:
         """The template prints attributes of the geometry as its constants, under the same names."""
         return {"shape": geometry_of(problem, config)}
 
@@ -105,7 +105,7 @@ class Ddc(Kernel[Problem]):
             return Work(4.0 * parts, n_bytes, "float16")
         return Work(6.0 * parts * ceil_div(problem.sample_bits, 8), n_bytes, "int8")
 
-    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws samples of all values alike; weights of random sign and like size, so that each tap shows."""
         size = rng.uniform(0.5, 1.5, problem.taps) / np.sqrt(problem.taps)
         return {

@@ -118,9 +118,9 @@ def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
     return tuple(found)
 
 
-def header_of(given: Sequence[str]) -> dict[str, Any]:
+def header_of(given: Sequence[str]) -> dict[str, object]:
     """Reads NAME=VALUE of each option; numbers and lists of them as the names have them."""
-    said: dict[str, Any] = {}
+    said: dict[str, object] = {}
     for text in given:
         name, equals, value = text.partition("=")
         try:

@@ -2,7 +2,7 @@
 
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -91,7 +91,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %" if isfinite(share) else "not served"
 
 
-def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> dict[str, Any]:
+def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> dict[str, object]:
     """Regrets are shares of one; an infinite one is null."""
     return {
         "kernel": table.kernel,
@@ -117,7 +117,7 @@ def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> di
     }
 
 
-def _regret(regret: Regret) -> dict[str, Any]:
+def _regret(regret: Regret) -> dict[str, object]:
     values = {name: _finite(getattr(regret, name)) for name in ("worst", "mean", "median")}
     return {**values, "n_unserved": regret.n_unserved}
 

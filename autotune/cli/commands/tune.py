@@ -156,7 +156,7 @@ def _value(name: str, text: str) -> Any:
         raise UsageError(f"{where}: there is not as much memory; give a smaller shape") from error
 
 
-def _dtype(where: str, name: str) -> np.dtype[Any]:
+def _dtype(where: str, name: str) -> np.dtype[np.generic]:
     """Returns the type of a number.
 
     Raises:
@@ -202,7 +202,7 @@ def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
     return (normal + 1j * rng.standard_normal(shape) if dtype.kind == "c" else normal).astype(dtype)
 
 
-def _values(text: str) -> tuple[Any, ...]:
+def _values(text: str) -> tuple[object, ...]:
     return tuple(parse_value(part) for part in text.split(","))
 
 

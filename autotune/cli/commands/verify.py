@@ -7,7 +7,7 @@ import typer
 
 from ...core.architecture import ARCHITECTURES
 from ...core.config import Config
-from ...core.definition import Kernel, problem_name
+from ...core.definition import AnyKernel, problem_name
 from ...core.errors import UsageError
 from ...devices import Target, cuda
 from ...sweep.request import parse_config, problem_on, problems_on, resolve
@@ -81,7 +81,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _work(kernel: Kernel[Any], problems: list[Any], config: str, place: Target, n: int | None) -> Variants:
+def _work(kernel: AnyKernel, problems: list[Any], config: str, place: Target, n: int | None) -> Variants:
     """Returns what is checked on ``place``: the one config of each problem, or ``n`` (None: all) of those allowed."""
     work: Variants = []
     for problem in problems:

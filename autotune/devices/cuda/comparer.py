@@ -74,12 +74,12 @@ class Comparer:
     def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> OutputComparison:
         return compare_arrays(got.get(), np.asarray(want), tolerance)
 
-    def _run(self, function: Any, *arguments: Any) -> Any:
+    def _run(self, function: Any, *arguments: object) -> Any:
         self._found.data.memset(0, FOUND.itemsize)
         function((self._blocks,), (256,), (*arguments, self._found))
         return self._found.get().view(FOUND)[0]
 
-    def _on_device(self, reference: np.ndarray, dtype: np.dtype[Any], key: str) -> tuple[Any, float]:
+    def _on_device(self, reference: np.ndarray, dtype: np.dtype[np.generic], key: str) -> tuple[Any, float]:
         """Returns (the reference on the device as ``dtype``, which represents it exactly, its rms)."""
         if key in self._kept:
             self._kept.move_to_end(key)

@@ -57,7 +57,7 @@ _ADDRESS = ctypes.c_uint64  # CUdeviceptr, and CUmemGenericAllocationHandle
 _SIZE = ctypes.c_size_t
 _FLAGS = ctypes.c_uint64  # unsigned long long
 _NUMBER, _NUMBERS = ctypes.c_int, ctypes.POINTER(ctypes.c_int)
-SIGNATURES: dict[str, tuple[Any, ...]] = {
+SIGNATURES: dict[str, tuple[object, ...]] = {
     "cuDeviceGet": (_NUMBERS, _NUMBER),
     "cuDeviceGetAttribute": (_NUMBERS, _NUMBER, _NUMBER),
     "cuMemGetAllocationGranularity": (ctypes.POINTER(_SIZE), ctypes.POINTER(Properties), _NUMBER),

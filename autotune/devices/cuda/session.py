@@ -38,7 +38,7 @@ REFUSED = ("INVALID_VALUE", "INVALID_CONFIGURATION", "LAUNCH_OUT_OF_RESOURCES", 
 class CudaBuffer:
     """An array in its own memory, as near to the end as ``align`` allows; the rest is filled with canaries."""
 
-    def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> None:
+    def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[np.generic], align: int) -> None:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         align = max(align, dtype.alignment)
         self._session = session
@@ -106,7 +106,7 @@ class _Ready(NamedTuple):
 
     function: "_Entry"
     launch: Launch
-    pointers: tuple[Any, ...]
+    pointers: tuple[object, ...]
 
 
 class _Entry:
@@ -187,7 +187,7 @@ class CudaFunction:
             self._fill(constants)
         return [self._step(step, step.own(given)) for step in launch.steps if 0 not in step.grid]
 
-    def _step(self, launch: Launch, given: list[Any]) -> _Ready:
+    def _step(self, launch: Launch, given: Sequence[object]) -> _Ready:
         name = launch.function or self._name
         if any(isinstance(a, np.void) for a in given):
             check_structures(name, self._cubin, {f"parameter {i}": a for i, a in enumerate(given)})
@@ -248,7 +248,7 @@ class CudaSession:
             return CudaFunction(self, binary)
 
     def buffer(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], *, written: bool, align: int = TIMED_ALIGN
     ) -> CudaBuffer:
         try:
             return CudaBuffer(self, shape, dtype, align)

@@ -3,7 +3,6 @@
 import ctypes
 import mmap
 import weakref
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class HostBuffer(HostMemory):
         self,
         name: str,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         *,
         written: bool,
         align: int = TIMED_ALIGN,

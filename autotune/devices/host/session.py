@@ -48,7 +48,7 @@ class HostSession:
         """Returns None: a CPU's roofline says nothing about variants of a GPU kernel."""
 
     def buffer(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], *, written: bool, align: int = TIMED_ALIGN
     ) -> HostBuffer:
         return HostBuffer(name, shape, np.dtype(dtype), written=written, align=align)
 

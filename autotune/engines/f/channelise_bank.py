@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
 
-def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, Any]:
+def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, object]:
     """Returns the fields of the kernel."""
     return {
         "taps": len(settings.weights),

@@ -17,7 +17,7 @@ MOST_ANTENNAS = 1 << 14
 ALL_OTHERS = "*"  # instead of an antenna's name: those that are not named
 
 
-def real(value: Any) -> float:
+def real(value: object) -> float:
     """Checks for a number."""
     return float(schema.as_number(value))
 
@@ -32,7 +32,7 @@ def rate(value: Any) -> float:
 def integer(least: int, most: int) -> schema.Check:
     """Returns a check for an integer from ``least`` to ``most``."""
 
-    def checked(value: Any) -> int:
+    def checked(value: object) -> int:
         if type(value) is not int or not least <= value <= most:
             raise schema.Unsound(f"is {schema.value_text(value)}, must be an integer, {least} to {most}")
         return value
@@ -62,21 +62,21 @@ def below(most: float) -> schema.Check:
     return checked
 
 
-def sample_bits(value: Any) -> int:
+def sample_bits(value: object) -> int:
     """Checks for the bits of a sample."""
     if type(value) is not int or not (2 <= value <= 16 or value == COMPLEX_BITS):
         raise schema.Unsound(f"is {schema.value_text(value)}, must be 2 to 16, or {COMPLEX_BITS} for complex float32")
     return value
 
 
-def voltage_bits(value: Any) -> int:
+def voltage_bits(value: object) -> int:
     """Checks for the bits of a voltage's part."""
     if type(value) is not int or value not in (4, 8):
         raise schema.Unsound(f"is {schema.value_text(value)}, must be 4 or 8")
     return value
 
 
-def beside(value: Any) -> str:
+def beside(value: object) -> str:
     """Checks for the name of a file in the same folder."""
     name = schema.as_word(value)
     if not name or Path(name).name != name:

@@ -20,7 +20,6 @@ What they mean is said by ``delays.Piece``. Pieces of one antenna and polarisati
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ...core import schema
 from ..corrections.delays import BEFORE, LONGEST, DelayModel, Piece
@@ -107,7 +106,7 @@ def write_delays(
         refuse(path, f"it cannot be written: {error.strerror}")
 
 
-def _tables(antenna: str, models: Sequence[DelayModel]) -> list[dict[str, Any]]:
+def _tables(antenna: str, models: Sequence[DelayModel]) -> list[dict[str, object]]:
     """Returns a table for each piece, without the polarisation if all have the same pieces."""
     alike = all(model.pieces == models[0].pieces for model in models)
     name = {} if antenna == checks.ALL_OTHERS else {"antenna": antenna}

@@ -81,8 +81,8 @@ class GrowingFile:
         self,
         path: Path,
         kind: str,
-        attributes: Mapping[str, Any],
-        groups: Mapping[str, Mapping[str, Any]],
+        attributes: Mapping[str, object],
+        groups: Mapping[str, Mapping[str, object]],
         datasets: Mapping[str, tuple[Any, tuple[int, ...]]],
     ) -> None:
         self.path, self.n = path, 0
@@ -194,7 +194,7 @@ def _opened(h5py: Any, path: Path) -> Any:
     return h5py.File(h5py.h5f.open(os.fsencode(path), how, fapl=access))
 
 
-def _chunk(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _chunk(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns a chunk of a dataset of such elements, of about CHUNK_BYTES: elements together, or a part of one."""
     n_bytes = math.prod(shape) * dtype.itemsize
     if n_bytes <= CHUNK_BYTES:
@@ -274,7 +274,7 @@ class GrownFile:
         self._file.close()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Returns an attribute as Python has it, not as NumPy does."""
     if isinstance(value, bytes):
         return value.decode()
@@ -282,7 +282,7 @@ def _plain(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------------- attributes
-def _set(group: "h5py.Group", values: Mapping[str, Any]) -> None:
+def _set(group: "h5py.Group", values: Mapping[str, object]) -> None:
     """Sets attributes. Text has a fixed length: the heap of others has no checksum, and damage there stops HDF5."""
     for name, value in values.items():
         if value is not None:
@@ -293,12 +293,12 @@ SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME)
 SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 
-def attributes(info: Any, but: str = "") -> dict[str, Any]:
+def attributes(info: Any, but: str = "") -> dict[str, object]:
     """Returns the fields of a dataclass as attributes, but for one. Times are floats where exact, else text."""
     return {field.name: _attribute(getattr(info, field.name)) for field in fields(info) if field.name != but}
 
 
-def _attribute(value: Any) -> Any:
+def _attribute(value: object) -> Any:
     if isinstance(value, PhaseCentre):
         return phase_centre_text(value)
     return stored_time(value) if isinstance(value, Fraction) else value

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
 
 from ...core import schema
 from ..streams.phase_centre import PhaseCentre
@@ -23,7 +22,7 @@ _FIELDS = schema.members_of(
 )
 
 
-def phase_centre(value: Any) -> PhaseCentre:
+def phase_centre(value: object) -> PhaseCentre:
     """Checks for a phase centre: ICRS, or apparent."""
     said = _FIELDS(value)
     given = said.keys() - {"name", "declination_deg"}
@@ -35,7 +34,7 @@ def phase_centre(value: Any) -> PhaseCentre:
     return PhaseCentre(**said)
 
 
-def phase_centre_table(centre: PhaseCentre) -> dict[str, Any]:
+def phase_centre_table(centre: PhaseCentre) -> dict[str, object]:
     """Returns what TOML or JSON holds of a phase centre."""
     said = {name: value for name, value in asdict(centre).items() if value is not None}
     return said if centre.time_unix is None else {**said, "time_unix": stored_time(centre.time_unix)}
@@ -46,6 +45,6 @@ def phase_centre_text(centre: PhaseCentre) -> str:
     return json.dumps(phase_centre_table(centre))
 
 
-def phase_centre_of_text(value: Any) -> PhaseCentre:
+def phase_centre_of_text(value: object) -> PhaseCentre:
     """Checks for the text of a phase centre."""
     return phase_centre(schema.parse(schema.as_word(value).encode()))

@@ -151,7 +151,7 @@ class Bytes:
 class Header:
     """Fields of a text header, each checked when it is asked for."""
 
-    def __init__(self, path: Path, where: str, values: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, where: str, values: Mapping[str, object]) -> None:
         self.path, self.where, self.values = path, where, values
 
     def __contains__(self, name: str) -> bool:

@@ -9,7 +9,7 @@ from ...core import schema
 from .reading import Bytes, refuse
 
 
-def read_toml(path: Path, most_bytes: int) -> dict[str, Any]:
+def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
     """Returns the content of a file.
 
     Raises:
@@ -28,7 +28,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, Any]:
         refuse(path, f"it is no TOML: {error}")
 
 
-def checked(path: Path, where: str, check: schema.Check, content: Any) -> Any:
+def checked(path: Path, where: str, check: schema.Check, content: object) -> Any:
     """Returns what ``check`` makes of ``content``. Raises UsageError that names the file and the place in it."""
     try:
         return check(content)
@@ -36,6 +36,6 @@ def checked(path: Path, where: str, check: schema.Check, content: Any) -> Any:
         refuse(path, f"{where} {error}")
 
 
-def written(name: str, value: Any) -> str:
+def written(name: str, value: object) -> str:
     """Returns a line that gives a name its value: text, a number, or a list of such."""
     return f"{name} = {json.dumps(value, ensure_ascii=False)}\n"

@@ -40,10 +40,10 @@ class Antennas:
 
 
 def of_samples(
-    inputs: Any,
+    inputs: object,
     bands: Bands | int | None,
     batches_per_dump: int,
-    header: Mapping[str, Any],
+    header: Mapping[str, object],
     running: Running,
     stack: ExitStack,
 ) -> Antennas:
@@ -125,7 +125,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
     return Antennas(source.antennas, engine)
 
 
-def are_voltages(inputs: Any) -> bool:
+def are_voltages(inputs: object) -> bool:
     """Returns whether these are voltages: a ``VoltageSource``, or files whose names all say so."""
     if hasattr(inputs, "antennas"):
         return True
@@ -152,7 +152,7 @@ def _paths(inputs: Any) -> list[Any]:
     return [inputs] if isinstance(inputs, str | Path) else list(inputs)
 
 
-def _each(inputs: Any, tell: Tell) -> list[Any]:
+def _each(inputs: Any, tell: Tell) -> list[object]:
     """Returns the samples of each antenna: paths with folders opened, or what was given."""
     given = _paths(inputs)
     if not given:
@@ -160,7 +160,7 @@ def _each(inputs: Any, tell: Tell) -> list[Any]:
     return list(recordings(given, tell)) if all(isinstance(each, str | Path) for each in given) else given
 
 
-def _headers(samples: Any, header: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _headers(samples: object, header: Mapping[str, object]) -> list[Mapping[str, object]]:
     """Returns the header of each antenna of a recording: of a file of several, ``channel`` is that of each."""
     n_antennas, n_channels = antennas_in(Path(samples)) if isinstance(samples, str | Path) else (1, 0)
     if n_antennas == 1:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,11 +82,11 @@ class ChanneliseResult:
 
 
 def channelise(
-    samples: Any,
+    samples: object,
     bands: Bands | int,
     out: str | Path | None = None,
     *,
-    header: Mapping[str, Any] | None = None,
+    header: Mapping[str, object] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
     running: Running | None = None,

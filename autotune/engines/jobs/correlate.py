@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -82,12 +81,12 @@ class CorrelateResult:
 
 
 def correlate(
-    inputs: Any,
+    inputs: object,
     bands: Bands | int | None = None,
     out: str | Path | None = None,
     *,
     batches_per_dump: int,
-    header: Mapping[str, Any] | None = None,
+    header: Mapping[str, object] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
     sky: str | Path | None = None,

@@ -18,7 +18,7 @@ from ..streams.voltages import VoltageInfo, VoltageSink
 class NullSink:
     """A sink that keeps nothing."""
 
-    def write(self, *made: Any) -> None:
+    def write(self, *made: object) -> None:
         """Drop what was made."""
 
     def close(self) -> None:

@@ -7,8 +7,9 @@ from threading import Lock
 from typing import Any
 
 from ...core.config import Config
-from ...core.definition import Kernel
+from ...core.definition import AnyKernel
 from ...core.errors import TrialFailure, UsageError
+from ...core.problem import Problem
 from ...rendering.render import render
 from ...runtime.lookup import loss_text
 from ...source.registry import load_kernel
@@ -26,8 +27,8 @@ KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the f
 class KernelChoice:
     """A configuration of a kernel for a problem, rendered: launchers are made of it."""
 
-    kernel: Kernel[Any]
-    problem: Any
+    kernel: AnyKernel
+    problem: Problem
     config: Config
     source: str
 
@@ -78,7 +79,7 @@ class Kernels:
         if self._results is not None:
             self._known.append(RecordSource(self._results, may_be_empty=tune is not None))
 
-    def launcher(self, name: str, **fields: Any) -> tuple[Launcher, Any]:
+    def launcher(self, name: str, **fields: object) -> tuple[Launcher, Any]:
         """Returns a launcher for the baked fields, loaded, and the problem of the largest sizes.
 
         What is chosen for a name and fields is chosen, told, tuned and rendered once. Each caller has a launcher of its
@@ -93,7 +94,7 @@ class Kernels:
                 chosen = self._chosen[asked] = self._choose(name, fields)
         return self._backend.launcher(chosen.kernel, chosen.problem, chosen.config, chosen.source), chosen.problem
 
-    def expected_s(self, name: str, **fields: Any) -> float | None:
+    def expected_s(self, name: str, **fields: object) -> float | None:
         """Returns how long a launch takes by what was measured on this very device; None where nothing says it.
 
         Raises:
@@ -111,7 +112,7 @@ class Kernels:
                 self._tell(line)
             return self._decided[what]
 
-    def _problem(self, name: str, fields: Mapping[str, Any]) -> tuple[Kernel[Any], Any, Config]:
+    def _problem(self, name: str, fields: Mapping[str, object]) -> tuple[AnyKernel, Any, Config]:
         """Returns a kernel, its problem and its default config there."""
         kernel = load_kernel(name)
         values = of_types(kernel, fields)
@@ -122,7 +123,7 @@ class Kernels:
             problem = kernel.asked(values)  # raises UsageError
         return kernel, problem, kernel.default_config(problem, self._backend.device)
 
-    def _choose(self, name: str, fields: Mapping[str, Any]) -> KernelChoice:
+    def _choose(self, name: str, fields: Mapping[str, object]) -> KernelChoice:
         kernel, problem, default = self._problem(name, fields)
         found, reasons = self._answer(kernel, problem)
         if self._tune is not None and not (found and found.is_good):
@@ -138,7 +139,7 @@ class Kernels:
         except TrialFailure as failure:
             raise UsageError(f"{name} cannot be rendered: {failure.message}") from failure
 
-    def _answer(self, kernel: Kernel[Any], problem: Any) -> tuple[LookupAnswer | None, list[str]]:
+    def _answer(self, kernel: AnyKernel, problem: Problem) -> tuple[LookupAnswer | None, list[str]]:
         """Returns the best of what is known, and why others know nothing."""
         answers = [(one.name, one.answer(kernel, problem, self._backend.device)) for one in self._known]
         reasons = [f"{name}: {answer}" for name, answer in answers if isinstance(answer, str)]

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from ...core.definition import Device, Kernel, baked_values, runtime_fields
+from ...core.definition import AnyKernel, Device, baked_values, runtime_fields
 from ...core.errors import TrialFailure, UsageError, clipped, one_line
+from ...core.problem import Problem
 from ...records.as_recorded import config_of
 from ...records.damage import Damaged
 from ...records.folder import SweepFolder, find_sweeps
@@ -52,7 +53,7 @@ class ConfigSource(Protocol):
 
     name: str
 
-    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> LookupAnswer | str:
+    def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
         """Returns the lookup's choice; or why there is none, in one line."""
 
 
@@ -67,7 +68,7 @@ class PackageSource:
         self.name = f"package {package}"
         self._wisdom = Wisdom.load(_folder(package) / "wisdom.json")
 
-    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> LookupAnswer | str:
+    def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
         choice = _chosen(self._wisdom, kernel, problem, device)
         if isinstance(choice, str):
             return choice
@@ -91,7 +92,7 @@ class RecordSource:
         self.name, self._folder, self._may_be_empty = f"records in {folder}", folder, may_be_empty
         self._sweeps()
 
-    def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> LookupAnswer | str:
+    def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
         from ...emit.winners import gather
 
         abouts = {sweep.path: sweep.about() for sweep in self._sweeps()}
@@ -127,7 +128,7 @@ def best(answers: Iterable[LookupAnswer]) -> LookupAnswer | None:
     return min(answers, key=lambda a: (a.has_changed, tiers.index(a.choice.tier)), default=None)
 
 
-def _chosen(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, device: Device) -> Choice | str:
+def _chosen(wisdom: Wisdom, kernel: AnyKernel, problem: Problem, device: Device) -> Choice | str:
     """Looks up among the configurations that today's definition allows; returns why there is none, in one line."""
     baked = baked_values(problem)
     known = replace(wisdom, entries=_in_space(wisdom.entries, kernel), fallbacks=_in_space(wisdom.fallbacks, kernel))
@@ -140,7 +141,7 @@ def _chosen(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, device: Device) -
         return clipped(one_line(str(error)), LONGEST_REASON)
 
 
-def _seconds(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, choice: Choice) -> float | None:
+def _seconds(wisdom: Wisdom, kernel: AnyKernel, problem: Problem, choice: Choice) -> float | None:
     """Returns the median that was recorded on this device; of another size, by the bytes that each has to move."""
     entry = next((entry for entry in wisdom.entries if entry.evidence is choice.evidence), None)
     if entry is None or choice.tier not in (EXACT, NEAREST):
@@ -149,7 +150,7 @@ def _seconds(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, choice: Choice) 
     return entry.evidence.median_s * kernel.work(problem).bytes / kernel.work(measured).bytes
 
 
-def _in_space(known: tuple[E, ...], kernel: Kernel[Any]) -> tuple[E, ...]:
+def _in_space(known: tuple[E, ...], kernel: AnyKernel) -> tuple[E, ...]:
     """Returns those of a kernel whose configs are in its present space, as configs of it."""
     found = []
     for one in known:

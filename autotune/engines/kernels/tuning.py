@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from ...core.definition import Kernel
+from ...core.definition import AnyKernel
 from ...core.errors import Status
+from ...core.problem import Problem
 from ...devices import find_device
 from ...records.trial import Trial
 from ...sweep.run import run_sweep
@@ -45,7 +45,7 @@ class LineProgress:
 
 
 def tune(
-    kernel: Kernel[Any], problem: Any, device: str, effort_name: str, results: Path, tell: Callable[[str], None]
+    kernel: AnyKernel, problem: Problem, device: str, effort_name: str, results: Path, tell: Callable[[str], None]
 ) -> None:
     """Sweep ``kernel`` for ``problem`` on the device of that name and record it; a sweep that is there goes on.
 

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core.config import Config
-from ...core.definition import Device, Kernel
+from ...core.definition import AnyKernel, Device
 from ...core.errors import UsageError
 from ...core.parameter import clause
+from ...core.problem import Problem
 
 ALIGN = 16  # bytes: arrays in one memory begin at multiples of it
 DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
@@ -59,7 +60,9 @@ class Launcher(Protocol):
 
     config: Config
 
-    def __call__(self, problem: Any, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, Any], on: Any) -> None:
+    def __call__(
+        self, problem: Problem, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, object], on: Any
+    ) -> None:
         """Launch for ``problem``; ``inputs``: the numbers among the kernel's inputs. Nothing is allocated or compiled.
 
         Raises:
@@ -79,11 +82,11 @@ class Backend(Protocol):
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """Returns host memory that copies may use while the CPU goes on."""
 
-    def empty(self, shape: Sequence[int], dtype: Any) -> DeviceArray: ...
+    def empty(self, shape: Sequence[int], dtype: object) -> DeviceArray: ...
 
     def stream(self) -> Stream: ...
 
-    def launcher(self, kernel: Kernel[Any], problem: Any, config: Config, source: str | None = None) -> Launcher:
+    def launcher(self, kernel: AnyKernel, problem: Problem, config: Config, source: str | None = None) -> Launcher:
         """Compile and load ``config`` for the baked fields of ``problem``; ``source``: what to compile, if rendered."""
 
     def fourier(self, length: int, n: int, is_complex: bool) -> Transform:
@@ -109,7 +112,7 @@ def together(
     return memory, arrays
 
 
-def check_served(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:
+def check_served(kernel: AnyKernel, problem: Problem, config: Config, device: Device) -> None:
     """Raises UsageError unless ``config`` may run for ``problem`` on ``device``."""
     if (broken := kernel.space.broken(problem, config, device)) is not None:
         raise UsageError(f"{kernel.name}: {config} cannot run here; it {clause(broken.reason)}")

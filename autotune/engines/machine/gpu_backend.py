@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...core.config import Config
-from ...core.definition import Kernel
+from ...core.definition import AnyKernel
 from ...core.errors import TrialFailure, UsageError
+from ...core.problem import Problem
 from ...rendering.render import render
 from ...runtime import gpu
 from ...runtime.prepared import PreparedKernel
@@ -20,7 +21,7 @@ WORDS = (np.uint64, np.uint8)  # a thread copies one of them: requests of few by
 class GpuEvent:
     """A point in a CUDA stream."""
 
-    def __init__(self, stream: Any, is_timed: bool) -> None:
+    def __init__(self, stream: object, is_timed: bool) -> None:
         import cupy
 
         self.event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # who waits does not spin
@@ -97,7 +98,7 @@ class GpuLauncher:
         self.config, self._prepared = prepared.config, prepared
 
     def __call__(
-        self, problem: Any, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, Any], on: GpuStream
+        self, problem: Problem, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, object], on: GpuStream
     ) -> None:
         self._prepared.launch(problem, arrays, inputs, on.stream)
 
@@ -124,7 +125,7 @@ class GpuBackend:
         memory = cupy.cuda.alloc_pinned_memory(max(1, count * dtype.itemsize))
         return np.frombuffer(memory, dtype, count).reshape(shape)
 
-    def empty(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+    def empty(self, shape: Sequence[int], dtype: object) -> DeviceArray:
         import cupy
 
         with gpu.made_current(self.index):
@@ -134,7 +135,7 @@ class GpuBackend:
         with gpu.made_current(self.index):
             return GpuStream()
 
-    def launcher(self, kernel: Kernel[Any], problem: Any, config: Config, source: str | None = None) -> GpuLauncher:
+    def launcher(self, kernel: AnyKernel, problem: Problem, config: Config, source: str | None = None) -> GpuLauncher:
         check_served(kernel, problem, config, self.device)
         try:
             text = source or render(kernel, problem, config).source

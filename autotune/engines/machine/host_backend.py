@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...core.config import Config
-from ...core.definition import Array, Device, Kernel
+from ...core.definition import AnyKernel, Array, Device
 from ...core.errors import TrialFailure, UsageError
+from ...core.problem import Problem
 from ...devices import host
 from ...devices.base import Argument, Constant
 from ...devices.host.buffer import HostMemory
@@ -63,7 +64,7 @@ class HostStream:
 class HostLauncher:
     """Implements ``backend.Launcher`` with the host's plain build."""
 
-    def __init__(self, kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:
+    def __init__(self, kernel: AnyKernel, problem: Problem, config: Config, device: Device) -> None:
         self.config, self._kernel, self._device = config, kernel, device
         check_served(kernel, problem, config, device)
         try:
@@ -76,7 +77,7 @@ class HostLauncher:
         self._binding = lru_cache(maxsize=256)(partial(Binding.of, kernel))
 
     def __call__(
-        self, problem: Any, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, Any], on: HostStream
+        self, problem: Problem, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, object], on: HostStream
     ) -> None:
         geometry = self._geometry(problem)
         binding = self._binding(problem)
@@ -100,7 +101,7 @@ class HostLauncher:
     def _memory(name: str, array: np.ndarray, written: bool) -> HostMemory:
         return HostMemory(name, array.ctypes.data, array.nbytes, written=written)
 
-    def _geometry_of(self, problem: Any) -> Any:
+    def _geometry_of(self, problem: Problem) -> Any:
         check_served(self._kernel, problem, self.config, self._device)
         return self._kernel.launch(problem, self.config)
 
@@ -112,16 +113,16 @@ class HostBackend:
         self.identifier = "host"
         self.device = host.describe(self.identifier)
 
-    def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def pinned(self, shape: Sequence[int], dtype: object) -> np.ndarray:
         return aligned(shape, dtype)
 
-    def empty(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def empty(self, shape: Sequence[int], dtype: object) -> np.ndarray:
         return aligned(shape, dtype)
 
     def stream(self) -> HostStream:
         return HostStream()
 
-    def launcher(self, kernel: Kernel[Any], problem: Any, config: Config, source: str | None = None) -> HostLauncher:
+    def launcher(self, kernel: AnyKernel, problem: Problem, config: Config, source: str | None = None) -> HostLauncher:
         return HostLauncher(kernel, problem, config, self.device)
 
     def fourier(self, length: int, n: int, is_complex: bool) -> Transform:

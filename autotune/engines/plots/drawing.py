@@ -117,7 +117,7 @@ class FrequencyAxis:
 
     def set(self, axes: "Axes", label: bool = True, which: str = "x") -> None:
         """Give an axis its limits, and its name."""
-        named: dict[str, Any] = {f"{which}lim": self.limits()}
+        named: dict[str, object] = {f"{which}lim": self.limits()}
         if label:
             named[f"{which}label"] = self.label
         axes.set(**named)

@@ -259,7 +259,7 @@ def _bins_together(found: np.ndarray) -> int:
     return int(min(most, max(1, MOST_TURN // slope))) if slope else most
 
 
-def _along(name: str, n: int) -> list[Any]:
+def _along(name: str, n: int) -> list[object]:
     """Returns n colours along a colour map, without its lightest ones."""
     import matplotlib
 

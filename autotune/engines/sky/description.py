@@ -30,7 +30,7 @@ def _from_to(least: float, most: float) -> schema.Check:
     return number
 
 
-def _file_name(value: Any) -> str:
+def _file_name(value: object) -> str:
     """Checks for an antenna's name, which its files have, too."""
     name = checks.beside(value)
     if name in RESERVED or name.startswith(".") or name == checks.ALL_OTHERS:

@@ -154,7 +154,7 @@ class XStage:
         )
 
 
-def most_batches(fields: Mapping[str, Any]) -> int:
+def most_batches(fields: Mapping[str, object]) -> int:
     """Returns the batches that one launch of ``correlate`` can sum up in its 32 bits, 1 at least."""
     problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
     return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

@@ -6,7 +6,6 @@ one that a config does not have takes the value ``absent``. The file's key ``aut
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.config import Value, merged_order
 from ...core.errors import Status, UsageError
@@ -74,10 +73,10 @@ def cache(sweep: SweepRecord) -> str:
     return f'{json.dumps(header, indent=1)[:-2]},\n"cache": {{\n{lines}}}\n}}'  # Kernel Tuner looks for this ending
 
 
-def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, Any]]:
+def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, object]]:
     config = {name: trial.config.get(name, absent) for name in names}
     error = "" if trial.median_s is not None else _error(trial)
-    own: dict[str, Any] = {
+    own: dict[str, object] = {
         "time": error or MS * (trial.median_s or 0.0),
         "times": [MS * s for s in trial.samples_s],
         "compile_time": MS * (trial.compile_s or 0.0),

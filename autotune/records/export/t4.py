@@ -46,7 +46,7 @@ def contents(sweeps: Sequence[SweepRecord]) -> Contents:
     return {end: f"{text}\n".encode() for end, text in found.items()}
 
 
-def results(sweep: SweepRecord) -> dict[str, Any]:
+def results(sweep: SweepRecord) -> dict[str, object]:
     """Returns the results file: one entry a trial, in the order of the search.
 
     ``times`` holds what was recorded and nothing else: a stage whose time is not known is left out, never 0, but for
@@ -66,10 +66,10 @@ def results(sweep: SweepRecord) -> dict[str, Any]:
     }
 
 
-def metadata(sweep: SweepRecord) -> dict[str, Any]:
+def metadata(sweep: SweepRecord) -> dict[str, object]:
     """Returns the metadata file: device, machine, versions, commit, settings, and how the sweep ended."""
     about, content = sweep.about, sweep.about.content
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "hardware": {"hardware_description": [dict(content["device"])], "operating_system": about.machine},
         "environment": {
             "device_query": {"name": sweep.device.name, "compiler": about.compiler},
@@ -86,8 +86,8 @@ def metadata(sweep: SweepRecord) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "metadata": found}
 
 
-def _result(trial: Trial, final_s: float | None) -> dict[str, Any]:
-    entry: dict[str, Any] = {"timestamp": trial.at} if trial.at else {}
+def _result(trial: Trial, final_s: float | None) -> dict[str, object]:
+    entry: dict[str, object] = {"timestamp": trial.at} if trial.at else {}
     return entry | {
         "configuration": dict(trial.config),
         "times": _times(trial),
@@ -98,9 +98,9 @@ def _result(trial: Trial, final_s: float | None) -> dict[str, Any]:
     }
 
 
-def _times(trial: Trial) -> dict[str, Any]:
+def _times(trial: Trial) -> dict[str, object]:
     """Returns times in ms, under the schema's ``compilation_time`` and Kernel Tuner's ``compilation``."""
-    times: dict[str, Any] = {"runtimes": [MS * s for s in trial.samples_s]}
+    times: dict[str, object] = {"runtimes": [MS * s for s in trial.samples_s]}
     stages = {"compilation": trial.compile_s, "validation": trial.verify_s, "benchmark": trial.measure_s}
     if trial.status in (Status.CONSTRAINT, Status.SKIPPED, Status.RENDER_FAILED):
         stages = dict.fromkeys(stages, 0.0)
@@ -110,7 +110,7 @@ def _times(trial: Trial) -> dict[str, Any]:
     return times
 
 
-def _measurements(trial: Trial, final_s: float | None) -> list[dict[str, Any]]:
+def _measurements(trial: Trial, final_s: float | None) -> list[dict[str, object]]:
     times = {"time": trial.median_s, "time_q1": trial.q1_s, "time_q3": trial.q3_s, "time_final_round": final_s}
     found = [{"name": name, "value": MS * s, "unit": "ms"} for name, s in times.items() if s is not None]
     for field, unit in _MEASUREMENTS.items():

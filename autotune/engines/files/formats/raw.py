@@ -236,7 +236,7 @@ class RawFile:
 
 def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, int]]) -> str:
     """Returns the header of samples in ``file``, in TOML."""
-    said: dict[str, Any] = {
+    said: dict[str, object] = {
         "file": file,
         "sample_bits": info.sample_bits,
         "n_pols": info.n_pols,

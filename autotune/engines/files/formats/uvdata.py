@@ -189,7 +189,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
     )
 
 
-def _catalogue(centre: PhaseCentre, location: Any) -> dict[str, Any]:
+def _catalogue(centre: PhaseCentre, location: object) -> dict[str, object]:
     """Returns the phase centre as ``UVData.new`` takes it: ICRS, of an apparent place by the sidereal time there."""
     from astropy.time import Time
     from pyuvdata.utils.phasing import transform_app_to_icrs
