@@ -66,7 +66,7 @@ class PreparedKernel:
         inputs: tuple[str, ...] = (),
     ) -> None:
         self.kernel, self.problem, self.config = kernel, problem, config
-        self._inputs = frozenset(inputs)
+        self._takes = frozenset((*inputs, *kernel.arrays(problem))) if inputs else None
         self._device, self._index = device, index
         self._loaded = LoadedKernel(kernel, kernel.launch(problem, config), source, device, index)
         self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
@@ -86,9 +86,9 @@ class PreparedKernel:
         """
         problem = self.kernel.problem(sizes, base=self.problem) if sizes else self.problem
         specs = self._plan(problem).binding.specs
-        if self._inputs and (unknown := [name for name in given if name not in specs and name not in self._inputs]):
-            takes = ", ".join(dict.fromkeys((*specs, *sorted(self._inputs))))
-            raise ArgumentTypeError(f"{self.kernel.name} takes {takes}, not {', '.join(unknown)}")
+        if self._takes is not None and not self._takes.issuperset(given):
+            takes, unknown = ", ".join(sorted(self._takes)), ", ".join(sorted(given.keys() - self._takes))
+            raise ArgumentTypeError(f"{self.kernel.name} takes {takes}, not {unknown}")
         arrays = {name: array for name, array in given.items() if name in specs}
         inputs = {name: value for name, value in given.items() if name not in specs}
         own = None if stream is None else gpu.stream_of(stream, self._index)
@@ -105,7 +105,7 @@ class PreparedKernel:
             layout = self._new_layout(key, problem, arrays, inputs)
         plan = layout.plan
         before, scalars = layout.last
-        if not NUMBERS.issuperset(map(type, inputs.values())) or inputs != before:
+        if (inputs or before) and (not NUMBERS.issuperset(map(type, inputs.values())) or inputs != before):
             scalars = self._scalars(plan, inputs, layout.lengths)
             layout.last = dict(inputs), scalars
         ordered = tuple(plan.binding.ordered(arrays, scalars))
