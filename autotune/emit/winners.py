@@ -27,6 +27,7 @@ from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
 
 log = logging.getLogger("autotune")
+MOST_REASONS = 4  # why sweeps are left out, in full
 MOST_INPUT_BYTES = 1 << 32  # size limit for inputs that are made only to learn their order
 
 
@@ -92,11 +93,16 @@ def gather(
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:
-    """Returns one line for each reason, with the first sweep that it applies to."""
+    """Returns one line for each reason, with the first sweep that it applies to; of many the first few."""
     by_reason: dict[str, list[Path]] = {}
     for path, why in left_out.items():
         by_reason.setdefault(why, []).append(path)
-    return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
+    lines = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
+    n_more = sum(map(len, list(by_reason.values())[MOST_REASONS:]))
+    return [
+        *lines[:MOST_REASONS],
+        *([f"{n_more} more, each for a reason like these; name one to see it"] if n_more else []),
+    ]
 
 
 def _winner(sweep: SweepRecord, kernel: AnyKernel) -> Variant:

@@ -24,6 +24,7 @@ from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
 
 INCLUDES = re.compile(r"\b(?:include|import|embed)")  # words of directives, and of others
+UNDEFINED = re.compile(r"(?:attribute '|^')(\w+)'")  # a name that Jinja does not find
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
 
 
@@ -42,14 +43,14 @@ class Variant:
 
 
 def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
-    """Returns the variant of ``problem``'s baked fields and ``config``.
+    """Returns the variant of ``problem``'s baked fields and ``config``, which may be older than a parameter.
 
     Raises:
         TrialFailure: status render_failed, with the template's file and line, also where it includes a file that is
             not there; definition_failed when the signature and the definition's ``arguments`` have a name in different
             places.
     """
-    path = template_path(kernel)
+    path, config = template_path(kernel), kernel.space.completed(config)
     context = {
         "problem": baked_values(problem),
         "config": dict(config),
@@ -62,7 +63,7 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
         try:
             texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
         except Exception as error:  # an expression of a template may raise anything
-            raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel)) from error
+            raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel, config)) from error
     source, compiled = texts
     if INCLUDES.search(source):
         folders = (path.parent, library_path())
@@ -131,7 +132,7 @@ def _fields(values: dict[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def _explain(error: Exception, path: Path, kernel: Kernel[P]) -> str:
+def _explain(error: Exception, path: Path, kernel: Kernel[P], config: Config) -> str:
     """Returns what, where and what to do, for a template that does not render."""
     line = getattr(error, "lineno", None)
     where = getattr(error, "name", None) or path.name
@@ -143,5 +144,8 @@ def _explain(error: Exception, path: Path, kernel: Kernel[P]) -> str:
         traceback = traceback.tb_next
     if not isinstance(error, jinja2.TemplateError):
         return f"{where}:{line}: {type(error).__name__}: {error}"
+    names = UNDEFINED.findall(str(error))
+    if lacking := [name for name in names if name in kernel.space.parameters and name not in config]:
+        return f"{where}:{line}: the config lacks {lacking[0]}, a parameter of {kernel.name} ({config}); add it there"
     parameters = ", ".join(kernel.space.parameters)
     return f"{where}:{line}: {error}. Parameters of {kernel.name}: {parameters}; add it to SPACE or correct the name"

@@ -94,7 +94,11 @@ def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:
 
 def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[str, Any]) -> None:
     """The committed text is what is rendered."""
-    assert render(kernel, problem, Config(config)).source == (GOLDEN / kernel.name / f"{name}.cu").read_text()
+    path = GOLDEN / kernel.name / f"{name}.cu"
+    is_same = render(kernel, problem, Config(config)).source == path.read_text()
+    assert is_same, (
+        f"{path.name} is another: run this test's module (python -m tests.kernels.test_x), and read the diff"
+    )
 
 
 def write_goldens(kernel: Kernel[Any], goldens: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> None:
