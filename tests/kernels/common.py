@@ -97,7 +97,7 @@ def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[s
     path = GOLDEN / kernel.name / f"{name}.cu"
     is_same = render(kernel, problem, Config(config)).source == path.read_text()
     assert is_same, (
-        f"{path.name} is another: run this test's module (python -m tests.kernels.test_x), and read the diff"
+        f"{path.name} is another: run this module (python -m tests.kernels.test_x) and read the diff"
     )
 
 
