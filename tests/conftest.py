@@ -14,9 +14,14 @@ EXAMPLE = str(Path(__file__).parents[1] / "docs" / "example" / "detect.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leaves out what needs a GPU unless ``-m`` names it, and lets tests interrupt processes that they start."""
-    if "gpu" not in (chosen := config.option.markexpr):
-        config.option.markexpr = f"({chosen}) and not gpu" if chosen else "not gpu"
+    """Leaves out what needs a GPU, and every second mutant where no kernel's file is named, unless ``-m`` names it.
+
+    Lets tests interrupt processes that they start.
+    """
+    of_kernels = any("kernels" in argument for argument in config.args)
+    for marker in ("gpu", *(() if of_kernels or config.option.markexpr else ("thorough",))):
+        if marker not in (chosen := config.option.markexpr):
+            config.option.markexpr = f"({chosen}) and not {marker}" if chosen else f"not {marker}"
     # A shell starts what it leaves in the background with SIGINT ignored, and processes inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -96,9 +96,7 @@ def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[s
     """The committed text is what is rendered."""
     path = GOLDEN / kernel.name / f"{name}.cu"
     is_same = render(kernel, problem, Config(config)).source == path.read_text()
-    assert is_same, (
-        f"{path.name} is another: run this module (python -m tests.kernels.test_x) and read the diff"
-    )
+    assert is_same, f"{path.name} is another: run this module (python -m tests.kernels.test_x) and read the diff"
 
 
 def write_goldens(kernel: Kernel[Any], goldens: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def pack_samples(samples: np.ndarray, bits: int) -> np.ndarray:
-    """Packs integers as ``core.samples.unpack_samples`` reads them, each row from a whole byte on.
+    """Packs integers as ``core.packed_samples.unpack_samples`` reads them, each row from a whole byte on.
 
     Args:
         samples: int16 [.., n]; each fits in ``bits`` (2 to 16).

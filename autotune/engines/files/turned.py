@@ -18,7 +18,7 @@ AT_ONCE = 1 << 18  # samples that are unpacked together; a multiple of 8
 
 def _table(bits: int, first: int) -> np.ndarray:
     """Returns of each byte the one with every second sample negated, from ``first`` on: uint8 [256]."""
-    samples = np.stack([unpack_samples(np.array([byte], np.uint8), bits, 0, 8 // bits) for byte in range(256)])
+    samples = unpack_samples(np.arange(256, dtype=np.uint8), bits, 0, 256 * 8 // bits).reshape(256, 8 // bits)
     samples[:, first::2] = np.minimum(-samples[:, first::2], 2 ** (bits - 1) - 1)
     return pack_samples(samples.astype(np.int16), bits)[:, 0]
 
@@ -30,7 +30,7 @@ class TurnedSource:
     """A source of the samples of another one, whose band falls, with the band turned round.
 
     Of real samples those at odd times of the stream are negated; the most negative value becomes the most positive one.
-    Whoever shifts times by an odd number puts the sign back, as ``jobs.stations`` does.
+    Whoever shifts times by an odd number puts the sign back, as ``jobs.station_clock`` does.
     """
 
     def __init__(self, source: Source) -> None:
