@@ -24,21 +24,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from commits import unpack
 
+import autotune
 from autotune import Config, Kernel, TrialFailure
 from autotune.core.definition import baked_values
 from autotune.core.files import write_whole
 from autotune.devices.cuda import of_architecture
 from autotune.devices.machine_code import of_cubin
 from autotune.records.folder import SweepFolder, find_sweeps
-from autotune.rendering.render import render
 from autotune.runtime import nvrtc
 from autotune.source.registry import all_kernels, load_kernel
 from autotune.system.cache import cache_dir
+
+IS_OLD = not (Path(autotune.__file__).parent / "rendering").is_dir()  # a commit before rendering had a room
+render = import_module(f"autotune.{'source' if IS_OLD else 'rendering'}.render").render
 
 ROOT = Path(__file__).parents[1]
 GOLDENS, RESULTS = ROOT / "tests" / "golden", ROOT / "results"
