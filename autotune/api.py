@@ -119,7 +119,7 @@ def sweep(
     check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
     known = [field.name for field in dataclasses.fields(Settings)]
     if unknown := set(settings) - set(known):
-        raise UsageError(f"{', '.join(sorted(unknown))} is no setting; settings are {', '.join(known)}")
+        raise UsageError(f"{', '.join(sorted(unknown))} is not a setting; settings are {', '.join(known)}")
     restrict = settings.get("restrict", {})
     check_type("restrict", restrict, Mapping, "a dict: name of a parameter -> tuple of values")
     for name, values in restrict.items():

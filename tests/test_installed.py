@@ -152,7 +152,7 @@ def test_what_is_added_is_told(site: Path) -> None:
         (["sweep", "--kernel", EXAMPLE, "--device", "toy"], "device 'toy' is not here"),
         (["sweep", "--kernel", EXAMPLE, "--device", "simulated", "--sampler", "mine"], "no sampler is called 'mine'"),
         (["export", "RESULTS", "--format", "mine"], "no export format is called 'mine' (there are: csv, parquet, t4"),
-        (["digest", "RESULTS", "--kernel", EXAMPLE], "'toy' is no kind of device"),
+        (["digest", "RESULTS", "--kernel", EXAMPLE], "'toy' is not a kind of device"),
     ],
 )
 def test_without_the_package_each_is_told_in_one_line(results: Path, words: list[str], says: str) -> None:
@@ -200,5 +200,5 @@ def test_a_name_in_a_record_imports_nothing(results: Path, tmp_path: Path) -> No
     copy.write_text(json.dumps(about))
     (copy.parent / "trials.jsonl").write_bytes((sweep.parent / "trials.jsonl").read_bytes())
     done = autotune("digest", str(tmp_path / "results"), "--kernel", EXAMPLE, site=site)
-    assert "'toybox.device' is no kind of device" in done.stderr, done.stderr
+    assert "'toybox.device' is not a kind of device" in done.stderr, done.stderr
     assert not (site / "toybox" / "ran").exists()

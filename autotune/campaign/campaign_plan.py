@@ -82,7 +82,7 @@ class CampaignPlan:
         """Returns the problems for that kind of device without duplicates: first the pilots, spread over the grid.
 
         Raises:
-            UsageError: for values that are no problem.
+            UsageError: for values that are not a problem.
         """
         kernel = load_kernel(self.kernel)
         found = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
@@ -183,7 +183,7 @@ def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: Any
     for name in lists:
         if name not in known and name not in read:
             raise UsageError(
-                f"{name} in [grid] is no field of {kernel.name}'s problem (has {', '.join(known)}), and "
+                f"{name} in [grid] is not a field of {kernel.name}'s problem (has {', '.join(known)}), and "
                 "nothing in [problem] is computed from it"
             )
     found = []

@@ -83,7 +83,7 @@ def _scheme(address: str) -> str:
     except ValueError:  # the port is not a number, or a bracket is missing
         parts, port = urlsplit(""), None
     if parts.scheme not in ("tls", "tcp") or not parts.hostname or port is None or parts.path or parts.query:
-        raise UsageError(f"{address!r} is no scheduler's address; write tls://host:8786, or tcp://host:8786")
+        raise UsageError(f"{address!r} is not a scheduler's address; write tls://host:8786, or tcp://host:8786")
     return parts.scheme
 
 
@@ -113,14 +113,14 @@ def _check(ca: str, cert: str, key: str | None) -> None:
     try:
         context.load_verify_locations(cafile=ca)
     except ssl.SSLError as error:
-        raise UsageError(f"{ca} is no certificate in PEM ({error.reason or error}); --tls-ca takes one") from error
+        raise UsageError(f"{ca} is not a certificate in PEM ({error.reason or error}); --tls-ca takes one") from error
     try:
         # The password of a key would be asked for on a terminal, which a worker process does not have.
         context.load_cert_chain(cert, key, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         files = cert if key is None else f"{cert} with {key}"
-        raise UsageError(f"{files} is no certificate with its private key, both in PEM ({reason})") from error
+        raise UsageError(f"{files} is not a certificate with its private key, both in PEM ({reason})") from error
 
 
 def _no_password() -> str:

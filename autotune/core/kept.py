@@ -87,7 +87,7 @@ def is_own(path: Path) -> bool:
     except OSError:
         return False
     if not stat.S_ISREG(found.st_mode):
-        why = "it is no regular file"
+        why = "it is not a regular file"
     elif not _is_mine(found):
         why = f"it belongs to user {found.st_uid}"
     elif found.st_mode & OTHERS_WRITE and _has_owners():

@@ -23,7 +23,7 @@ class Unsound(ValueError):
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise Unsound(f"{constant} is no number in JSON")
+    raise Unsound(f"{constant} is not a number in JSON")
 
 
 _decode = json.JSONDecoder(parse_constant=_refuse).decode
@@ -40,11 +40,11 @@ def parse(data: bytes) -> Any:
     except RecursionError as error:
         raise Unsound("it is nested too deeply") from error
     except UnicodeDecodeError as error:
-        raise Unsound(f"byte {error.start} is no UTF-8") from error
+        raise Unsound(f"byte {error.start} is not UTF-8") from error
     except Unsound:
         raise
     except ValueError as error:
-        raise Unsound(f"it is no JSON: {error}") from error
+        raise Unsound(f"it is not JSON: {error}") from error
 
 
 SEAL = "sha256"

@@ -41,7 +41,7 @@ def device_module(kind: str) -> DeviceModule:
     if kind in (*MODULES, *ON_REQUEST):
         return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
     if kind not in installed(DEVICES):
-        raise UsageError(f"{kind!r} is no kind of device (there are: {', '.join(kinds())})")
+        raise UsageError(f"{kind!r} is not a kind of device (there are: {', '.join(kinds())})")
     module = cast(DeviceModule, load_installed(DEVICES, kind, DeviceModule))
     if module.kind != kind:
         raise UsageError(

@@ -43,14 +43,14 @@ def write_package(
     An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
 
     Raises:
-        UsageError: when none can be emitted, when ``out`` is no name for a package or holds something else, or when a
+        UsageError: when none can be emitted, when ``out`` is not a package's name or holds something else, or when a
             definition imports what a package cannot bring along.
     """
     folder = Path(out).resolve()
     if not _is_name(folder.name):
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and is no emitted package (it has no {MARK}); choose another --out")
+        raise UsageError(f"{folder} is there and is not an emitted package (it has no {MARK}); choose another --out")
     wisdom, sources, definitions = gather([Path(path) for path in paths], portfolio, kernels)
     files = {
         "pyproject.toml": _pyproject(folder.name, wisdom),
@@ -113,7 +113,7 @@ def _checked(text: str, n_functions: int) -> str:
     body = ast.parse(text).body
     within = [type(node) for function in body if isinstance(function, ast.FunctionDef) for node in function.body]
     if [type(node) for node in body] != expected or within != [ast.Expr, ast.Return] * n_functions:
-        raise AssertionError(f"this is no module of a package:\n{text}")
+        raise AssertionError(f"this is not a module of a package:\n{text}")
     return text
 
 

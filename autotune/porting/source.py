@@ -106,7 +106,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"{path}: the source cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: the source is no text in UTF-8: {error.reason}") from error
+        raise UsageError(f"{path}: the source is not text in UTF-8: {error.reason}") from error
 
 
 def _without_comments(text: str) -> str:

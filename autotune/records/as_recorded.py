@@ -70,7 +70,7 @@ def problem_of(kernel: Kernel[P], about: About) -> P:
         fits = type(value) is wanted or (wanted is float and type(value) is int) or wanted not in TYPES
         if not fits or not isinstance(value, TYPES) or (isinstance(value, str) and not WORD.fullmatch(value)):
             called = getattr(wanted, "__name__", wanted)
-            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is no plain value of the type {called}")
+            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is not a plain value of the type {called}")
     return kernel.problem(values)
 
 

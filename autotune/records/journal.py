@@ -32,7 +32,7 @@ class Journal:
     ``note``: is told when the file can no longer be written; the sweep goes on without it.
 
     Raises:
-        UsageError: when the file is no such journal, is damaged or cannot be written.
+        UsageError: when the file is not such a journal, is damaged or cannot be written.
     """
 
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
@@ -48,7 +48,7 @@ class Journal:
             self._storage = JournalStorage(JournalFileBackend(whole, _Lock(whole)))
         except Exception as error:  # whatever the storage makes of what is in the file
             raise UsageError(
-                f"dashboard {path}: it is no whole journal of Optuna's ({_why(error)}); name another file, or remove "
+                f"dashboard {path}: it is not a whole journal of Optuna's ({_why(error)}); name another file or remove "
                 "this one, since the record has all trials"
             ) from error
 

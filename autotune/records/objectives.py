@@ -80,7 +80,7 @@ class Objectives:
         code = {}
         for name, text in metrics.items():
             if not name.isidentifier() or name in names:
-                why = "is taken" if name in names else "is no name"
+                why = "is taken" if name in names else "is not a name"
                 raise UsageError(f"the metric {name!r}: this {why}; write --metric name=expression")
             code[name] = checked_expression(text, names, f"the metric {name}")
             names.append(name)

@@ -129,7 +129,7 @@ def as_sweep(content: object) -> dict[str, object]:
     about: dict[str, Any] = _sweep(sealed(content))
     for kind in ("baked", "runtime"):
         if unknown := [field for field in about.get(kind, ()) if field not in about["problem"]]:
-            raise Unsound(f"{kind} names {unknown[0]}, which is no field of problem")
+            raise Unsound(f"{kind} names {unknown[0]}, which is not a field of problem")
     return about
 
 

@@ -58,7 +58,7 @@ def reader_for(name: str, value: object) -> Reader:
     """Returns the reader for arrays of ``value``'s type, remembered.
 
     Raises:
-        ArgumentTypeError: when it is no array on a GPU.
+        ArgumentTypeError: when it is not an array on a GPU.
     """
     import cupy
 

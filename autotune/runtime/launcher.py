@@ -328,7 +328,7 @@ class TunedKernel:
 
     def _misaligned(self, name: str, align: int, address: int) -> UsageError:
         return ArgumentValueError(
-            f"{self._kernel.name}: {name} starts at address {address:#x}, which is no multiple of {align} bytes; "
+            f"{self._kernel.name}: {name} starts at address {address:#x}, which is not a multiple of {align} bytes; "
             f"pass a copy ({name}.copy()), or a view that starts on such a boundary"
         )
 

@@ -41,7 +41,7 @@ class Package:
             UsageError: when the package is not whole.
         """
         if not KEY.fullmatch(key):
-            raise UsageError(f"{key!r} is no key of a source of {self.name}, which is 12 hexadecimal digits")
+            raise UsageError(f"{key!r} is not a key of a source of {self.name}, which is 12 hexadecimal digits")
         path = self.folder / "sources" / f"{key}.cu"
         try:
             data = content_of(path)

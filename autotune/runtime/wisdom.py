@@ -201,7 +201,7 @@ def _entry_as_json(entry: Entry) -> dict[str, object]:
 def _key(value: object) -> str:
     if isinstance(value, str) and KEY.fullmatch(value):
         return value
-    raise Unsound("is no key of a source, which is 12 hexadecimal digits")
+    raise Unsound("is not a key of a source, which is 12 hexadecimal digits")
 
 
 _VALUES = mapping_of(as_name, as_json_value)

@@ -25,7 +25,7 @@ def sampler_class(name: str) -> "type[BaseSampler]":
     """Returns the class that ``name`` names; the part after the prefix has dots where the class is not Optuna's own.
 
     Raises:
-        UsageError: when there is none, it does not import, or it is no sampler that can be made of a seed.
+        UsageError: when there is none, it does not import, or it is not a sampler that can be made of a seed.
     """
     module, _, last = name.removeprefix(PREFIX).rpartition(".")
     kind = _imported(name, module, last) if module else _own(name, last)
@@ -36,13 +36,13 @@ def usable(name: str, kind: object) -> "type[BaseSampler]":
     """Returns ``kind``, which is called ``name``.
 
     Raises:
-        UsageError: when it is no sampler of Optuna's that can be made of a seed.
+        UsageError: when it is not a sampler of Optuna's that can be made of a seed.
     """
     from optuna.samplers import BaseSampler
 
     if not (inspect.isclass(kind) and issubclass(kind, BaseSampler)):
         raise UsageError(
-            f"the sampler {name!r} is no class that extends optuna.samplers.BaseSampler; name one that does"
+            f"the sampler {name!r} is not a class that extends optuna.samplers.BaseSampler; name one that does"
         )
     if inspect.isabstract(kind):
         raise UsageError(f"the sampler {name!r} is abstract: it lacks {', '.join(sorted(kind.__abstractmethods__))}")
@@ -73,7 +73,7 @@ def _own(name: str, last: str) -> Any:
 
 def _imported(name: str, module: str, last: str) -> Any:
     if not all(part.isidentifier() for part in (*module.split("."), last)):
-        raise UsageError(f"the sampler {name!r} is no name such as {PREFIX}package.module.Class")
+        raise UsageError(f"the sampler {name!r} is not a name such as {PREFIX}package.module.Class")
     try:
         found = import_module(module)
     except Exception as error:  # it is somebody else's module, and may raise anything

@@ -76,7 +76,7 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
     if (path / SWEEP).is_file() or path.name == TRIALS:
         return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
     if path.is_dir():
-        raise UsageError(f"{path} is no recorded sweep: it has no {SWEEP}")
+        raise UsageError(f"{path} is not a recorded sweep: it has no {SWEEP}")
     content = _json_of(path)
     name = path.name.removesuffix(".gz").removesuffix(".json")
     try:

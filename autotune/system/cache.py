@@ -37,7 +37,7 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
     """Delete the least recently used files of ``kind`` until it fits its limit; how many bytes went.
 
     Raises:
-        UsageError: when AUTOTUNE_CACHE_BYTES is no such number.
+        UsageError: when AUTOTUNE_CACHE_BYTES is not such a number.
     """
     limit = _limit() if limit_bytes is None else limit_bytes
     files = []

@@ -118,7 +118,7 @@ def _open(folder: int, name: str) -> int:
     there is opened without it.
 
     Raises:
-        OSError: when it can be neither made nor opened, or is no plain file.
+        OSError: when it can be neither made nor opened, or is not a plain file.
     """
     for attempt in range(N_ATTEMPTS):
         try:
@@ -149,7 +149,7 @@ def _plain(file: int, name: str) -> int:
     if stat.S_ISREG(os.fstat(file).st_mode):
         return file
     os.close(file)
-    raise OSError(errno.EINVAL, "its file is no plain file", name)
+    raise OSError(errno.EINVAL, "its file is not a plain file", name)
 
 
 # ---------------------------------------------------------------------- who holds it, for people

@@ -212,7 +212,7 @@ class CaseInMemory:
         return buffer
 
     def poison(self, pattern: int, with_workspace: bool = True) -> None:
-        """Outputs and workspace get a pattern that is no result; accumulators their initial values again."""
+        """Outputs and workspace get a pattern that is not a result; accumulators their initial values again."""
         self._pattern = pattern
         for _, buffer in self._workspace.values() if with_workspace else ():
             buffer.poison(pattern)

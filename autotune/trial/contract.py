@@ -60,7 +60,7 @@ def tolerance_of(kernel: Kernel[P], problem: P, output: str) -> Tolerance:
     """Returns the tolerance of one output.
 
     Raises:
-        DefinitionError: when there is none, or it is no finite number.
+        DefinitionError: when there is none, or it is not a finite number.
     """
     stated = kernel.tolerance(problem)
     if isinstance(stated, Mapping) and output not in stated:

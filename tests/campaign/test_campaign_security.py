@@ -203,10 +203,10 @@ def test_files_that_are_no_certificates_are_one_line(certificates: Path, tmp_pat
         (Certificates(ca=ca), "needs --tls-cert FILE"),
         (Certificates(ca, cert, tmp_path / "none.pem"), "cannot read .*none.pem: No such file"),
         (Certificates(tmp_path, cert, key), "cannot read .*Is a directory"),
-        (Certificates(rubbish, cert, key), "rubbish.pem is no certificate in PEM"),
-        (Certificates(ca, rubbish, key), "is no certificate with its private key"),
-        (Certificates(ca, cert), "is no certificate with its private key"),
-        (Certificates(ca, ca, key), "is no certificate with its private key"),
+        (Certificates(rubbish, cert, key), "rubbish.pem is not a certificate in PEM"),
+        (Certificates(ca, rubbish, key), "is not a certificate with its private key"),
+        (Certificates(ca, cert), "is not a certificate with its private key"),
+        (Certificates(ca, ca, key), "is not a certificate with its private key"),
     ):
         with pytest.raises(UsageError, match=says):
             security_for("tls://host:8786", files)
@@ -219,7 +219,7 @@ def test_files_that_are_no_certificates_are_one_line(certificates: Path, tmp_pat
     "address", ["x", "", "tls://", "tls://host", "host:8786", "ucx://host:1", "tcp://host:x", "tcp://["]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="is no scheduler's address; write tls://host:8786"):
+    with pytest.raises(UsageError, match="is not a scheduler's address; write tls://host:8786"):
         security_for(address, Certificates())
 
 

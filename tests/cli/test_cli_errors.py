@@ -79,9 +79,9 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
         (["sweep", "--kernel", "dequantize", "--problem", "missing=3"], "missing=3 must be true or false"),
         (["sweep", "--kernel", "dequantize", "--problem", "out_type=3"], "out_type=3 must be float32"),
         (["render", "--kernel", "ddc", "--config", "WGS=nan"], "WGS=nan is not in the space"),
-        (["worker", "x"], "'x' is no scheduler's address; write tls://host:8786"),
-        (["worker", ""], "'' is no scheduler's address"),
-        (["campaign", "c.toml", "--scheduler", "host:8786"], "is no scheduler's address"),
+        (["worker", "x"], "'x' is not a scheduler's address; write tls://host:8786"),
+        (["worker", ""], "'' is not a scheduler's address"),
+        (["campaign", "c.toml", "--scheduler", "host:8786"], "is not a scheduler's address"),
         (["campaign", "c.toml", "--tls-ca", "ca.pem"], "are for --scheduler tls://host:8786"),
         ([*WORKER, "--tls-cert", "x"], "--tls-cert has no effect at tcp://127.0.0.1:1"),
         (
@@ -211,7 +211,7 @@ def test_a_campaign_that_is_not_text(tmp_path: Path, capsys: Any, monkeypatch: p
         ({"time_s": float("nan")}, "time_s=nan must be a finite number"),
         ({"launch_deadline_s": 0}, "launch_deadline_s=0 must be a finite number from 0.001"),
         ({"protocol": 3}, "protocol=3 must be a Protocol"),
-        ({"trialz": 3}, "trialz is no setting; settings are "),
+        ({"trialz": 3}, "trialz is not a setting; settings are "),
     ],
 )
 @pytest.mark.quick

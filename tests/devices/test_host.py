@@ -180,7 +180,7 @@ def test_launch_and_sample(host: Bench, build: str) -> None:
     ("position", "argument", "complaint"),
     [
         (0, np.float32(1), "out is a pointer, but the argument is the number"),
-        (2, "buffer", "factor is no pointer, but the argument is the array"),
+        (2, "buffer", "factor is not a pointer, but the argument is the array"),
         (2, np.float64(1), "factor is a float of 4 bytes, the argument is float64"),
         (2, np.int32(1), "factor is a float of 4 bytes, the argument is int32"),
         (3, np.float32(1), "n is an integer of 4 bytes, the argument is float32"),

@@ -23,7 +23,7 @@ def test_a_source_is_what_its_key_says(package: Path, tmp_path: Path) -> None:
         inside.source(key)
     (tmp_path / "secret.cu").write_text("x")
     for key in ("../../secret", "", "0" * 13, "0" * 12 + "\n"):
-        with pytest.raises(UsageError, match="is no key of a source"):
+        with pytest.raises(UsageError, match="is not a key of a source"):
             inside.source(key)
 
 
@@ -48,7 +48,7 @@ def test_wisdom_that_was_changed_is_not_answered_from(package: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"source_key": "../../x"}, "is no key of a source"),
+        ({"source_key": "../../x"}, "is not a key of a source"),
         ({"config": {"BLOCK_C": []}}, "BLOCK_C is a list"),
         ({"regret": "much"}, "regret is 'much'"),
         ({"device": "a stranger"}, "names the device a stranger"),

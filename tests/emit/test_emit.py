@@ -88,7 +88,7 @@ def test_what_was_not_emitted_is_not_overwritten(tmp_path: Path) -> None:
     precious = tmp_path / "tuned" / "thesis.tex"
     precious.parent.mkdir()
     precious.write_text("years of work")
-    with pytest.raises(UsageError, match="no emitted package"):
+    with pytest.raises(UsageError, match="not an emitted package"):
         write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
     assert precious.read_text() == "years of work"
 

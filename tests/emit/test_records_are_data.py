@@ -110,8 +110,11 @@ def test_a_winner_is_of_the_space_and_has_a_key(tmp_path: Path, winner: dict[str
     [
         ({"default": {"BLOCK_C": 64, "BLOCK_T": 4, "UNROLL": "1; evil"}}, "UNROLL=1; evil is not in the space"),
         ({"default": {"BLOCK_C": 64, "BLOCK_T": 4, "UNROLL": True}}, "UNROLL=True of the record is not in the space"),
-        ({"problem": {"n_time": "100; evil", "n_chan": 4096}}, "n_time='100; evil' of the record is no plain value"),
-        ({"problem": {"n_time": True, "n_chan": 4096}}, "n_time=True of the record is no plain value of the type int"),
+        ({"problem": {"n_time": "100; evil", "n_chan": 4096}}, "n_time='100; evil' of the record is not a plain value"),
+        (
+            {"problem": {"n_time": True, "n_chan": 4096}},
+            "n_time=True of the record is not a plain value of the type int",
+        ),
         ({"problem": {"n_time": [1], "n_chan": 4096}}, "of the type int"),
         ({"problem": {"n_time": 100}, "runtime": []}, "has the runtime fields n_chan, its record others"),
         ({"baked": ["n_time", "n_chan"], "runtime": []}, "has the baked fields n_time, its record others"),

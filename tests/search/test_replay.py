@@ -205,12 +205,12 @@ def test_folders_of_records_are_searched_for_sweeps(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no sweep under .*empty can be searched; the first: "):
         read_spaces([tmp_path / "empty"])
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(UsageError, match="holds no recorded sweep"):
+    with pytest.raises(UsageError, match="holds is not a recorded sweep"):
         read_spaces([tmp_path / "nothing"])
 
 
 def test_missing_paths_and_senseless_numbers_are_told(tmp_path: Path, space: RecordedSpace) -> None:
-    for path, message in ((tmp_path / "none.json", "cannot read"), (tmp_path, "no recorded sweep")):
+    for path, message in ((tmp_path / "none.json", "cannot read"), (tmp_path, "is not a recorded sweep")):
         with pytest.raises(UsageError, match=message):
             read_space(path)
     with pytest.raises(UsageError, match="repeats is 0"):

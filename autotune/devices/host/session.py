@@ -210,7 +210,7 @@ class _Entry:
             parameter = self._parameters[i] if i < len(self._parameters) else f"parameter {i}"
             if isinstance(argument, HostMemory):
                 if kind != "p":
-                    self._refuse(f"{parameter} is no pointer, but the argument is the array {argument.name}")
+                    self._refuse(f"{parameter} is not a pointer, but the argument is the array {argument.name}")
                 continue
             if kind == "p":
                 self._refuse(f"{parameter} is a pointer, but the argument is the number {argument!r}")

@@ -75,7 +75,7 @@ def find_compiler() -> Compiler:
     if given := os.environ.get("CXX"):
         compiler = _identify(tuple(shlex.split(given)))
         if compiler is None:
-            raise UsageError(f"CXX={given!r} is no C++ compiler that the host device can use; {REMEDY}")
+            raise UsageError(f"CXX={given!r} is not a C++ compiler that the host device can use; {REMEDY}")
         return compiler
     names = ["g++", *(f"g++-{n}" for n in range(20, MINIMUM_GCC - 1, -1)), "clang++"]
     for name in names:

@@ -13,7 +13,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
     """Returns the content of a file.
 
     Raises:
-        UsageError: when it cannot be read, is longer than ``most_bytes``, or is no TOML.
+        UsageError: when it cannot be read, is longer than ``most_bytes``, or is not TOML.
     """
     file = Bytes(path)
     try:
@@ -25,7 +25,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
     try:
         return tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
-        refuse(path, f"it is no TOML: {error}")
+        refuse(path, f"it is not TOML: {error}")
 
 
 def checked(path: Path, where: str, check: schema.Check, content: object) -> Any:

@@ -78,7 +78,7 @@ def test_polarisations_that_are_alike_share_tables(tmp_path: Path) -> None:
             "[[delay]]\nstart = 9\n[[delay]]\nstart = 9\npol = 1",
             ["[[delay]] 2 starts at sample 9", "pol 1", "order of time"],
         ),
-        ("[[delay", ["it is no TOML"]),
+        ("[[delay", ["it is not TOML"]),
         ("delay = [1]", ["[[delay]] 1 is 1, must be an object"]),
         ("#" * (1 << 26) + "#", ["longer than 67108864 bytes"]),
     ],

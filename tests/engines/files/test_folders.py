@@ -73,7 +73,7 @@ def test_what_is_unknown_or_unreadable_in_a_folder_is_told_and_left_out(night: P
     assert all("\n" not in line and "left out" in line for line in told)
     parts = {
         "other.toml": "not a header of samples",
-        "broken.toml": "it is no TOML",
+        "broken.toml": "it is not TOML",
         "notes": "neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF",
         "gone": "No such file",
         "pipe": "it is a pipe",

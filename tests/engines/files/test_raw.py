@@ -221,8 +221,8 @@ GOOD = {
         ("missing", "[[1, 999, 2]]", "[1, 999, 2] as number 1"),
         ("missing", "[[1, 5, 0]]", "1 or more can be missing"),
         ("colour", "1", "which nothing here knows"),
-        ("colour", "= 1", "it is no TOML"),
-        ("colour", "[" * 5000, "it is no TOML"),
+        ("colour", "= 1", "it is not TOML"),
+        ("colour", "[" * 5000, "it is not TOML"),
         ("colour", '"' + "x" * 70000 + '"', "longer than 65536 bytes"),
     ],
 )
