@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-
 MANY = ("mutants", "any_problem", "variants", "host_agrees")  # in names of tests with many cases, a compile for each
 
 

@@ -205,7 +205,7 @@ def test_folders_of_records_are_searched_for_sweeps(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no sweep under .*empty can be searched; the first: "):
         read_spaces([tmp_path / "empty"])
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(UsageError, match="holds is not a recorded sweep"):
+    with pytest.raises(UsageError, match="holds no recorded sweep"):
         read_spaces([tmp_path / "nothing"])
 
 
