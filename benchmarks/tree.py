@@ -55,7 +55,7 @@ class Source:
         return self.room_at(1)
 
     def room_at(self, level: int) -> str:
-        """That folder, or at level 2 the folder in it; a module that lies beside such folders is a room by itself."""
+        """The folder at that depth of the package; a module that lies beside such folders is a room by itself."""
         parts = self.path.parts
         if len(parts) > level + 1:
             return parts[level]

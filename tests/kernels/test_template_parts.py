@@ -240,7 +240,7 @@ def source_of(part: Part, without: str = "") -> str:
 
 
 def compile_part(part: Part, without: str = "") -> None:
-    """By the host's compiler, which looks up the names of a template where it is written, not only where it is used."""
+    """The host's compiler looks up the names of a template where it is written, not only where it is used."""
     source, host = source_of(part, without), find_device("host")
     variant = replace(render(part.family.kernel, *part.variant), source=source, numbered=source, also=())
     host.module.compile(variant, host.device, ("plain",))
@@ -248,7 +248,7 @@ def compile_part(part: Part, without: str = "") -> None:
 
 @each_part
 def test_a_part_compiles_with_what_it_names(part: Part) -> None:
-    """By the host's compiler, and by NVRTC, which takes a second for a kernel: those are compiled whole elsewhere."""
+    """Compiles by the host's compiler and by NVRTC; kernels take NVRTC a second, and are compiled whole elsewhere."""
     compile_part(part)
     if nvrtc.available() is None and not part.file.startswith("kernel_"):
         nvrtc.compile_cubin(source_of(part), part.family.kernel.name, "sm_90", ("--std=c++17",))
