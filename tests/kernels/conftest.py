@@ -1,10 +1,28 @@
-"""Every second mutant and variant of a kernel is left to runs of its own file, or of ``-m thorough``: all take long."""
+"""What the tests of kernels that only a GPU runs share; and which cases are left to runs of a kernel's own file.
+
+Every second mutant and variant is: all of them take long. ``-m thorough`` runs these.
+"""
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
+from autotune.devices import Target, find_device
+from autotune.trial.bench import Bench
+
 MANY = ("mutants", "any_problem", "variants", "host_agrees")  # in names of tests with many cases, a compile for each
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Target:
+    return find_device("cuda:0")
+
+
+@pytest.fixture(scope="module")
+def gpu_bench(gpu: Target) -> Iterator[Bench]:
+    with Bench(gpu, compile_processes=1) as opened:
+        yield opened
 
 
 @pytest.hookimpl(tryfirst=True)

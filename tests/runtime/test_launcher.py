@@ -212,7 +212,7 @@ def wrong_calls() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
         "other size": ({"sums": array(wide)}, ValueError, r"sums has shape \[3, 200\], must have \[3, 100\]"),
         "strided": ({"samples": array(wide)[:, ::2]}, ValueError, "not C-contiguous; use cupy.ascontiguousarray"),
         "transposed": ({"samples": array(good.T.copy()).T}, ValueError, "not C-contiguous"),
-        "address": ({"samples": array(good, shift=4)}, ValueError, "no multiple of 16 bytes"),
+        "address": ({"samples": array(good, shift=4)}, ValueError, "not a multiple of 16 bytes"),
         "other gpu": ({"sums": array(good, index=1)}, ValueError, "samples on GPU 0, sums on GPU 1"),
         "array as scalar": ({"gain": array(np.ones(()))}, TypeError, "gain is of type ndarray, not a number"),
         "out for two": ({"out": array(good)}, TypeError, "out has 1 arrays; must have smoothed, positive"),
