@@ -12,6 +12,11 @@ sample_bits = [8, 10]
 taps = "ratio * decimation"
 n_pols = 2
 
+[[problems]]                    # problems besides those of the grid, or instead of it
+ratio = 12
+decimation = 7
+sample_bits = 9
+
 [sweep]  # of each problem: effort, trials, time, sampler, samples, finalists, sustained, checked_launches, hints, seed
 effort = "quick"
 """
@@ -40,7 +45,7 @@ from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
 
-KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "sweep"}
+KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "problems", "sweep"}
 SWEEP_FIELDS = {
     "trials": "trials",
     "time": "time_s",
@@ -59,6 +64,7 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "pilot_effort": (str, "the name of an effort"),
     "grid": (dict, "a table of lists"),
     "problem": (dict, "a table"),
+    "problems": (list, "a list of tables, [[problems]]"),
     "sweep": (dict, "a table"),
 }
 N_REVISIT = 8
@@ -128,8 +134,8 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     for name, (kinds, wanted) in TYPES.items():
         if name in text:
             check_type(name, text[name], kinds, wanted)
-    if "kernel" not in text or not text.get("grid"):
-        raise UsageError('it needs kernel = "..." and a [grid] with at least one list of values')
+    if "kernel" not in text or not (text.get("grid") or text.get("problems")):
+        raise UsageError('it needs kernel = "...", and a [grid] with at least one list of values, or [[problems]]')
     check_numbers(text, {"pilots": FROM_ZERO, "revisit": FROM_ZERO})
     kernel = load_kernel(text["kernel"])
     folder = (results or Path(text.get("results", "results"))).resolve()
@@ -140,7 +146,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
     return CampaignPlan(
         kernel=kernel_reference(kernel),
-        values=tuple(_values(text["grid"], text.get("problem", {}), kernel)),
+        values=tuple(problem_values(text, kernel)),
         n_pilots=text.get("pilots", 0),
         pilot=_settings({**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
         settings=_settings(fields, folder),
@@ -170,6 +176,24 @@ def far_apart(problems: list[Any]) -> list[object]:
 
 
 # ---------------------------------------------------------------------- parts of the file
+def problem_values(text: Mapping[str, Any], kernel: AnyKernel) -> list[dict[str, object]]:
+    """Returns the fields of each problem that ``[grid]`` and ``[[problems]]`` name, with those of ``[problem]``.
+
+    Raises:
+        UsageError: for a table that is not one, or what is not a field of the kernel's problem.
+    """
+    fixed, found = text.get("problem", {}), []
+    if text.get("grid"):
+        found += _values(text["grid"], fixed, kernel)
+    for number, named in enumerate(text.get("problems", []), 1):
+        check_type(f"problems[{number}]", named, dict, "a table")
+        for name, value in named.items():
+            check_type(f"problems[{number}].{name}", value, (int, float, str, bool), "a number, true or false, or text")
+        others = {name: value for name, value in fixed.items() if name not in named}
+        found += _values({name: [value] for name, value in named.items()}, others, kernel)
+    return found
+
+
 def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: AnyKernel) -> list[dict[str, object]]:
     lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
     for name, value in [*((n, v) for n, values in lists.items() for v in values), *fixed.items()]:

@@ -152,7 +152,7 @@ class CudaFunction:
             cupy.cuda.runtime.deviceSynchronize()
         cycles_and_ns = passed.get()
         return [
-            Sample(1e-3 * cupy.cuda.get_elapsed_time(begin, end), 1e9 * float(cycles) / max(1.0, float(ns)))
+            Sample(_seconds(begin, end), 1e9 * float(cycles) / max(1.0, float(ns)))
             for (begin, end), (cycles, ns) in zip(events, cycles_and_ns, strict=True)
         ]
 
@@ -172,7 +172,7 @@ class CudaFunction:
                 event.record()
             cupy.cuda.runtime.deviceSynchronize()
             after = self._session.meter.joules()
-        taken = [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
+        taken = [_seconds(begin, end) / n_together for begin, end in pairwise(events)]
         return LaunchRun(taken, n * n_together, None if before is None or after is None else after - before)
 
     @cached_property
@@ -327,6 +327,11 @@ def _guarded(index: int) -> GuardedMemory | None:
         return None
 
 
+def _seconds(begin: Any, end: Any) -> float:
+    """Returns the time between two events: float32 of milliseconds, which has nothing below a picosecond to tell."""
+    return round(1e-3 * float(cupy.cuda.get_elapsed_time(begin, end)), 12)
+
+
 def _best_of(n: int, work: Any) -> float:
     times = []
     for _ in range(n):
@@ -335,7 +340,7 @@ def _best_of(n: int, work: Any) -> float:
         work()
         end.record()
         end.synchronize()
-        times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end))
+        times.append(_seconds(begin, end))
     return float(min(times))
 
 
