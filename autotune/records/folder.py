@@ -14,6 +14,7 @@ What is read has been checked by record_schema: a damaged line or file is left o
 
 import fcntl
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -35,6 +36,7 @@ from .trial import Trial
 from .trial_log import TRIALS, mend_last_line, plain_number, read_trials
 
 SWEEP, DIGESTS = "sweep.json", "digests.json"
+NUMBERS = re.compile(r"\[\n[\d\s.,eE+-]+\]")  # a list of numbers in indented JSON
 
 
 class SweepFolder:
@@ -206,7 +208,12 @@ class SweepFolder:
 
     def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
         as_read = json.loads(json.dumps(content, default=plain_number, allow_nan=False))
-        write_whole(self.path / name, (json.dumps(seal(as_read), indent=2) + "\n").encode())
+        text = json.dumps(seal(as_read), indent=2)
+        write_whole(self.path / name, (NUMBERS.sub(_on_one_line, text) + "\n").encode())
+
+
+def _on_one_line(numbers: re.Match[str]) -> str:
+    return " ".join(numbers[0].split())
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:
