@@ -139,11 +139,13 @@ def emit(
     out: str | os.PathLike[str],
     portfolio: int | None = None,
     kernels: Sequence[str | Path] = (),
+    problems: Sequence[str | Path] = (),
 ) -> Path:
     """Write the winners of recorded sweeps as an installable package at ``out``.
 
     ``portfolio``: at most so many configurations of each kernel and device serve all its problems. ``kernels``: the
-    paths of definitions that are not installed; a record alone decides on no code that runs.
+    paths of definitions that are not installed; a record alone decides on no code that runs. ``problems``: TOML lists
+    of problems that nobody recorded, for which configs are predicted and rendered now.
 
     Raises:
         UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
@@ -156,7 +158,7 @@ def emit(
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in listed:
         check_type("path", path, (str, os.PathLike), "a path")
-    return write_package([Path(p) for p in listed], Path(out), portfolio, kernels)
+    return write_package([Path(p) for p in listed], Path(out), portfolio, kernels, [Path(p) for p in problems])
 
 
 def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
@@ -202,7 +204,7 @@ def _resolved(kernel: str, device: str) -> "tuple[Any, Target]":
 
 def _check_inputs(binding: "Binding", given: Mapping[str, Any], config: "Config") -> None:
     """Raises UsageError for inputs that are missing, unknown, or not of the type and shape that they must have."""
-    from .emit.winners import call_order
+    from .runtime.signature import call_order
 
     definition = binding.kernel
     for name, spec in binding.specs.items():

@@ -15,7 +15,7 @@ from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.record import SweepRecord
-from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
+from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, PLAIN, choose
 from ..runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 from ..source.registry import recorded_kernel
 
@@ -60,7 +60,8 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
 
     nearest       without the problem's own entry: the others of its device with its baked fields
     architecture  without any entry of its device: those of other devices of its architecture
-    default       the default configuration of the problem's own sweep
+    default       the kernel's default at the problem
+    plain default the default configuration of the problem's own sweep
     """
     found: defaultdict[tuple[str, str, str], list[float | None]] = defaultdict(list)
     for together in _by_baked_fields(emitted):
@@ -71,13 +72,14 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
             chosen = {
                 NEAREST: _chosen(kernel, one, others, NEAREST),
                 ARCHITECTURE: _chosen(kernel, one, strangers, ARCHITECTURE),
-                DEFAULT: one.sweep.about.default,
+                DEFAULT: _default(kernel, one),
+                PLAIN: one.sweep.about.default,
             }
             for tier, config in chosen.items():
                 if config is not None:
                     for where in {device.name, device.arch, device.kind}:
                         found[kernel.name, where, tier].append(one.sweep.loss(config))
-    losses = (_summary(*about, values) for about, values in sorted(found.items()))
+    losses = (loss_summary(*about, values) for about, values in sorted(found.items()))
     return tuple(loss for loss in losses if loss is not None)
 
 
@@ -91,6 +93,13 @@ def _chosen(kernel: AnyKernel, one: EmittedSweep, rest: Iterable[EmittedSweep], 
     return choice.config if choice.tier == tier else None
 
 
+def _default(kernel: AnyKernel, one: EmittedSweep) -> Config | None:
+    try:
+        return kernel.default_config(problem_of(kernel, one.sweep.about), one.sweep.device)
+    except Exception:  # the problem is no longer allowed; a definition may raise any exception
+        return None
+
+
 def _by_baked_fields(emitted: Iterable[EmittedSweep]) -> Iterable[list[EmittedSweep]]:
     groups: defaultdict[tuple[str, str], list[EmittedSweep]] = defaultdict(list)
     for one in emitted:
@@ -98,7 +107,7 @@ def _by_baked_fields(emitted: Iterable[EmittedSweep]) -> Iterable[list[EmittedSw
     return groups.values()
 
 
-def _summary(kernel: str, where: str, tier: str, values: list[float | None]) -> Loss | None:
+def loss_summary(kernel: str, where: str, tier: str, values: list[float | None]) -> Loss | None:
     """Returns None where no choice was measured."""
     told = [value for value in values if value is not None]
     if not told:

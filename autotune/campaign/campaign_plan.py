@@ -21,14 +21,9 @@ sample_bits = 9
 effort = "quick"
 """
 
-import ast
-import operator
 import sys
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +31,12 @@ import numpy as np
 
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
-from ..core.expressions import parsed
 from ..devices import Target
 from ..records.measurement import Protocol
 from ..search import names_module
 from ..source.registry import kernel_reference, load_kernel
+from ..sweep.problem_list import TYPES as OF_PROBLEMS
+from ..sweep.problem_list import problem_values, read_toml
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
@@ -58,17 +54,13 @@ SWEEP_FIELDS = {
     "checked_launches": "checked_launches",
 }
 TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "kernel": (str, "a kernel's name, or the path of its definition"),
+    **OF_PROBLEMS,
     "results": (str, "a path"),
     "devices": ((str, list), "a device's name, or a list of names"),
     "pilot_effort": (str, "the name of an effort"),
-    "grid": (dict, "a table of lists"),
-    "problem": (dict, "a table"),
-    "problems": (list, "a list of tables, [[problems]]"),
     "sweep": (dict, "a table"),
 }
 N_REVISIT = 8
-MOST_PROBLEMS = 100_000
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # pilots take these from their own effort
 
 
@@ -116,12 +108,7 @@ def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
     Raises:
         UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
     """
-    try:
-        text = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"cannot read the campaign {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # ValueError also covers text that is not UTF-8
-        raise UsageError(f"{path} is not TOML: {error}") from error
+    text = read_toml(path, "the campaign")
     try:
         return _plan(path, text, results)
     except UsageError as error:
@@ -134,9 +121,9 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     for name, (kinds, wanted) in TYPES.items():
         if name in text:
             check_type(name, text[name], kinds, wanted)
-    if "kernel" not in text or not (text.get("grid") or text.get("problems")):
-        raise UsageError('it needs kernel = "...", and a [grid] with at least one list of values, or [[problems]]')
     check_numbers(text, {"pilots": FROM_ZERO, "revisit": FROM_ZERO})
+    if "kernel" not in text:
+        raise UsageError('it needs kernel = "..."')
     kernel = load_kernel(text["kernel"])
     folder = (results or Path(text.get("results", "results"))).resolve()
     devices = text.get("devices", "auto")
@@ -176,48 +163,6 @@ def far_apart(problems: list[Any]) -> list[object]:
 
 
 # ---------------------------------------------------------------------- parts of the file
-def problem_values(text: Mapping[str, Any], kernel: AnyKernel) -> list[dict[str, object]]:
-    """Returns the fields of each problem that ``[grid]`` and ``[[problems]]`` name, with those of ``[problem]``.
-
-    Raises:
-        UsageError: for a table that is not one, or what is not a field of the kernel's problem.
-    """
-    fixed, found = text.get("problem", {}), []
-    if text.get("grid"):
-        found += _values(text["grid"], fixed, kernel)
-    for number, named in enumerate(text.get("problems", []), 1):
-        check_type(f"problems[{number}]", named, dict, "a table")
-        for name, value in named.items():
-            check_type(f"problems[{number}].{name}", value, (int, float, str, bool), "a number, true or false, or text")
-        others = {name: value for name, value in fixed.items() if name not in named}
-        found += _values({name: [value] for name, value in named.items()}, others, kernel)
-    return found
-
-
-def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: AnyKernel) -> list[dict[str, object]]:
-    lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
-    for name, value in [*((n, v) for n, values in lists.items() for v in values), *fixed.items()]:
-        check_type(name, value, (int, float, str, bool), "a number, true or false, or text")
-    if not 1 <= prod(map(len, lists.values())) <= MOST_PROBLEMS:
-        sizes = " x ".join(str(len(values)) for values in lists.values())
-        raise UsageError(f"[grid] has {sizes} combinations; it must have 1 to {MOST_PROBLEMS}")
-    known = set(vars(kernel.tuned[0]))
-    nodes = [node for v in fixed.values() if isinstance(v, str) for node in ast.walk(_parsed(v))]
-    read = {node.id for node in nodes if isinstance(node, ast.Name)}
-    for name in lists:
-        if name not in known and name not in read:
-            raise UsageError(
-                f"{name} in [grid] is not a field of {kernel.name}'s problem (has {', '.join(known)}), and "
-                "nothing in [problem] is computed from it"
-            )
-    found = []
-    for combination in product(*lists.values()):
-        chosen = dict(zip(lists, combination, strict=True))
-        computed = {n: _evaluate(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
-        found.append({name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed})
-    return found
-
-
 def _problem(kernel: AnyKernel, values: Mapping[str, object], target: Target) -> Any:
     try:
         return problem_on(kernel, values, target)
@@ -242,46 +187,6 @@ def _settings(given: Mapping[str, Any], results: Path) -> Settings:
         )
     protocol = Protocol(n_samples=samples)
     return Settings(results=results, protocol=protocol, **fields)
-
-
-OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def _evaluate(text: str, names: Mapping[str, object]) -> Any:
-    """Evaluates integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
-
-    def value(node: ast.AST) -> Any:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return node.value
-        if isinstance(node, ast.Name) and node.id in names:
-            return names[node.id]
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return _number(text, type(node.op), value(node.left), value(node.right))
-        if isinstance(node, ast.Name):
-            return node.id
-        raise UsageError(f"{text!r} is not made of integers, names of the [grid], + - * // and parentheses")
-
-    return value(_parsed(text).body)
-
-
-def _number(text: str, operation: type, left: object, right: object) -> int:
-    if not isinstance(left, int) or not isinstance(right, int):
-        raise UsageError(f"{text!r} computes with {left!r} and {right!r}; both must be integers")
-    if operation is ast.FloorDiv and right == 0:
-        raise UsageError(f"{text!r} divides by zero, where {left} // {right}")
-    found: int = OPERATORS[operation](left, right)
-    if abs(found) >= 2**63:
-        raise UsageError(f"{text!r} overflows 64 bits")
-    return found
-
-
-def _parsed(text: str) -> ast.Expression:
-    return parsed(text, "in [problem]")
 
 
 def _level(value: object) -> float:

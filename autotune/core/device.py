@@ -1,6 +1,8 @@
 """A device as data: its name, its kind and its limits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 RESERVED_SHARED_BYTES = 1024  # added by the system to each block; a multiprocessor has one block's limit plus these
 
@@ -25,6 +27,12 @@ class Device:
     def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
         """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
         return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
+
+
+def device_of(values: Mapping[str, Any]) -> Device:
+    """Returns a Device from its JSON, in which tuples are lists."""
+    fixed: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    return Device(**fixed)
 
 
 @dataclass(frozen=True)

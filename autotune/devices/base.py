@@ -14,6 +14,7 @@ import numpy as np
 from ..core.definition import Device, Launch, Tolerance
 from ..core.device import Ceilings
 from ..rendering.render import Variant
+from ..runtime.comparison import OutputComparison
 from ..runtime.nvrtc import Figures
 
 CANARY_BYTES = 16  # least bytes on each side of a buffer: the widest store of a thread, so that an overrun is seen
@@ -58,19 +59,6 @@ class LaunchRun:
     seconds: list[float]  # from the end of a launch to the next; of a few launches each where there are many
     n_launches: int
     joules: float | None = None  # energy of the whole device over the run; None where it has no meter
-
-
-@dataclass(frozen=True)
-class OutputComparison:
-    """An output against its reference."""
-
-    n_bad: int
-    n_total: int
-    max_error: float  # relative to rms(reference), or to 1 where that is 0; NaN outputs count as infinite
-    rms_error: float  # likewise
-    first_bad: tuple[int, ...] | None = None
-    got: complex | float | int | None = None
-    want: complex | float | int | None = None
 
 
 class Buffer(Protocol):

@@ -23,9 +23,10 @@ from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
 from ..core.kept import keep, take
 from ..rendering.render import Variant
+from ..runtime.comparison import OutputComparison
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
-from .base import TIMED_ALIGN, Argument, Binary, Defaults, Finding, LaunchRun, OutputComparison, Sample
+from .base import TIMED_ALIGN, Argument, Binary, Defaults, Finding, LaunchRun, Sample
 
 kind = "simulated"
 clock = "simulated time"

@@ -1,23 +1,27 @@
-"""Collects what an emitted package needs instead of autotune: core/ and runtime/ verbatim, and the definitions."""
+"""Collects what an emitted package needs instead of autotune: rooms verbatim, the definitions, and their templates."""
 
 import ast
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .. import core
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
+from ..rendering.render import library_path, template_path
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that holds the rooms
-ROOMS = ("core", "runtime")
+ROOMS = ("core", "runtime", "rendering", "transfer", "prediction")
+TEMPLATES = f"{BROUGHT}/templates"
+NAMED = re.compile(r"[\"'<]([\w./-]+)[\"'>]")  # what may name a file in a template
 DOCSTRING = '"""What the kernel computes."""\n'
 WORDS = "autotune.core"  # the room whose words `from autotune import ...` gives
 
 
 def room_sources() -> dict[str, str]:
-    """Returns the sources of core/ and runtime/ verbatim: path in the package -> text."""
-    start = '"""The lookup and the launcher, copied from autotune unchanged."""\n'
+    """Returns the sources of the rooms verbatim: path in the package -> text."""
+    start = '"""The lookup, the launcher and what predicts, copied from autotune unchanged."""\n'
     return {f"{BROUGHT}/__init__.py": start, **{f"{BROUGHT}/{path}": text for path, text in _room_files()}}
 
 
@@ -32,15 +36,14 @@ def definition_sources(kernel: AnyKernel) -> dict[str, str]:
     """Returns path in the folder of definitions -> text; imports from autotune are turned to those of the package.
 
     A definition of one file is called as the kernel, ``detect.py``. One with parts becomes a package, ``ddc/ddc.py``.
-    One that leaves its ``arguments`` to the template's signature brings the template, which is read and never rendered.
+    A template beside the definition comes along, with the files that it names.
 
     Raises:
         UsageError: when one imports anything but NumPy, the standard library, parts and autotune's public words.
     """
     first, *parts = kernel.source_paths
-    template = (
-        {} if hasattr(type(kernel), "arguments") else {f"{kernel.name}.cu.j2": kernel.template_beside.read_text()}
-    )
+    beside = kernel.template_beside
+    template = _with_named(beside, beside.parent, f"{kernel.name}.cu.j2") if beside.is_file() else {}
     if not parts:
         return {f"{kernel.name}.py": _emitted(first, "..")} | template
     start, whole = first.with_name("__init__.py"), first.stem == first.parent.name == kernel.name
@@ -49,6 +52,32 @@ def definition_sources(kernel: AnyKernel) -> dict[str, str]:
         f"{kernel.name}/{kernel.name}.py": _emitted(first, "..."),
         **{f"{kernel.name}/{path.name}": _emitted(path, "...") for path in parts},
     }
+
+
+def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
+    """Returns path in the package -> text of the library's templates of these kernels, and of the files they name."""
+    start = '"""Templates of the kernels, from which configs are rendered that nobody recorded."""\n'
+    found = {f"{TEMPLATES}/__init__.py": start}
+    for kernel in kernels:
+        path = template_path(kernel)
+        if path == kernel.template_beside:
+            texts = {name: text for name, text in _with_named(path, library_path(), "").items() if name}
+        else:
+            texts = _with_named(path, library_path(), path.name)
+        found |= {f"{TEMPLATES}/{name}": text for name, text in texts.items()}
+    return found
+
+
+def _with_named(path: Path, folder: Path, name: str) -> dict[str, str]:
+    """Returns name -> text of the file ``path`` and of those in ``folder`` that it names, or that these name."""
+    found, unread = {name: path.read_text()}, [path]
+    while unread:
+        for named in NAMED.findall(unread.pop().read_text()):
+            inside = (folder / named).resolve()
+            if named not in found and inside.is_file() and inside.is_relative_to(folder.resolve()):
+                found[named] = inside.read_text()
+                unread.append(inside)
+    return found
 
 
 def _emitted(path: Path, above: str) -> str:

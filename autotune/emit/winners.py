@@ -7,20 +7,19 @@ A record is data from anywhere: its definition is one that is installed or that 
 
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
-
-import numpy as np
+from typing import NamedTuple
 
 from ..analysis.losses import EmittedSweep, tier_losses
 from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
-from ..core.definition import AnyKernel, Kernel, P
+from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
 from ..rendering.render import Variant, render
+from ..runtime.signature import call_order
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..system.installation import VERSION
@@ -28,16 +27,22 @@ from ..validity.as_measured import MACHINE_CODE, as_measured
 
 log = logging.getLogger("autotune")
 MOST_REASONS = 4  # why sweeps are left out, in full
-MOST_INPUT_BYTES = 1 << 32  # size limit for inputs that are made only to learn their order
 
 
 Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
 
 
-def gather(
-    paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()
-) -> tuple[Wisdom, dict[str, str], dict[str, AnyKernel]]:
-    """Wisdom, the sources it names by key, and the definitions by kernel name, of all sweeps at or under ``paths``.
+class Gathered(NamedTuple):
+    """What holds: the wisdom, the sources that it names by key, the definitions by kernel, and the sweeps."""
+
+    wisdom: Wisdom
+    sources: dict[str, str]
+    definitions: dict[str, AnyKernel]
+    sweeps: tuple[SweepRecord, ...]
+
+
+def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()) -> Gathered:
+    """Gathers all sweeps at or under ``paths``.
 
     ``n_portfolio``: use at most so many configurations for each (kernel, device); None: every sweep's winner.
     ``kernels``: definitions, by name or path, of those that are not installed.
@@ -89,7 +94,8 @@ def gather(
     paths_of = {
         name: path for name, kernel in used.items() if "/" in (path := kernel_reference(kernel)) and path.isprintable()
     }
-    return Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {VERSION}", paths_of), sources, used
+    wisdom = Wisdom(entries, tuple(fallbacks.values()), losses, (), f"autotune {VERSION}", paths_of)
+    return Gathered(wisdom, sources, used, tuple(one.sweep for one in emitted))
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:
@@ -165,31 +171,6 @@ def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: di
         orders[place] = call_order(kernel, problem, default.config)
     sources[default.key] = default.source
     return Fallback(kernel.name, baked, default.config, default.key, orders[place])
-
-
-def call_order(kernel: Kernel[P], problem: P, config: Config) -> tuple[str, ...]:
-    """Returns the names of the inputs in the order in which the definition makes them, at its smallest problem.
-
-    Raises:
-        UsageError: when the definition makes no input for an array that the kernel reads.
-    """
-    sizes = [problem, *kernel.edge_problems(problem, config)]
-    with suppress(UsageError):  # these baked fields may not allow the sizes
-        sizes.append(kernel.problem(kernel.host_sizes, base=problem))
-    small = min(sizes, key=lambda p: _n_bytes(kernel, p))
-    if _n_bytes(kernel, small) > MOST_INPUT_BYTES:
-        raise UsageError(
-            f"{kernel.name}: its smallest problem has {_n_bytes(kernel, small)} bytes; give it edge_problems() ones"
-        )
-    order = tuple(kernel.inputs(small, np.random.default_rng(0)))
-    missing = [name for name, spec in kernel.arrays(small).items() if spec.read and name not in order]
-    if missing:
-        raise UsageError(f"{kernel.source_path}: inputs() makes no {', '.join(missing)}, which arrays() says are read")
-    return order
-
-
-def _n_bytes(kernel: Kernel[P], problem: P) -> int:
-    return sum(array.n_bytes for array in kernel.arrays(problem).values())
 
 
 def _evidence(sweep: SweepRecord, best: Finalist, default_median_s: float | None, ties: int = 0) -> Evidence:

@@ -2,9 +2,10 @@
 
     <name>/__init__.py        one function for each kernel
            wisdom.json        what to run, with its evidence, and what fallbacks lose; text that a person diffs
+           measured.json      what was measured, for predictions of what nobody recorded
            sources/<key>.cu   the sources, and those of the default configurations
            kernels/<name>.py  the definitions; of several files, kernels/<name>/<name>.py
-           _autotune/         lookup and launcher: the rooms core and runtime, copied from autotune
+           _autotune/         lookup, launcher, predictions: rooms of autotune, unchanged, and the templates
            pyproject.toml     the folder is the package, importable from beside it, and installable
 
 What is written depends on the records, the definitions and autotune's own files only: emitting twice gives the same
@@ -17,29 +18,47 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import Field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
+from ..prediction.packaged import MEASURED
+from ..prediction.predictor import JINJA
 from ..runtime.wisdom import Wisdom
-from .vendor import BROUGHT, ROOMS, definition_sources, room_sources
+from .foresight import foresight, rendered_ahead
+from .vendor import BROUGHT, ROOMS, definition_sources, room_sources, template_sources
 from .winners import gather
 
 DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # the date at the start of a timestamp
-OWN_NAMES = ("Any", "Package", "Path", "TunedKernel", "UsageError", "device")  # used by the emitted module
+OWN_NAMES = (
+    "Any",
+    "Path",
+    "PredictingPackage",
+    "TunedKernel",
+    "UsageError",
+    "device",
+    "verify",
+)  # used by the emitted module
 MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
 
 
 def write_package(
-    paths: Sequence[Path | str], out: Path | str, portfolio: int | None = None, kernels: Iterable[str | Path] = ()
+    paths: Sequence[Path | str],
+    out: Path | str,
+    portfolio: int | None = None,
+    kernels: Iterable[str | Path] = (),
+    problems: Iterable[Path] = (),
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.
 
     ``portfolio``: at most so many configurations for each (kernel, device), those with the least worst-case regret;
     None: the winner of every sweep. ``kernels``: definitions, by name or path, of those that are not installed.
+    ``problems``: lists (``sweep.problem_list``) of what nobody recorded, whose predictions are rendered ahead.
+    ``tell``: takes lines of progress.
     An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
 
     Raises:
@@ -51,15 +70,23 @@ def write_package(
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and is not an emitted package (it has no {MARK}); choose another --out")
-    wisdom, sources, definitions = gather([Path(path) for path in paths], portfolio, kernels)
+    wisdom, sources, definitions, sweeps = gather([Path(path) for path in paths], portfolio, kernels)
+    known = foresight(sweeps, definitions, tell)
+    ahead, more = rendered_ahead(problems, known, definitions)
+    wisdom = replace(wisdom, losses=(*wisdom.losses, *known.losses), ahead=tuple(ahead))
+    follows = {
+        **{f"kernels/{file}": text for k in definitions.values() for file, text in definition_sources(k).items()},
+        **template_sources(definitions.values()),
+    }
     files = {
         "pyproject.toml": _pyproject(folder.name, wisdom),
         "__init__.py": _init(folder.name, wisdom, definitions),
         "py.typed": "",
         MARK: wisdom.as_json(),
+        MEASURED: known.text(follows),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
-        **{f"kernels/{file}": text for k in definitions.values() for file, text in definition_sources(k).items()},
-        **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
+        **follows,
+        **{f"sources/{key}.cu": text for key, text in sorted({**sources, **more}.items())},
         **room_sources(),
     }
     _replace(folder, files)
@@ -98,10 +125,10 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
     parts = [
         f"{_docstring(doc)}\n",
         "from pathlib import Path\nfrom typing import Any\n",
-        f"from .{BROUGHT}.core.errors import UsageError\nfrom .{BROUGHT}.runtime.launcher import TunedKernel\n"
-        f"from .{BROUGHT}.runtime.package import Package\n",
+        f"from .{BROUGHT}.core.errors import UsageError\nfrom .{BROUGHT}.prediction.packaged import PredictingPackage\n"
+        f"from .{BROUGHT}.runtime.launcher import TunedKernel\n",
         f"__all__ = {sorted(kernels)!r}\n",
-        "_package = Package(__name__, Path(__file__).parent)\n",
+        "_package = PredictingPackage(__name__, Path(__file__).parent)\n",
         *(_function(kernel, wisdom) for _, kernel in sorted(kernels.items())),
     ]
     return _checked("\n".join(parts), len(kernels))
@@ -118,40 +145,45 @@ def _checked(text: str, n_functions: int) -> str:
 
 
 def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
-    """Writes one function. Fields with one tuned value have it as default; other baked fields are required."""
+    """Writes one function. Fields with one tuned value have it as default; others follow from what is given, as
+    ``Kernel.asked`` says.
+    """
     known = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
     lines: list[str] = []
     told: list[tuple[Field[Any], str]] = []
     for field in fields(kernel.problem_type):
-        if field.name == "device":
-            raise UsageError(f"{kernel.name}: a problem's field cannot be called device; the emitted function has one")
+        if field.name in ("device", "verify"):
+            raise UsageError(f"{kernel.name}: a problem's field cannot be called {field.name}; the function has one")
         if field.metadata.get("runtime"):
             lines.append(f"    {field.name}: Any = None,")
             told.append((field, "runtime: follows from the arrays; give it to fix it"))
             continue
         values = _distinct(baked[field.name] for baked in known)
-        default = f" = {_literal(kernel, field.name, values[0])}" if len(values) == 1 else ""
-        lines.append(f"    {field.name}: Any{default},")
-        told.append((field, f"tuned: {', '.join(map(str, values))}"))
+        default = _literal(kernel, field.name, values[0]) if len(values) == 1 else "None"
+        lines.append(f"    {field.name}: Any = {default},")
+        usual = "" if len(values) == 1 else f"; default {getattr(kernel.tuned[0], field.name)}"
+        told.append((field, f"tuned: {', '.join(map(str, values))}{usual}"))
     arguments = "\n".join(f"        {f.name}: {f.metadata.get('help') or 'baked'} ({how})" for f, how in told)
     values_text = ", ".join(f'"{field.name}": {field.name}' for field, _ in told)
     first = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
     doc = (
         f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"
-        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n\n"
-        "    Raises:\n        UsageError: when nothing is known of these baked fields; lists what is\n    "
+        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n"
+        "        verify: check a config that was predicted at edge sizes, on the current GPU\n\n"
+        "    Raises:\n        UsageError: when no config is known, or can be predicted; says why\n    "
     )
     return (
-        f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n) -> TunedKernel:\n"
-        f'    {_docstring(doc)}\n    return _package.tuned("{kernel.name}", {{{values_text}}}, device)\n'
+        f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n    verify: bool = False,\n"
+        f") -> TunedKernel:\n    {_docstring(doc)}\n"
+        f'    return _package.tuned("{kernel.name}", {{{values_text}}}, device, verify)\n'
     )
 
 
 def _pyproject(name: str, wisdom: Wisdom) -> str:
     dates = [found for entry in wisdom.entries if (found := DATE.match(entry.evidence.date))]
     version = max((tuple(map(int, found.groups())) for found in dates), default=(0,))
-    parts = (BROUGHT, *(f"{BROUGHT}.{room}" for room in ROOMS), "kernels")
+    parts = (BROUGHT, *(f"{BROUGHT}.{room}" for room in (*ROOMS, "templates")), "kernels")
     packages = ", ".join(f'"{package}"' for package in (name, *(f"{name}.{part}" for part in parts)))
     return f'''[build-system]
 requires = ["setuptools>=61"]
@@ -165,6 +197,7 @@ requires-python = ">=3.11"
 dependencies = ["numpy>=2.0"]
 
 [project.optional-dependencies]
+render = ["{JINJA}"]
 cuda13 = ["cupy-cuda13x>=14", "cuda-toolkit[nvrtc,cudart,cccl,crt]==13.*"]
 cuda12 = ["cupy-cuda12x>=13", "cuda-toolkit[nvrtc,cudart,cccl,nvcc]==12.*"]
 
@@ -175,7 +208,7 @@ packages = [{packages}]
 "{name}" = "."
 
 [tool.setuptools.package-data]
-"{name}" = ["wisdom.json", "sources/*.cu", "kernels/**/*.cu.j2", "py.typed"]
+"{name}" = ["wisdom.json", "measured.json", "sources/*.cu", "kernels/**/*", "_autotune/templates/**/*", "py.typed"]
 '''
 
 

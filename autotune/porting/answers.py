@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.definition import Tolerance
 from ..core.errors import UsageError
-from ..devices.comparison import compare_arrays, fits
+from ..runtime.comparison import compare_arrays, fits
 from .array_memory import BFLOAT16, leaves, stored
 from .call import Call, CallArgument
 

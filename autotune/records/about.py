@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ..core.config import Config, Value
-from ..core.definition import Device
+from ..core.device import Device, device_of
 from ..core.parameter import Parameter, completed_config
-from ..runtime.wisdom import device_of, fields_text
+from ..runtime.wisdom import fields_text
 
 
 @dataclass(frozen=True)

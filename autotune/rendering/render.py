@@ -25,7 +25,7 @@ from .template_checks import check_arrays, check_order, check_textures
 
 INCLUDES = re.compile(r"\b(?:include|import|embed)")  # words of directives, and of others
 UNDEFINED = re.compile(r"(?:attribute '|^')(\w+)'")  # a name that Jinja does not find
-TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
+TEMPLATES = f"{(__package__ or '').rpartition('.')[0]}.templates"  # beside this room; in a checkout, beside autotune
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,14 @@ def memory(n_bytes: int) -> Any:
     return cupy.empty(n_bytes, np.uint8)
 
 
+def array(values: np.ndarray, index: int) -> Any:
+    """Returns a copy of ``values`` on the GPU ``index``, as a cupy.ndarray."""
+    import cupy
+
+    with cupy.cuda.Device(index):
+        return cupy.asarray(values)
+
+
 def synchronize() -> None:
     """Waits for all that the current GPU was asked for."""
     import cupy

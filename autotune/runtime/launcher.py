@@ -22,9 +22,9 @@ from .arrays import HOST, ArrayLayout, allocate, check_fit, check_kind, layout_o
 from .binding import Binding
 from .constants import ConstantMemory, memory_for
 from .loaded import Enqueue, LoadedKernel
-from .lookup import Choice, asked_problem, choose, device_named
+from .lookup import Choice, Predicting, asked_problem, choose, device_named
 from .prepared import PreparedKernel
-from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
+from .signature import MISSING, NUMBERS, ArgumentValueError, Signature, call_order
 from .wisdom import Wisdom, fields_text
 
 N_PLANS = 1024  # plans kept; a caller whose sizes never repeat must not fill the memory
@@ -73,8 +73,10 @@ class TunedKernel:
         values: Mapping[str, object],
         device: Device | str | None,
         log: logging.Logger,
+        predicting: Predicting | None = None,
     ) -> None:
         self._kernel, self._wisdom, self._source, self._log = kernel, wisdom, source, log
+        self._predicting = predicting
         problem = asked_problem(wisdom, kernel, values)
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
@@ -85,8 +87,9 @@ class TunedKernel:
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
         sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
-        known = next(f for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
-        self._signature = Signature.of(kernel, problem, known.inputs)
+        orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
+        order = next(orders, None) or call_order(kernel, problem, self._last[1].config)
+        self._signature = Signature.of(kernel, problem, order)
         self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
         self._constants = self._signature.constants
         self._one_output = len(self._signature.outputs) == 1
@@ -107,7 +110,7 @@ class TunedKernel:
     def choice_for(self, **sizes: object) -> Choice:
         """Returns what would run at other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
         device = self._device or self._device_here()
-        return choose(self._wisdom, self._kernel, self._baked, sizes or None, device)
+        return choose(self._wisdom, self._kernel, self._baked, sizes or None, device, self._predicting)
 
     def explain(self) -> str:
         """Returns the choice, its evidence, and what else is recorded for these baked fields."""
@@ -280,7 +283,7 @@ class TunedKernel:
 
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
         """Calls ``lookup.choose`` and logs once if the choice is not exact."""
-        choice = choose(self._wisdom, self._kernel, self._baked, sizes, device)
+        choice = choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting)
         told = f"{choice.tier} {choice.source_key} {choice.device}"
         if choice.tier != "exact" and told not in self._told:
             self._told.add(told)

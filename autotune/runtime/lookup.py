@@ -1,8 +1,9 @@
 """Chooses the configuration to run (the tuned one, or the nearest known) and says how it was chosen.
 
 Tiers, in order: ``exact``; ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
-GPU of the same architecture); ``default``. A configuration is offered only where the constraints and the limits of the
-device allow it. What was tuned on ``host`` is never offered to a GPU, nor vice versa.
+GPU of the same architecture); ``predicted`` (never recorded; what recorded problems let one expect); ``default``.
+Recorded sizes more than FAR octaves away come after a prediction. A configuration is offered only where the constraints
+and the limits of the device allow it. What was tuned on ``host`` is never offered to a GPU, nor vice versa.
 """
 
 import dataclasses
@@ -12,10 +13,11 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import log, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from ..core.architecture import ARCHITECTURES as LIMITS
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
@@ -25,6 +27,7 @@ from ..core.problem import Problem, distance, replaced
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
+FAR = 2.0  # octaves, summed over the runtime sizes, beyond which a prediction is better than the nearest record
 ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without records
     **dict.fromkeys(("A100", "A30"), "sm_80"),
     **dict.fromkeys(("A10", "A16", "A2", "A40", "A4000", "A5000", "A6000", "3060", "3070", "3080", "3090"), "sm_86"),
@@ -34,12 +37,17 @@ ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without record
     **dict.fromkeys(("B300", "GB300"), "sm_103"),
     **dict.fromkeys(("5060", "5070", "5080", "5090", "Blackwell"), "sm_120"),  # Blackwell: as in RTX PRO 6000 Blackwell
 }
-EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
+TIERS = "exact", "nearest", "architecture", "predicted", "default"
+EXACT, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
+PLAIN = "plain default"  # in losses: the default that serves where Jinja2 is missing, the same for all problems
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen configuration and the reason. ``evidence`` was gathered at ``tuned_on``; the default tier has none.
+    """The chosen configuration and the reason. ``evidence`` was gathered at ``tuned_on``; what was predicted, and the
+    default, have none.
+
+    ``verified``: its outputs were compared with the reference, in the sweep or by ``verify=True``.
 
     ``expected_loss``: 0.1 is a tenth slower than the best that a sweep of this would find. Exact: what the sweep says
     of this configuration. Other tiers: the median of ``left_out``, how that tier did on recorded problems that were
@@ -58,6 +66,7 @@ class Choice:
     tuned_on: str = ""
     expected_loss: float | None = None
     left_out: Loss | None = None
+    verified: bool = False
 
     def __str__(self) -> str:
         asked = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
@@ -66,6 +75,7 @@ class Choice:
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
             f"  expected slowdown: {loss_text(self.expected_loss, self.left_out)}",
+            f"  verified  {'yes' if self.verified else 'no'}",
         ]
         if self.evidence is not None:
             lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
@@ -82,17 +92,45 @@ class Choice:
         return {**dataclasses.asdict(self), "config": dict(self.config)}
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """A configuration that nobody recorded for its problem, rendered; ``why`` says what it follows from."""
+
+    config: Config
+    source_key: str
+    why: str
+    verified: bool = False
+
+
+class Predicting(Protocol):
+    """Answers where records do not. Each answer is a Prediction, or in one line why there is none."""
+
+    def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        """Returns what recorded problems let one expect to be the fastest."""
+
+    def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        """Returns the kernel's own default there."""
+
+
+class Verifying(Predicting, Protocol):
+    """One that can check what it predicts."""
+
+    def verifying(self) -> Predicting:
+        """Returns one that checks predictions at edge sizes, on the current GPU."""
+
+
 def choose(
     wisdom: Wisdom,
     kernel: Kernel[Problem],
     baked: Mapping[str, object],
     runtime: Mapping[str, object] | None,
     device: Device,
+    predicting: Predicting | None = None,
 ) -> Choice:
     """Returns the configuration to run ``kernel`` with on ``device``.
 
     ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the sizes of
-    ``asked_problem`` speaks for all sizes.
+    ``asked_problem`` speaks for all sizes. ``predicting``: answers for what was not recorded.
 
     Raises:
         UsageError: when nothing is known of these baked fields (lists what is, and how to tune them), or when the
@@ -100,7 +138,7 @@ def choose(
     """
     entries = [e for e in wisdom.entries if e.kernel == kernel.name and _same(e.baked, baked)]
     fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
-    if not entries and not fallbacks:
+    if not entries and not fallbacks and predicting is None:
         raise UsageError(_unknown(wisdom, kernel.name, baked))
     tune = _command(wisdom, kernel.name, baked)
     problem = asked_problem(wisdom, kernel, {**baked, **(runtime or {})})
@@ -121,7 +159,20 @@ def choose(
     relatives = [e for e in entries if e.device.arch == device.arch]
     same_gpu = [e for e in relatives if e.device.name == device.name]
     relatives = [e for e in relatives if e.device.name != device.name]
-    request = kernel.name, device, baked, runtime
+    request, able = (kernel.name, device, baked, runtime), predicting
+
+    def predicted() -> Choice | None:
+        found = predicting.predicted(kernel, problem, device) if predicting else "nothing here predicts"
+        if isinstance(found, str):
+            refused.extend([found] if predicting else [])
+            return None
+        return _of_prediction(request, found, PREDICTED, wisdom.loss(kernel.name, device, PREDICTED), refused)
+
+    nearest = next(iter(same_gpu or relatives), None)
+    if runtime is not None and nearest is not None and _octaves(nearest.runtime, sizes) > FAR:
+        if (choice := predicted()) is not None:
+            return choice
+        predicting = None  # it has no answer, and has told why
     for entry in filter(allowed, same_gpu):
         if runtime is None or dict(entry.runtime) == sizes:
             more = "; each call chooses again for its own sizes" if runtime is None else ""
@@ -131,13 +182,19 @@ def choose(
     for entry in filter(allowed, relatives):
         why = f"not tuned on {device.name}; tuned on {entry.device.name}, also {device.arch}, at {_at(entry)}"
         return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
+    if predicting is not None and (choice := predicted()) is not None:
+        return choice
+    why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {tune}"
+    if able is not None:
+        if not isinstance(found := able.default(kernel, problem, device), str):
+            found = dataclasses.replace(found, why=f"{found.why}; {why}")
+            return _of_prediction(request, found, DEFAULT, wisdom.loss(kernel.name, device, DEFAULT), refused)
+        refused.append(found)
     for fallback in filter(allowed, fallbacks):
-        why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {tune}"
-        loss = wisdom.loss(kernel.name, device, DEFAULT)
-        return Choice(
-            kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
-            fallback.source_key, expected_loss=loss.median if loss else None, left_out=loss,
-        )  # fmt: skip
+        plain = Prediction(fallback.config, fallback.source_key, why)
+        return _of_prediction(request, plain, DEFAULT, wisdom.loss(kernel.name, device, PLAIN), refused)
+    if not entries and not fallbacks:
+        raise UsageError(f"{_unknown(wisdom, kernel.name, baked)}\nNothing else answers: {'; '.join(refused)}")
     raise UsageError(
         f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. Tune it there: {tune}"
     )
@@ -183,7 +240,8 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     relatives = [d for d in devices.values() if d.arch == arch]
     if relatives:  # the limits of a relative; the tuned name must not pass for this unknown GPU
         return dataclasses.replace(relatives[0], name=title)
-    return Device(title, "cuda", arch, max_shared_bytes=SMALLEST_SHARED_BYTES)
+    n_shared = LIMITS[arch].shared_bytes if arch in LIMITS else SMALLEST_SHARED_BYTES
+    return Device(title, "cuda", arch, max_shared_bytes=n_shared)
 
 
 def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
@@ -276,7 +334,31 @@ def _of_entry(
         tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
         expected_loss=entry.regret if tier == EXACT else left_out.median if left_out else None,
         left_out=left_out,
+        verified=True,
     )
+
+
+def _of_prediction(
+    request: LookupRequest, found: Prediction, tier: str, left_out: Loss | None, refused: list[str]
+) -> Choice:
+    kernel, device, baked, runtime = request
+    return Choice(
+        kernel=kernel,
+        device=device.name,
+        baked=dict(baked),
+        runtime=runtime,
+        config=found.config,
+        tier=tier,
+        why=_also(found.why, refused),
+        source_key=found.source_key,
+        expected_loss=left_out.median if left_out else None,
+        left_out=left_out,
+        verified=found.verified,
+    )
+
+
+def _octaves(known: Mapping[str, object], sizes: Mapping[str, object]) -> float:
+    return distance(known, sizes) / log(2)
 
 
 def _same(known: Mapping[str, object], asked: Mapping[str, object]) -> bool:

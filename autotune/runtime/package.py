@@ -12,6 +12,7 @@ from ..core.errors import UsageError
 from ..core.files import content_of
 from ..core.problem import Problem
 from .launcher import TunedKernel
+from .lookup import Verifying
 from .wisdom import KEY, Wisdom
 
 
@@ -51,8 +52,19 @@ class Package:
             raise UsageError(f"{path} is damaged: its SHA-256 does not begin with {key}; install {self.name} again")
         return data.decode()
 
-    def tuned(self, kernel: str, values: Mapping[str, object], device: Device | str | None) -> TunedKernel:
-        """Returns the kernel for a problem; fields whose value is None are left open."""
+    @property
+    def predicting(self) -> Verifying | None:
+        """Returns what answers for problems that nobody recorded; None: nothing does."""
+        return None
+
+    def tuned(
+        self, kernel: str, values: Mapping[str, object], device: Device | str | None, verify: bool = False
+    ) -> TunedKernel:
+        """Returns the kernel for a problem; fields whose value is None are left open.
+
+        ``verify``: a predicted configuration is checked at edge sizes before it is returned.
+        """
         given = {name: value for name, value in values.items() if value is not None}
-        log = logging.getLogger(self.name)
-        return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log)
+        log, able = logging.getLogger(self.name), self.predicting
+        predicting = able.verifying() if verify and able is not None else able
+        return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log, predicting)

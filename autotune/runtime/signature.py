@@ -1,17 +1,20 @@
 """Describes how a kernel is called from Python, and checks the names in a call."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from ..core.definition import Kernel
+from ..core.config import Config
+from ..core.definition import Kernel, P
 from ..core.errors import UsageError
 from ..core.problem import Problem
 
 MISSING: Any = object()
+MOST_INPUT_BYTES = 1 << 32  # size limit for inputs that are made only to learn their order
 NUMBERS = frozenset((int, float, bool, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")))
 
 
@@ -91,3 +94,28 @@ class Signature:
             if not isinstance(value, Number | np.generic):
                 raise ArgumentTypeError(f"{self.kernel}: {name} is of type {type(value).__name__}, not a number")
         return found
+
+
+def call_order(kernel: Kernel[P], problem: P, config: Config) -> tuple[str, ...]:
+    """Returns the names of the inputs in the order in which the definition makes them, at its smallest problem.
+
+    Raises:
+        UsageError: when the definition makes no input for an array that the kernel reads.
+    """
+    sizes = [problem, *kernel.edge_problems(problem, config)]
+    with suppress(UsageError):  # these baked fields may not allow the sizes
+        sizes.append(kernel.problem(kernel.host_sizes, base=problem))
+    small = min(sizes, key=lambda p: _n_bytes(kernel, p))
+    if _n_bytes(kernel, small) > MOST_INPUT_BYTES:
+        raise UsageError(
+            f"{kernel.name}: its smallest problem has {_n_bytes(kernel, small)} bytes; give it edge_problems() ones"
+        )
+    order = tuple(kernel.inputs(small, np.random.default_rng(0)))
+    missing = [name for name, spec in kernel.arrays(small).items() if spec.read and name not in order]
+    if missing:
+        raise UsageError(f"{kernel.source_path}: inputs() makes no {', '.join(missing)}, which arrays() says are read")
+    return order
+
+
+def _n_bytes(kernel: Kernel[P], problem: P) -> int:
+    return sum(array.n_bytes for array in kernel.arrays(problem).values())

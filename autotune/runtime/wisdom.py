@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Device
+from ..core.device import Device, device_of
 from ..core.errors import UsageError
 from ..core.files import content_of
 from ..core.schema import (
@@ -109,12 +109,27 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """A configuration that was predicted and rendered for a problem that nobody recorded, when the package was written.
+
+    Of one problem and architecture there are several, the most promising first.
+    """
+
+    kernel: str
+    arch: str
+    baked: Mapping[str, object]
+    config: Config
+    source_key: str
+
+
+@dataclass(frozen=True)
 class Wisdom:
     """Every entry, a fallback or more for every set of baked fields, and what the tiers of the lookup lose."""
 
     entries: tuple[Entry, ...]
     fallbacks: tuple[Fallback, ...]
     losses: tuple[Loss, ...] = ()
+    ahead: tuple[Ahead, ...] = ()
     tuner: str = field(default="", compare=False)  # the version that emitted it
     definitions: Mapping[str, str] = field(default_factory=dict)  # paths of those not installed; printed, never opened
 
@@ -145,12 +160,12 @@ class Wisdom:
             "devices": devices,
             "entries": [_entry_as_json(entry) for entry in sorted(self.entries, key=_order)],
             "fallbacks": [
-                {**dataclasses.asdict(f), "baked": dict(f.baked), "config": dict(f.config)}
-                for f in sorted(self.fallbacks, key=lambda f: (f.kernel, fields_text(f.baked), str(f.config)))
+                _plain(f) for f in sorted(self.fallbacks, key=lambda f: (f.kernel, fields_text(f.baked), str(f.config)))
             ],
             "losses": [
                 dataclasses.asdict(loss) for loss in sorted(self.losses, key=lambda x: (x.kernel, x.where, x.tier))
             ],
+            **({"ahead": [_plain(one) for one in self.ahead]} if self.ahead else {}),
         }
         return json.dumps(seal(content), indent=2, allow_nan=False) + "\n"
 
@@ -176,6 +191,10 @@ class Wisdom:
 def fields_text(values: Mapping[str, object]) -> str:
     """Formats fields as ``taps=256,decimation=16``, which ``--problem`` accepts."""
     return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def _plain(known: Fallback | Ahead) -> dict[str, object]:
+    return {**dataclasses.asdict(known), "baked": dict(known.baked), "config": dict(known.config)}
 
 
 def _order(entry: Entry) -> tuple[str, str, str, str]:
@@ -234,6 +253,7 @@ _LOSS = {
     **{"kernel": as_name, "where": as_word, "tier": as_word},
     **{"n": as_count, "n_untold": as_count, "median": as_number, "worst": as_number},
 }
+_AHEAD = {"kernel": as_name, "arch": as_word, "baked": _VALUES, "config": as_config, "source_key": _key}
 _CONTENT = {
     "format": as_count,
     "tuner": as_text,
@@ -241,10 +261,10 @@ _CONTENT = {
     "devices": mapping_of(as_word, as_device),
     **{
         field: sequence_of(members_of(checks, needed=tuple(checks)))
-        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS))
+        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS), ("ahead", _AHEAD))
     },
 }
-_checked: Check = members_of(_CONTENT, needed=tuple(name for name in _CONTENT if name != "definitions"))
+_checked: Check = members_of(_CONTENT, needed=tuple(name for name in _CONTENT if name not in ("definitions", "ahead")))
 
 
 def _wisdom(content: Mapping[str, Any]) -> Wisdom:
@@ -257,7 +277,8 @@ def _wisdom(content: Mapping[str, Any]) -> Wisdom:
     entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
     fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
     losses = tuple(Loss(**row) for row in content["losses"])
-    return Wisdom(entries, fallbacks, losses, content["tuner"], content.get("definitions", {}))
+    ahead = tuple(Ahead(**{**row, "config": Config(row["config"])}) for row in content.get("ahead", ()))
+    return Wisdom(entries, fallbacks, losses, ahead, content["tuner"], content.get("definitions", {}))
 
 
 def _entry(row: Mapping[str, Any], device: Device) -> Entry:
@@ -265,9 +286,3 @@ def _entry(row: Mapping[str, Any], device: Device) -> Entry:
     values = {name: value for name, value in row.items() if name not in computed}
     given = {"device": device, "config": Config(row["config"]), "evidence": Evidence(**row["evidence"])}
     return Entry(**{**values, **given})
-
-
-def device_of(values: Mapping[str, Any]) -> Device:
-    """Returns a Device from its JSON, in which tuples are lists."""
-    fixed: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-    return Device(**fixed)

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.config import Config, Value
 from ..core.errors import UsageError
+from ..system.one_thread import one_thread
 from ..transfer.covariance import Hyperparameters, squared_differences
 from ..transfer.features import features_of, levels_of
-from ..transfer.one_thread import one_thread
 from ..transfer.posterior import Posterior
 from .sampler import ListSampler, Request
 

@@ -6,12 +6,14 @@ for Machine Learning, 2006, sections 4.2 and 5.4.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 ROOT5 = math.sqrt(5.0)
 JITTER = 1e-6
+N_STEPS = 12  # steps of a fit
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,18 @@ class Hyperparameters:
     A fit starts where the last one ended, the first one at the prior's mean.
     """
 
-    n_steps = 12  # steps of a fit
-
     def __init__(self, n_groups: int, prior: Prior = PRIOR) -> None:
         self.n_groups = n_groups
         self._mean = np.array([*[prior.weight[0]] * n_groups, prior.noise[0], prior.amplitude[0]])
         self._precision = 1.0 / np.array([*[prior.weight[1]] * n_groups, prior.noise[1], prior.amplitude[1]]) ** 2
         self.theta = self._mean.copy()
+
+    @staticmethod
+    def of(weights: Sequence[float], noise: float, amplitude: float) -> "Hyperparameters":
+        """Returns those that were fitted elsewhere; a group of weight 0 does not matter."""
+        own = Hyperparameters(len(weights))
+        own.theta = np.log(np.maximum([*weights, noise, amplitude], 1e-30))
+        return own
 
     @property
     def weights(self) -> np.ndarray:
@@ -88,12 +95,12 @@ class Hyperparameters:
     def amplitude(self) -> float:
         return float(np.exp(self.theta[-1]))
 
-    def fit(self, squares: np.ndarray, y: np.ndarray) -> None:
+    def fit(self, squares: np.ndarray, y: np.ndarray, n_steps: int = N_STEPS) -> None:
         """Climb the posterior density of theta by BFGS. ``squares`` [n_groups, n, n]; ``y`` [n], centred."""
         theta = self.theta
         value, slope = self.loss(theta, squares, y)
         inverse_hessian = np.eye(len(theta)) / max(1.0, float(np.abs(slope).max()))
-        for _ in range(self.n_steps):
+        for _ in range(n_steps):
             step = -inverse_hessian @ slope
             step *= min(1.0, 1.5 / float(np.abs(step).max() + 1e-12))  # no factor beyond e**1.5 at once
             descent = float(slope @ step)

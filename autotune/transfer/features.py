@@ -53,13 +53,17 @@ class Features:
         return len(self.names)
 
 
-def levels_of(configs: Sequence[Config]) -> Levels:
-    """Assigns levels: numbers in ascending order, other values in the order of their text."""
-    names = tuple(dict.fromkeys(name for config in configs for name in config))
+def levels_of(configs: Sequence[Config], domain: Mapping[str, Sequence[Value]] | None = None) -> Levels:
+    """Assigns levels: numbers in ascending order, other values in the order of their text.
+
+    ``domain``: the values of each parameter; without it, those that occur.
+    """
+    names = tuple(domain or dict.fromkeys(name for config in configs for name in config))
     values, columns = [], []
     for name in names:
         given = [config.get(name) for config in configs]
-        distinct = tuple(sorted({v for v in given if v is not None}, key=_natural))
+        occurring = given if domain is None else domain[name]
+        distinct = tuple(sorted({v for v in occurring if v is not None}, key=_natural))
         rank: dict[Value | None, int] = {value: i for i, value in enumerate(distinct)}
         values.append(distinct)
         columns.append([rank[v] if v is not None else ABSENT for v in given])
@@ -100,13 +104,13 @@ def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyTy
             add(f"{name}?", there.astype(float))
         if len(values) < 2:
             continue
-        if not all(_is_number(v) for v in values):
+        if not all(is_number(v) for v in values):
             add(name, *((level == v) / np.sqrt(2.0) for v in range(len(values))))
             continue
-        size = _log_or_rank(values)
+        size = log_or_rank(values)
         add(name, _spread(size, level))
         if len(values) > 2:
-            add(f"2^ in {name}", _spread(_powers_of_two(values), level))
+            add(f"2^ in {name}", _spread(powers_of_two(values), level))
             if min(float(v) for v in values) > 0:
                 factors.append((name, np.where(there, size[level], 0.0)))
     for (a, log_a), (b, log_b) in combinations(factors, 2):
@@ -127,14 +131,15 @@ def _unit(numbers: np.ndarray) -> np.ndarray:
     return np.asarray((numbers - numbers.min()) / max(np.ptp(numbers), 1e-12))
 
 
-def _log_or_rank(values: Sequence[Value]) -> np.ndarray:
+def log_or_rank(values: Sequence[Value]) -> np.ndarray:
+    """Returns the logarithms of numbers, or their ranks where one is negative; of 1 + them, where one is zero."""
     numbers = np.array([float(v) for v in values])
     if numbers.min() < 0:
         return np.arange(len(numbers), dtype=float)
     return np.asarray(np.log2(numbers if numbers.min() > 0 else 1.0 + numbers))
 
 
-def _powers_of_two(values: Sequence[Value]) -> np.ndarray:
+def powers_of_two(values: Sequence[Value]) -> np.ndarray:
     """Returns how often two divides each value; 0 for zero and for non-integers."""
     whole = [int(v) if float(v).is_integer() else 1 for v in values]
     return np.array([(v & -v).bit_length() - 1 if v > 0 else 0 for v in whole], float)
@@ -146,7 +151,8 @@ def _direction(column: np.ndarray) -> np.ndarray:
     return np.asarray(centred / max(float(np.sqrt(centred @ centred)), 1e-12))
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Returns whether ``value`` is a number; truth values are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

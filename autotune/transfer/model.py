@@ -1,8 +1,8 @@
-"""Predicts each configuration of a problem from recorded neighbours, to choose where a search begins.
+"""Predicts each configuration of a problem from recorded neighbours, to choose where a search begins, or what runs.
 
 A Gaussian process over (configuration, problem): times of one sweep, relative to its best, say something of a like
-configuration at a near problem. Two points correlate by the Matern covariance of the search (search.kernel), over the
-features of both configurations, how their launches fill the device, and the octaves between both problems; how much
+configuration at a near problem. Two points correlate by the Matern covariance of the search (covariance.py), over the
+coordinates of both configurations, how their launches fill the device, and the octaves between both problems; how much
 each of these matters is fitted. After Swersky, Snoek and Adams, Multi-Task Bayesian Optimization, NIPS 2013, with the
 distance of the problems in place of a learned covariance of tasks.
 """
@@ -19,10 +19,9 @@ from ..core.config import Config
 from ..core.definition import Device
 from ..core.problem import Problem
 from ..core.space import Enumeration
+from .coordinates import Coordinates, Domain, TransferPoint, coordinates
 from .covariance import Hyperparameters, squared_differences
-from .features import features_of, levels_of
-from .neighbour import AWAY, MISMATCH, Neighbour, octave
-from .one_thread import one_thread
+from .neighbour import AWAY, Neighbour
 from .posterior import Posterior
 
 CAP = 2.0  # relative times are capped here: how slow a slow config is says nothing about fast ones
@@ -34,38 +33,57 @@ Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray
 
 
 @dataclass(frozen=True)
-class TransferPoint:
-    """A configuration at a problem: its problem's fields, the octaves that its device is away, how its launch fills it,
-    and its time relative to the best.
+class Scales:
+    """What was fitted to many problems: the weight of each group of coordinates, the noise and the amplitude, and the
+    mean and the deviation of the logarithms of relative times.
     """
 
-    config: Config
-    fields: Mapping[str, object]
-    away: float
-    occupancy: np.ndarray
-    time: float
+    weights: Mapping[str, float]
+    noise: float
+    amplitude: float
+    mean: float
+    deviation: float
 
 
 class Expectation:
     """Predicts the ``asked`` points from points ``elsewhere`` and the problem's ``own``.
 
     ``times``: the mean of each, of standardized logarithms, float [n_asked].
+
+    Args:
+        domain: the values of each parameter.
+        scales: fitted before; without them they are fitted to the points.
     """
 
     def __init__(
-        self, elsewhere: Sequence[TransferPoint], own: Sequence[TransferPoint], asked: Sequence[TransferPoint]
+        self,
+        elsewhere: Sequence[TransferPoint],
+        own: Sequence[TransferPoint],
+        asked: Sequence[TransferPoint],
+        domain: Domain | None = None,
+        scales: Scales | None = None,
     ) -> None:
         self.configs = [point.config for point in asked]
         observed = [*elsewhere, *own]
-        self._values = _standardized(np.log(np.minimum([point.time for point in observed], CAP)))
+        place = coordinates([*observed, *asked], domain)
+        values = logarithms(observed)
+        mean, deviation = (values.mean(), values.std()) if scales is None else (scales.mean, scales.deviation)
+        self._values = (values - mean) / (deviation + 1e-12)
         self._n_observed = len(observed)
-        self._columns, self._groups = _coordinates([*observed, *asked])
-        self._hyper = Hyperparameters(int(self._groups.max()) + 1)
-        with one_thread():
-            self._fit(len(elsewhere), len(own))
-            n, n_all = len(observed), len(self._columns)
-            self._posterior = Posterior(self._columns, self._groups, self._hyper, range(n), np.arange(n, n_all))
-            self.times = self._posterior.mean(self._values)
+        if scales is None:
+            hyper = Hyperparameters(len(place.names))
+            rows = _fitted_rows(len(elsewhere), len(own))
+            hyper.fit(squared_differences(place.columns[rows], place.groups, hyper.n_groups), self._values[rows])
+        else:
+            weights = [scales.weights.get(name, 0.0) for name in place.names]
+            hyper = Hyperparameters.of(weights, scales.noise, scales.amplitude)
+        n, n_all = len(observed), len(place.columns)
+        self._posterior = Posterior(place.columns, place.groups, hyper, range(n), np.arange(n, n_all))
+        self.times = self._posterior.mean(self._values)
+
+    def ranked(self, k: int) -> tuple[Config, ...]:
+        """Returns the ``k`` configurations that are expected to be the fastest, the first of them first."""
+        return tuple(self.configs[i] for i in np.argsort(self.times, kind="stable")[:k])
 
     def hints(self, k: int, known: Container[Config] = ()) -> tuple[Config, ...]:
         """Returns at most k configurations worth a trial, the most promising first, none of ``known``.
@@ -76,23 +94,14 @@ class Expectation:
         taken = np.array([config in known for config in self.configs])
         chosen: list[int] = []
         posterior = deepcopy(self._posterior)
-        with one_thread():
-            for _ in range(min(k, int((~taken).sum()))):
-                values = np.append(self._values, np.zeros(len(chosen)))
-                mean, deviation = posterior.predict(values, np.arange(len(values)) < self._n_observed)
-                best = int(np.argmin(np.where(taken, np.inf, mean - DARING * deviation)))
-                chosen.append(best)
-                taken[best] = True
-                posterior.add(self._n_observed + best)
+        for _ in range(min(k, int((~taken).sum()))):
+            values = np.append(self._values, np.zeros(len(chosen)))
+            mean, deviation = posterior.predict(values, np.arange(len(values)) < self._n_observed)
+            best = int(np.argmin(np.where(taken, np.inf, mean - DARING * deviation)))
+            chosen.append(best)
+            taken[best] = True
+            posterior.add(self._n_observed + best)
         return tuple(self.configs[i] for i in chosen)
-
-    def _fit(self, n_elsewhere: int, n_own: int) -> None:
-        rng = np.random.default_rng(0)
-        own = n_elsewhere + rng.choice(n_own, min(n_own, N_FIT), replace=False)
-        others = rng.choice(n_elsewhere, min(n_elsewhere, N_FIT - len(own)), replace=False)
-        rows = np.concatenate([own, others])
-        squares = squared_differences(self._columns[rows], self._groups, self._hyper.n_groups)
-        self._hyper.fit(squares, self._values[rows])
 
 
 def expect(
@@ -101,79 +110,70 @@ def expect(
     enumeration: Enumeration,
     own: Mapping[Config, float] | None = None,
     fill: Fill | None = None,
+    domain: Domain | None = None,
+    scales: Scales | None = None,
 ) -> Expectation | None:
     """Predicts every allowed configuration of ``problem`` from ``neighbours``; None if they have no data.
 
     ``own``: medians in seconds that are known at the problem itself; they count, too.
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as occupancy().
+    ``domain``: the values of each parameter; without it, those that occur.
+    ``scales``: fitted before; without them they are fitted to what is known here.
     """
     fields = asdict(problem)
     elsewhere: list[TransferPoint] = []
     for n in neighbours:
         with suppress(Exception):  # another definition may have recorded what this one cannot launch
-            elsewhere += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
+            elsewhere += points_of(n.problem, n.device, AWAY[n.kinship], some(n.measured), fill)
     if not elsewhere or not enumeration.configs:
         return None
     best = min((own or {}).values(), default=1.0)
     measured = [(config, median_s / best) for config, median_s in (own or {}).items()]
-    here = _points(fields, None, 0.0, measured, fill)
-    asked = _points(fields, None, 0.0, [(config, 0.0) for config in enumeration.configs], fill)
-    return Expectation(elsewhere, here, asked)
+    here = points_of(fields, None, 0.0, measured, fill)
+    asked = points_of(fields, None, 0.0, [(config, 1.0) for config in enumeration.configs], fill)
+    return Expectation(elsewhere, here, asked, domain, scales)
 
 
-def _points(
+def points_of(
     fields: Mapping[str, object],
     device: Device | None,
     away: float,
     measured: Sequence[tuple[Config, float]],
     fill: Fill | None,
 ) -> list[TransferPoint]:
+    """Returns the points of one problem on one device; ``measured``: configurations with relative times."""
     configs = [config for config, _ in measured]
     rows = fill(fields, device, configs) if fill else np.zeros((len(configs), 0))
     return [TransferPoint(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
 
 
-def _standardized(values: np.ndarray) -> np.ndarray:
-    return np.asarray((values - values.mean()) / (values.std() + 1e-12))
-
-
-def _coordinates(points: Sequence[TransferPoint]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (columns, float [n_points, n_columns]; groups, int [n_columns], of columns that share a length scale)."""
-    configs = list(dict.fromkeys(point.config for point in points))
-    features = features_of(levels_of(configs))
-    row_of = {config: row for row, config in enumerate(configs)}
-    own = features.columns[[row_of[point.config] for point in points]]
-    occupancy = np.array([point.occupancy for point in points])
-    places, fields = _places([(point.fields, point.away) for point in points])
-    filled = features.n_groups + np.arange(occupancy.shape[1])
-    groups = np.concatenate([features.groups, filled, features.n_groups + len(filled) + fields])
-    return np.hstack([own, occupancy, places]), groups
-
-
-def _places(problems: Sequence[tuple[Mapping[str, object], float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (coordinates of problems in octaves, float [n_problems, n_columns]; which field each column is of)."""
-    columns, fields = [np.array([away for _, away in problems])], [0]
-    for number, name in enumerate(dict.fromkeys(name for given, _ in problems for name in given), 1):
-        values = [_hashable(given.get(name)) for given, _ in problems]
-        if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-            columns.append(np.array([octave(float(v)) for v in values if v is not None]))
-            fields.append(number)
-        else:  # any two different words are MISMATCH apart
-            words = list(dict.fromkeys(values))
-            columns += [MISMATCH / 2**0.5 * np.array([v == word for v in values]) for word in words]
-            fields += [number] * len(words)
-    return np.array(columns).T, np.array(fields)
-
-
-def _hashable(value: object) -> Any:
-    """Returns lists (which records have instead of tuples) and objects as text."""
-    if isinstance(value, (list, tuple)):
-        return str(list(value))
-    return str(value) if isinstance(value, dict) else value
-
-
-def _some(measured: Sequence[tuple[Config, float]]) -> Sequence[tuple[Config, float]]:
+def some(measured: Sequence[tuple[Config, float]]) -> Sequence[tuple[Config, float]]:
     """Selects, from configurations ordered by time, the best and others spread over the rest."""
     rest = measured[N_BEST:]
     step = max(1, len(rest) // N_OTHERS)
     return [*measured[:N_BEST], *rest[::step][:N_OTHERS]]
+
+
+def logarithms(points: Sequence[TransferPoint]) -> np.ndarray:
+    """Returns the logarithms of relative times, capped: what is predicted, float [n_points]."""
+    return np.asarray(np.log(np.minimum([point.time for point in points], CAP)))
+
+
+def fitted(points: Sequence[TransferPoint], domain: Domain, n: int, n_steps: int) -> Scales:
+    """Fits the length scales to ``n`` of the points, which are of many problems, in ``n_steps`` steps."""
+    place: Coordinates = coordinates(points, domain)
+    values = logarithms(points)
+    mean, deviation = float(values.mean()), float(values.std())
+    rows = np.random.default_rng(0).choice(len(points), min(len(points), n), replace=False)
+    hyper = Hyperparameters(len(place.names))
+    squares = squared_differences(place.columns[rows], place.groups, hyper.n_groups)
+    hyper.fit(squares, (values[rows] - mean) / (deviation + 1e-12), n_steps)
+    weights = dict(zip(place.names, map(float, hyper.weights), strict=True))
+    return Scales(weights, float(np.exp(hyper.theta[-2])), hyper.amplitude, mean, deviation)
+
+
+def _fitted_rows(n_elsewhere: int, n_own: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    own = n_elsewhere + rng.choice(n_own, min(n_own, N_FIT), replace=False)
+    others = rng.choice(n_elsewhere, min(n_elsewhere, N_FIT - len(own)), replace=False)
+    return np.concatenate([own, others])

@@ -26,3 +26,23 @@ class Neighbour:
 def octave(value: float) -> float:
     """Returns log2 of a number, continued below for zero and negative numbers; distances are in this unit."""
     return log2(value) if value > 0 else -1 - log2(1 - value)
+
+
+def apart(one: Mapping[str, object], other: Mapping[str, object]) -> float:
+    """Returns the distance of two problems in octaves; MISMATCH for two words, and for a field that one lacks."""
+    return sum(_apart(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+
+
+def _apart(a: object, b: object) -> float:
+    if a == b and type(a) is type(b):
+        return 0.0
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in (a, b)):
+        return MISMATCH
+    return abs(octave(float(a)) - octave(float(b)))  # type: ignore[arg-type]
+
+
+def kinship(other: Device, device: Device) -> int:
+    """Returns SAME_DEVICE, SAME_ARCHITECTURE or OTHER_DEVICE."""
+    if other.arch != device.arch:
+        return OTHER_DEVICE
+    return SAME_DEVICE if other.name == device.name else SAME_ARCHITECTURE

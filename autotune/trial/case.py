@@ -19,9 +19,9 @@ import numpy as np
 from ..core.definition import AnyKernel, Array, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..core.problem import Problem
-from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, OutputComparison, Session
-from ..devices.comparison import another
+from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, Session
 from ..runtime.binding import Binding
+from ..runtime.comparison import another, differs
 from ..runtime.signature import ArgumentTypeError
 from . import contract
 from .parts import Part, parts_of
@@ -339,14 +339,3 @@ def as_given(kernel: AnyKernel, name: str, spec: Array, inputs: Mapping[str, obj
             f"{kernel.name}: {name} is {array.dtype} {list(array.shape)}, must be {spec.dtype} {list(spec.shape)}"
         )
     return np.ascontiguousarray(array)
-
-
-def differs(name: str, found: OutputComparison, tolerance: Tolerance) -> str:
-    """Says how an output differs from its reference, for people."""
-    index = ", ".join(map(str, found.first_bad or ()))
-    parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}
-    allowed = ", ".join(f"{what} {value:.2g}" for what, value in parts.items() if value) or "exactness"
-    return (
-        f"{name}[{index}] is {found.got}, reference {found.want}; "
-        f"{found.n_bad} of {found.n_total} beyond {allowed} (largest error {found.max_error:.3g} of rms)"
-    )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..core.definition import Array, Inputs, Kernel, P, Tolerance, fault, problem_name
-from ..devices.comparison import INTEGERS, compare_arrays, fits
+from ..runtime.comparison import INTEGERS, compare_arrays, fits
 
 CHUNK = 1 << 20  # elements that are looked at together
 TRUTHS = {"f": "floating point", "c": "complex", "i": "integers", "u": "integers", "b": "integers or bool"}

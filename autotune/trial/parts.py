@@ -15,7 +15,7 @@ from ..core.config import Config
 from ..core.definition import Inputs, Kernel, P
 from ..core.errors import UsageError
 from ..core.problem import replaced, size_fields
-from ..devices.comparison import compare_arrays
+from ..runtime.comparison import compare_arrays
 from . import contract
 
 PART_FLOPS = 2e10  # some seconds of NumPy

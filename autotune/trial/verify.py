@@ -12,8 +12,8 @@ from ..core.config import Config
 from ..core.definition import AnyKernel, Kernel, Launch, P, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
-from ..devices.comparison import compare_arrays
 from ..runtime.binding import Binding
+from ..runtime.comparison import compare_arrays, differs
 from .case import (
     N_LARGE,
     POISONS,
@@ -23,7 +23,6 @@ from .case import (
     bytes_of,
     check_reference_repeats,
     constants_of,
-    differs,
     small_case,
 )
 

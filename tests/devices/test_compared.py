@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.core.definition import Tolerance
-from autotune.devices.comparison import compare_arrays
+from autotune.runtime.comparison import compare_arrays
 
 from .bench import Bench
 

@@ -64,7 +64,7 @@ def test_two_definitions_of_one_name_cannot_share_a_package(tmp_path: Path) -> N
     record(tmp_path / "results", H100, MEDIANS, definition=str(copy))
     with pytest.raises(UsageError, match=r"both define detect; name one of them"):
         gather([tmp_path / "results"], kernels=[EXAMPLE, copy])
-    wisdom, _, kernels = gather([tmp_path / "results"], kernels=[copy])
+    wisdom, _, kernels, _ = gather([tmp_path / "results"], kernels=[copy])
     assert (len(wisdom.entries), list(kernels)) == (2, ["detect"]), "both render as they were measured"
     assert kernels["detect"].source_path == copy
 

@@ -32,7 +32,7 @@ def of_size(wisdom: Wisdom) -> dict[int, Entry]:
 
 
 def test_portfolio_of_one_serves_all_and_states_its_regret(uneven: Path) -> None:
-    wisdom, sources, _ = gather([uneven], 1, kernels=KERNELS)
+    wisdom, sources, *_ = gather([uneven], 1, kernels=KERNELS)
     entries = of_size(wisdom)
     assert {entry.config for entry in entries.values()} == {TALL}
     assert [entries[n].regret for n in (1024, 4096, 16384)] == [0.02, 0.0, 0.05]
@@ -70,7 +70,7 @@ def test_what_no_member_was_measured_at_is_left_out(uneven: Path, caplog: pytest
     record(uneven, H200, {Config(BLOCK_C=32, BLOCK_T=4, UNROLL=1): 1.0}, n_time=7, n_chan=64)
     record(uneven, H100, {DEFAULT: 2.0, WIDE: 1.0})  # another device has a portfolio of its own
     with caplog.at_level(logging.WARNING):
-        wisdom, sources, _ = gather([uneven], 1, kernels=KERNELS)
+        wisdom, sources, *_ = gather([uneven], 1, kernels=KERNELS)
     assert {(e.device.name, e.config) for e in wisdom.entries} == {(H200.name, TALL), (H100.name, WIDE)}
     assert "n_time=7,n_chan=64: none of the portfolio's 1 configurations was measured there" in caplog.text
     left = next(f for f in wisdom.fallbacks if f.baked == {"n_time": 7})

@@ -21,7 +21,7 @@ def test_verdict_counts_before_the_search(tmp_path: Path) -> None:
     verdict = unsealed((path / "verdict.json").read_text())
     trials = [unsealed(line) for line in (path / "trials.jsonl").read_text().splitlines()]
     (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**trials[2], "median_s": 19e-6}}))
-    wisdom, _, _ = gather([tmp_path], kernels=KERNELS)
+    wisdom, *_ = gather([tmp_path], kernels=KERNELS)
     assert wisdom.entries[0].config == TALL
     assert wisdom.entries[0].evidence.median_s == 19e-6
 
@@ -32,7 +32,7 @@ def test_without_verdict_the_fastest_measured_counts(tmp_path: Path) -> None:
     with open(path / "trials.jsonl", "a") as file:
         file.write(json.dumps({**wrong, "status": "wrong", "median_s": 1e-9, "config": {"BLOCK_C": 32}}) + "\n")
         file.write('{"number": 9, "status": "measured", "median_s": 1e-9, "conf')  # a kill in mid-line
-    wisdom, _, _ = gather([tmp_path], kernels=KERNELS)
+    wisdom, *_ = gather([tmp_path], kernels=KERNELS)
     assert wisdom.entries[0].config == WIDE
     assert wisdom.entries[0].evidence.speed_up == pytest.approx(1.5)
 

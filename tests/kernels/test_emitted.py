@@ -9,8 +9,8 @@ import pytest
 
 import autotune
 from autotune.devices import find_device
-from autotune.devices.comparison import compare_arrays
 from autotune.emit.writer import write_package
+from autotune.runtime.comparison import compare_arrays
 from autotune.source.registry import all_kernels
 from autotune.sweep.request import problem_on
 from autotune.trial.contract import tolerance_of

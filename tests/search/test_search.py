@@ -13,7 +13,7 @@ from autotune.search import SAMPLERS, actual_sampler, bayesian, searcher
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.sampler import Request
 from autotune.search.search import Search
-from autotune.transfer import one_thread
+from autotune.system import one_thread
 from autotune.transfer.covariance import Hyperparameters, Prior, squared_differences
 from autotune.transfer.features import features_of, levels_of
 from autotune.transfer.posterior import Posterior

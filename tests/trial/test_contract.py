@@ -28,7 +28,7 @@ from autotune import (
     runtime,
 )
 from autotune.devices import find_device
-from autotune.devices.comparison import compare_arrays
+from autotune.runtime.comparison import compare_arrays
 from autotune.source.registry import load_kernel
 from autotune.trial.case import numpy_case, write_case
 from autotune.trial.verify import verify

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...system.shell import pip_install
-from ..console import stdout
+from ..console import stderr, stdout
 from .options import DefinitionsOption
 
 
@@ -23,9 +23,17 @@ def emit(
         ),
     ] = None,
     kernel: DefinitionsOption = [],
+    problems: Annotated[
+        list[Path],
+        typer.Option(
+            "--for",
+            help="A TOML list of problems, as of a campaign, that nobody recorded: configs for them are predicted and "
+            "rendered now, so that the package needs no Jinja2 for them. Can be repeated.",
+        ),
+    ] = [],
 ) -> None:
-    """Write the winners as an installable package that needs only NumPy and CuPy."""
+    """Write the winners as an installable package that needs only NumPy and CuPy, and predicts with Jinja2."""
     from ...emit.writer import write_package as emit_package
 
-    written = emit_package(paths, out, portfolio, kernel)
+    written = emit_package(paths, out, portfolio, kernel, problems, stderr.print)
     stdout.print(f"wrote {written}: `import {out.name}` beside it, or `{pip_install(out)}`", markup=False)

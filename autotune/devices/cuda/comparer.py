@@ -12,10 +12,9 @@ import cupy
 import numpy as np
 
 from ...core.definition import Device, Tolerance
+from ...runtime.comparison import INTEGERS, OutputComparison, compare_arrays, fits
 from ...runtime.nvrtc import cached_cubin
 from ...system.cache import cache_dir
-from ..base import OutputComparison
-from ..comparison import INTEGERS, compare_arrays, fits
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
 FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])

@@ -14,12 +14,12 @@ import numpy as np
 from ...core.definition import BEYOND_CONSTANTS, BEYOND_PATTERN, Device, Launch, Tolerance, array_constant
 from ...core.device import Ceilings
 from ...core.errors import Status, TrialFailure
+from ...runtime.comparison import INTEGERS, OutputComparison
 from ...runtime.cubin import as_passed, check_constants, check_structures, constant_bytes
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
-from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, OutputComparison, Sample
-from ..comparison import INTEGERS
+from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, Sample
 from .comparer import Comparer
 from .energy import Meter
 from .guarded import GuardedMemory, Mapping, Unavailable

@@ -7,8 +7,8 @@ import weakref
 import numpy as np
 
 from ...core.definition import Tolerance
-from ..base import CANARY_BYTES, TIMED_ALIGN, OutputComparison
-from ..comparison import another, compare_arrays
+from ...runtime.comparison import OutputComparison, another, compare_arrays
+from ..base import CANARY_BYTES, TIMED_ALIGN
 from .runtime import host_runtime
 
 # Inaccessible address space on each side: 1 GiB, or less if a limit (`ulimit -v`) allows no more.

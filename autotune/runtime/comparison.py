@@ -1,13 +1,26 @@
-"""Compares outputs in NumPy: for the device `host`, and to describe what a GPU found wrong."""
+"""Compares outputs with references in NumPy: on `host`, in packages, and to describe what a GPU found wrong."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..core.definition import Tolerance
-from .base import OutputComparison
 
 INTEGERS = "biu"
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """An output against its reference."""
+
+    n_bad: int
+    n_total: int
+    max_error: float  # relative to rms(reference), or to 1 where that is 0; NaN outputs count as infinite
+    rms_error: float  # likewise
+    first_bad: tuple[int, ...] | None = None
+    got: complex | float | int | None = None
+    want: complex | float | int | None = None
 
 
 def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> OutputComparison:
@@ -33,6 +46,17 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> OutputCompariso
         return OutputComparison(0, int(got.size), max_error, rms_error)
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), got.shape))
     return OutputComparison(n_bad, int(got.size), max_error, rms_error, index, got[index].item(), want[index].item())
+
+
+def differs(name: str, found: OutputComparison, tolerance: Tolerance) -> str:
+    """Says how an output differs from its reference, for people."""
+    index = ", ".join(map(str, found.first_bad or ()))
+    parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}
+    allowed = ", ".join(f"{what} {value:.2g}" for what, value in parts.items() if value) or "exactness"
+    return (
+        f"{name}[{index}] is {found.got}, reference {found.want}; "
+        f"{found.n_bad} of {found.n_total} beyond {allowed} (largest error {found.max_error:.3g} of rms)"
+    )
 
 
 def another(answer: np.ndarray) -> np.ndarray:

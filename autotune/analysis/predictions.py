@@ -1,0 +1,86 @@
+"""Gathers experience with kernels from recorded sweeps, and measures what predictions from it lose.
+
+A recorded problem is left out, and predicted from the others: from all of them, and from those of other devices of its
+architecture alone, as on a GPU that nobody recorded. The sweep that was left out tells what the prediction loses.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from random import Random
+from statistics import fmean
+
+from ..core.config import Config
+from ..core.definition import AnyKernel
+from ..records.as_recorded import problem_of
+from ..records.record import SweepRecord
+from ..transfer.experience import METHODS, Experience, MeasuredProblem, experience_of, ranked
+
+MOST_LEFT_OUT = 24  # problems of a kernel and a device that are left out, drawn once and for all
+WORST = 1.0  # a loss that counts as such when methods are compared: twice the time
+Losses = dict[str, list[float | None]]  # by where: a device, or an architecture
+
+
+def experience_with(kernel: AnyKernel, sweeps: Iterable[SweepRecord]) -> Experience | None:
+    """Returns the experience of one kernel's sweeps, which predicts by the method that loses least; None if there is
+    nothing measured.
+    """
+    measured = [_measured(sweep) for sweep in sweeps if sweep.median_s]
+    try:
+        return experience_of(kernel, measured)
+    except ValueError:
+        return None
+
+
+def best_method(experience: Experience, kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> tuple[Experience, Losses]:
+    """Returns the experience with the method that loses least on problems that are left out, and what it loses."""
+    found = {method: left_out_losses(replace(experience, method=method), kernel, sweeps) for method in METHODS}
+    best = min(METHODS, key=lambda method: _mean([loss for losses in found[method].values() for loss in losses]))
+    return replace(experience, method=best), found[best]
+
+
+def left_out_losses(experience: Experience, kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Losses:
+    """Returns the losses of predictions for problems that are left out, by device and by architecture.
+
+    None: the sweep did not measure what was predicted.
+    """
+    found: defaultdict[str, list[float | None]] = defaultdict(list)
+    for sweep in _drawn(sweeps):
+        fields = sweep.about.problem
+        others = experience.without(lambda one, fields=fields: dict(one.problem) == dict(fields))  # type: ignore[misc]
+        elsewhere = others.without(lambda one, name=sweep.device.name: one.device.name == name)  # type: ignore[misc]
+        for where, rest in ((sweep.device.name, others), (sweep.device.arch, elsewhere)):
+            if rest.knows(sweep.device) and (config := _first(rest, kernel, sweep)) is not None:
+                found[where].append(sweep.loss(config))
+    return dict(found)
+
+
+def _first(experience: Experience, kernel: AnyKernel, sweep: SweepRecord) -> Config | None:
+    try:
+        return ranked(experience, kernel, problem_of(kernel, sweep.about), sweep.device, 1)[0]
+    except Exception:  # the definition no longer allows the problem; it may raise any exception
+        return None
+
+
+def _drawn(sweeps: Sequence[SweepRecord]) -> list[SweepRecord]:
+    """Returns some sweeps of each device, of the same problems where several devices have them."""
+    by_device: defaultdict[str, list[SweepRecord]] = defaultdict(list)
+    for sweep in sweeps:
+        if sweep.median_s:
+            by_device[sweep.device.name].append(sweep)
+    found = []
+    for own in by_device.values():
+        own.sort(key=lambda sweep: Random(sweep.about.problem_name).random())
+        found += own[:MOST_LEFT_OUT]
+    return found
+
+
+def _measured(sweep: SweepRecord) -> MeasuredProblem:
+    best = min(sweep.median_s.values())
+    pairs = sorted(((config, median / best) for config, median in sweep.median_s.items()), key=lambda pair: pair[1])
+    return MeasuredProblem(sweep.about.problem, sweep.device, tuple(pairs), best)
+
+
+def _mean(losses: Sequence[float | None]) -> float:
+    told = [min(loss, WORST) for loss in losses if loss is not None]
+    return fmean(told) if told else WORST

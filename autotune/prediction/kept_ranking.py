@@ -1,0 +1,45 @@
+"""Rankings kept in the user's cache, so that a program's second start does not make them again."""
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel
+from ..core.errors import UsageError
+from ..core.kept import keep, make_folder, take
+from ..core.problem import Problem
+from ..core.schema import Unsound, as_config, parse, sequence_of
+from ..runtime import gpu
+
+FOLDER = "rankings"
+_configs = sequence_of(as_config)
+
+
+class KeptRankings:
+    """Rankings that follow from ``identity``, a digest of all that they are made of.
+
+    Where the cache cannot be used (no home, no space, others may write to it), nothing is kept and nothing is found.
+    """
+
+    def __init__(self, identity: str) -> None:
+        self._identity = identity
+
+    def get(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
+        """Returns the kept ranking; () where there is none."""
+        with suppress(OSError, UsageError, Unsound):
+            if (found := take(self._path(kernel, problem, device))) is not None:
+                return tuple(map(Config, _configs(parse(found[0]))))
+        return ()
+
+    def put(self, kernel: Kernel[Problem], problem: Problem, device: Device, configs: tuple[Config, ...]) -> None:
+        """Keeps a ranking."""
+        with suppress(OSError, UsageError):
+            keep(self._path(kernel, problem, device), json.dumps([dict(config) for config in configs]).encode(), {})
+
+    def _path(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Path:
+        asked = json.dumps([self._identity, kernel.name, asdict(problem), asdict(device)], default=str)
+        root = gpu.cache_folder().parent
+        return make_folder(root, FOLDER) / f"{kernel.name}-{hashlib.sha256(asked.encode()).hexdigest()[:32]}.ranking"

@@ -1,0 +1,79 @@
+"""An emitted package that answers for problems that nobody recorded: from ``measured.json``, with its templates."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+
+from ..core.config import Config
+from ..core.definition import Device, baked_values
+from ..core.errors import UsageError
+from ..core.files import content_of
+from ..core.problem import Problem
+from ..core.schema import SEAL, Unsound, parse, seal, sealed
+from ..runtime.package import Package
+from ..transfer.experience import Experience, read_experiences
+from .predictor import Predictor, Text
+
+MEASURED = "measured.json"
+
+
+class PredictingPackage(Package):
+    """A package with ``measured.json``; its templates are a folder of the rooms that it brings along."""
+
+    @cached_property
+    def predicting(self) -> Predictor:
+        return Predictor(self._experiences, self._ahead, self._identity, jinja=f"{self.name}[render]")
+
+    def source(self, key: str) -> str:
+        made = self.predicting.source(key)
+        return super().source(key) if made is None else made
+
+    def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:
+        for known in self.wisdom.ahead:
+            if known.kernel == kernel and known.arch == device.arch and dict(known.baked) == baked_values(problem):
+                yield known.config, partial(self._text, known.source_key)
+
+    def _text(self, key: str) -> tuple[str, str]:
+        return key, Package.source(self, key)
+
+    def _identity(self) -> str:
+        """Returns the seal of ``measured.json``, whose content names the digest of the definitions and templates."""
+        return str(self._content.get(SEAL, ""))
+
+    @cached_property
+    def _content(self) -> Mapping[str, object]:
+        return read_measured(self.folder / MEASURED)
+
+    def _experiences(self) -> dict[str, Experience]:
+        return experiences_in(self._content, self.folder / MEASURED)
+
+
+def read_measured(path: Path) -> Mapping[str, object]:
+    """Returns the content of a ``measured.json`` with its seal.
+
+    Raises:
+        UsageError: when it is not there, or damaged.
+    """
+    try:
+        content: Mapping[str, object] = parse(content_of(path))
+        sealed(content, needed=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
+    except Unsound as error:
+        raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
+    return content
+
+
+def experiences_in(content: Mapping[str, object], path: Path) -> dict[str, Experience]:
+    """Returns the experiences of a ``measured.json`` by kernel. Raises UsageError when they are not as written."""
+    try:
+        return read_experiences({name: content.get(name) for name in ("devices", "kernels")})
+    except Unsound as error:
+        raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
+
+
+def measured_text(content: Mapping[str, object]) -> str:
+    """Returns the text of a ``measured.json``, sealed."""
+    as_read = json.loads(json.dumps(content, allow_nan=False))
+    return json.dumps(seal(as_read), separators=(",", ":")) + "\n"

@@ -1,0 +1,191 @@
+"""Predicts a configuration for a problem that nobody recorded, renders it, and makes sure that it compiles.
+
+A configuration that does not compile, spills registers, needs more shared memory than the device has or, where that is
+asked for, is wrong at an edge size gives way to the next one of the ranking.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from importlib.util import find_spec
+from threading import RLock
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel, Launch, baked_values, runtime_fields
+from ..core.errors import TrialFailure, UsageError, one_line
+from ..core.problem import Problem
+from ..runtime import gpu, nvrtc
+from ..runtime.edge_check import check_edges
+from ..runtime.lookup import FAR, Prediction, refusal
+from ..transfer.experience import DEFAULT, MODEL, Experience, ranked
+from ..transfer.neighbour import apart
+from .kept_ranking import KeptRankings
+
+N_RANKED = 6  # configurations of a ranking: what a compiler refuses gives way to the next one
+HOW = {MODEL: "expected to be the fastest by {n} recorded problems near it", DEFAULT: "where this kernel starts"}
+NEAREST = "the winner of the nearest recorded problem"
+JINJA = "jinja2>=3.1"
+Text = Callable[[], tuple[str, str]]  # returns (key, source)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Implements ``runtime.lookup.Predicting``, and keeps the sources that it has rendered.
+
+    Args:
+        experiences: returns what is known, by kernel.
+        ahead: returns configurations that were rendered before, each with its text, for (kernel, problem, device).
+        identity: returns a digest of what all rankings follow from, so that the user's cache may keep them; "": it may
+            not.
+        jinja: what to install where Jinja2 is missing.
+        verifies: whether predictions are checked at edge sizes, on the current GPU.
+    """
+
+    experiences: Callable[[], Mapping[str, Experience]]
+    ahead: Callable[[str, Problem, Device], Iterable[tuple[Config, Text]]] = lambda kernel, problem, device: ()
+    identity: Callable[[], str] = lambda: ""
+    jinja: str = JINJA
+    verifies: bool = False
+    _sources: dict[str, str] = field(default_factory=dict)
+    _made: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock)
+
+    def verifying(self) -> "Predictor":
+        """Returns one that checks what it predicts."""
+        return replace(self, verifies=True, _made={})
+
+    def source(self, key: str) -> str | None:
+        """Returns the source of a prediction that was made here."""
+        return self._sources.get(key)
+
+    def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        """Returns what recorded problems let one expect to be the fastest; or in one line why nothing does.
+
+        A prediction serves all runtime sizes within FAR octaves of those that it was made for.
+        """
+        place = kernel.name, device, tuple(baked_values(problem).items())
+        with self._lock:
+            for at, made in self._made.get(place, ()):
+                if apart(_sizes(at), _sizes(problem)) <= FAR and refusal(kernel, problem, made.config, device) is None:
+                    return made
+            found = self._predict(kernel, problem, device)
+            if not isinstance(found, str):
+                self._made.setdefault(place, []).append((problem, found))
+            return found
+
+    def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        """Returns the kernel's own default there, rendered; or in one line why there is none."""
+        try:
+            config = kernel.default_config(problem, device)
+        except (UsageError, TrialFailure) as error:
+            return one_line(str(error))
+        return self._first(self._rendered([config], kernel, problem), kernel, problem, device, HOW[DEFAULT])
+
+    def ranking(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
+        """Returns the configurations that are expected to be the fastest, the first of them first.
+
+        () where no problem was recorded on a GPU of that architecture. Raises UsageError where none is allowed.
+        """
+        experience = self._known.get(kernel.name)
+        if experience is None or not experience.knows(device):
+            return ()
+        identity = self.identity()
+        kept = KeptRankings(identity) if identity else None
+        if kept is not None and (known := kept.get(kernel, problem, device)):
+            return known
+        configs = ranked(experience, kernel, problem, device, N_RANKED)
+        if kept is not None:
+            kept.put(kernel, problem, device, configs)
+        return configs
+
+    # ------------------------------------------------------------------ parts
+    @cached_property
+    def _known(self) -> Mapping[str, Experience]:
+        return self.experiences()
+
+    def _predict(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        ahead = list(self.ahead(kernel.name, problem, device))
+        if ahead:
+            found = self._first(ahead, kernel, problem, device, "predicted and rendered when the package was written")
+            if not isinstance(found, str):
+                return found
+        if find_spec("jinja2") is None:
+            return self._no_jinja
+        try:
+            configs = self.ranking(kernel, problem, device)
+        except (UsageError, TrialFailure) as error:
+            return one_line(str(error))
+        if not configs:
+            return f"no problem of {kernel.name} was recorded on a GPU of {device.arch}"
+        experience = self._known[kernel.name]
+        why = HOW.get(experience.method, NEAREST).format(n=len(experience.near(asdict(problem), device)))
+        return self._first(self._rendered(configs, kernel, problem), kernel, problem, device, why)
+
+    @property
+    def _no_jinja(self) -> str:
+        return f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{self.jinja}"'
+
+    def _rendered(
+        self, configs: Iterable[Config], kernel: Kernel[Problem], problem: Problem
+    ) -> Iterator[tuple[Config, Text]]:
+        if find_spec("jinja2") is None:
+            return
+        from ..rendering.render import render
+
+        def text(config: Config) -> tuple[str, str]:
+            variant = render(kernel, problem, config)
+            return variant.key, variant.source
+
+        for config in configs:
+            yield config, lambda config=config: text(config)  # type: ignore[misc]
+
+    def _first(
+        self,
+        candidates: Iterable[tuple[Config, Text]],
+        kernel: Kernel[Problem],
+        problem: Problem,
+        device: Device,
+        why: str,
+    ) -> Prediction | str:
+        """Returns the first candidate that serves; or why none does."""
+        refused = []
+        for config, text in candidates:
+            try:
+                if (reason := refusal(kernel, problem, config, device)) is not None:
+                    raise UsageError(reason)
+                key, source = text()
+                built = _built(kernel, kernel.launch(problem, config), source, device)
+                if self.verifies:
+                    checked = check_edges(kernel, problem, config, source, device, gpu.current())
+                    built += f", right at {len(checked)} edge sizes"
+            except (TrialFailure, UsageError) as error:
+                refused.append(f"{config} gives way: {one_line(str(error))}")
+                continue
+            self._sources[key] = source
+            return Prediction(config, key, "; ".join([f"{why}, {built}", *refused]), self.verifies)
+        return "; ".join(refused) or self._no_jinja
+
+
+def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device) -> str:
+    """Compiles a source; returns in words what the compiler says of it.
+
+    Raises:
+        UsageError: when it does not compile, spills, or needs more shared memory than the device has.
+    """
+    if nvrtc.available() is not None:
+        return "not compiled: there is no NVRTC here"
+    names = tuple(dict.fromkeys(step.function for step in launch.steps if step.function not in ("", kernel.name)))
+    cubin = gpu.cubin_of(source, kernel.name, device.arch, names)
+    for step in launch.steps:
+        function = step.function or kernel.name
+        figures = cubin.of(function)
+        if figures.spill_bytes:
+            raise UsageError(f"{function} spills {figures.spill_bytes} bytes of registers")
+        n_shared = step.shared_bytes + (figures.shared_bytes or 0)
+        if n_shared > device.max_shared_bytes:
+            raise UsageError(f"{function} needs {n_shared} bytes of shared memory, {device.name} has fewer")
+    return f"compiled for {device.arch}: {cubin.registers} registers, no spills"
+
+
+def _sizes(problem: Problem) -> dict[str, object]:
+    return {name: getattr(problem, name) for name in runtime_fields(type(problem))}

@@ -1,0 +1,145 @@
+"""A list of problems of one kernel in a TOML file: a grid, single problems, and fields that are computed from them.
+
+Campaigns read it, and so does ``autotune emit --for``; neither runs anything that the file says.
+"""
+
+import ast
+import operator
+import tomllib
+from collections.abc import Callable, Mapping
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ..core.definition import AnyKernel
+from ..core.errors import UsageError
+from ..core.expressions import parsed
+from ..source.registry import load_kernel
+from ..system.limits import check_type
+from .request import of_types
+
+MOST_PROBLEMS = 100_000
+TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "kernel": (str, "a kernel's name, or the path of its definition"),
+    "grid": (dict, "a table of lists"),
+    "problem": (dict, "a table"),
+    "problems": (list, "a list of tables, [[problems]]"),
+}
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Returns the content of a TOML file; ``what`` it is, for messages.
+
+    Raises:
+        UsageError: for a file that is not there, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {what} {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # ValueError also covers text that is not UTF-8
+        raise UsageError(f"{path} is not TOML: {error}") from error
+
+
+def read_problems(path: Path) -> tuple[str, list[dict[str, object]]]:
+    """Returns the kernel's name and the fields of each problem; what else the file says is for a campaign.
+
+    Raises:
+        UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
+    """
+    text = read_toml(path, "the list of problems")
+    try:
+        for name, (kinds, wanted) in TYPES.items():
+            if name in text:
+                check_type(name, text[name], kinds, wanted)
+        if "kernel" not in text:
+            raise UsageError('it needs kernel = "..."')
+        kernel = load_kernel(text["kernel"])
+        return kernel.name, [of_types(kernel, values) for values in problem_values(text, kernel)]
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def problem_values(text: Mapping[str, Any], kernel: AnyKernel) -> list[dict[str, object]]:
+    """Returns the fields of each problem that ``[grid]`` and ``[[problems]]`` name, with those of ``[problem]``.
+
+    Raises:
+        UsageError: for a table that is not one, or what is not a field of the kernel's problem.
+    """
+    if not (text.get("grid") or text.get("problems")):
+        raise UsageError('it needs kernel = "...", and a [grid] with at least one list of values, or [[problems]]')
+    fixed, found = text.get("problem", {}), []
+    if text.get("grid"):
+        found += _values(text["grid"], fixed, kernel)
+    for number, named in enumerate(text.get("problems", []), 1):
+        check_type(f"problems[{number}]", named, dict, "a table")
+        for name, value in named.items():
+            check_type(f"problems[{number}].{name}", value, (int, float, str, bool), "a number, true or false, or text")
+        others = {name: value for name, value in fixed.items() if name not in named}
+        found += _values({name: [value] for name, value in named.items()}, others, kernel)
+    return found
+
+
+def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: AnyKernel) -> list[dict[str, object]]:
+    lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
+    for name, value in [*((n, v) for n, values in lists.items() for v in values), *fixed.items()]:
+        check_type(name, value, (int, float, str, bool), "a number, true or false, or text")
+    if not 1 <= prod(map(len, lists.values())) <= MOST_PROBLEMS:
+        sizes = " x ".join(str(len(values)) for values in lists.values())
+        raise UsageError(f"[grid] has {sizes} combinations; it must have 1 to {MOST_PROBLEMS}")
+    known = set(vars(kernel.tuned[0]))
+    nodes = [node for v in fixed.values() if isinstance(v, str) for node in ast.walk(_parsed(v))]
+    read = {node.id for node in nodes if isinstance(node, ast.Name)}
+    for name in lists:
+        if name not in known and name not in read:
+            raise UsageError(
+                f"{name} in [grid] is not a field of {kernel.name}'s problem (has {', '.join(known)}), and "
+                "nothing in [problem] is computed from it"
+            )
+    found = []
+    for combination in product(*lists.values()):
+        chosen = dict(zip(lists, combination, strict=True))
+        computed = {n: _evaluate(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
+        found.append({name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed})
+    return found
+
+
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _evaluate(text: str, names: Mapping[str, object]) -> Any:
+    """Evaluates integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
+
+    def value(node: ast.AST) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        if isinstance(node, ast.Name) and node.id in names:
+            return names[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return _number(text, type(node.op), value(node.left), value(node.right))
+        if isinstance(node, ast.Name):
+            return node.id
+        raise UsageError(f"{text!r} is not made of integers, names of the [grid], + - * // and parentheses")
+
+    return value(_parsed(text).body)
+
+
+def _number(text: str, operation: type, left: object, right: object) -> int:
+    if not isinstance(left, int) or not isinstance(right, int):
+        raise UsageError(f"{text!r} computes with {left!r} and {right!r}; both must be integers")
+    if operation is ast.FloorDiv and right == 0:
+        raise UsageError(f"{text!r} divides by zero, where {left} // {right}")
+    found: int = OPERATORS[operation](left, right)
+    if abs(found) >= 2**63:
+        raise UsageError(f"{text!r} overflows 64 bits")
+    return found
+
+
+def _parsed(text: str) -> ast.Expression:
+    return parsed(text, "in [problem]")

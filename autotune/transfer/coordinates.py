@@ -1,0 +1,135 @@
+"""Where (config, problem, device) lies: columns in fixed units, so that length scales hold for other problems, too.
+
+The search's own columns (features.py) are made for the configs of one problem. These are the same whichever configs
+and problems they are asked for: a parameter is measured across all values that its space declares, a field in octaves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ..core.config import Config, Value
+from ..core.parameter import Parameter
+from .features import ABSENT, is_number, levels_of, log_or_rank, powers_of_two
+from .neighbour import MISMATCH, octave
+from .occupancy import COLUMNS
+
+DEVICE = "device"  # the group of the octaves that a device is away
+Domain = Mapping[str, Sequence[Value]]  # the values of each parameter
+
+
+@dataclass(frozen=True)
+class TransferPoint:
+    """A configuration at a problem: its problem's fields, the octaves that its device is away, how its launch fills it,
+    and its time relative to the best.
+    """
+
+    config: Config
+    fields: Mapping[str, object]
+    away: float
+    occupancy: np.ndarray
+    time: float
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """``columns``: float [n_points, n_columns]. Column k belongs to the group ``names[groups[k]]``, whose columns share
+    a length scale.
+    """
+
+    columns: np.ndarray
+    groups: np.ndarray  # int [n_columns]
+    names: tuple[str, ...]
+
+
+def domain_of(parameters: Mapping[str, Parameter]) -> Domain:
+    """Returns the values that a space declares for each parameter."""
+    return {name: parameter.values for name, parameter in parameters.items()}
+
+
+def coordinates(points: Sequence[TransferPoint], domain: Domain | None = None) -> Coordinates:
+    """Returns where ``points`` lie.
+
+    - a number: its logarithm (its rank where zero or less is among the values); of several values that are not all
+      powers of two, also how often two divides it;
+    - another value: a column each;
+    - a parameter that some configs lack: whether it is there; its own columns stand in the middle where it is not;
+    - two numbers of several values each: the logarithm of their product;
+    - how launches fill the device, in octaves; the octaves that the device is away;
+    - a field of the problem: octaves, or MISMATCH between two words.
+
+    ``domain``: the values of each parameter, by which columns are scaled; without it, those that occur.
+    """
+    configs = list(dict.fromkeys(point.config for point in points))
+    number = {config: row for row, config in enumerate(configs)}
+    rows = [number[point.config] for point in points]
+    found = {name: [column[rows] for column in group] for name, group in _of_configs(configs, domain).items()}
+    filled = np.array([point.occupancy for point in points]).reshape(len(points), -1)
+    found.update({name: [column] for name, column in zip(COLUMNS, filled.T, strict=False)})
+    found[DEVICE] = [np.array([point.away for point in points])]
+    for name in dict.fromkeys(name for point in points for name in point.fields):
+        found[f"field {name}"] = _of_field([point.fields.get(name) for point in points])
+    groups = [number for number, group in enumerate(found.values()) for _ in group]
+    columns = np.array([column for group in found.values() for column in group]).T
+    return Coordinates(np.ascontiguousarray(columns), np.array(groups), tuple(found))
+
+
+def _of_configs(configs: Sequence[Config], domain: Domain | None) -> dict[str, list[np.ndarray]]:
+    """Returns the columns of the parameters by group, each float [n_configs]."""
+    levels = levels_of(configs, domain and _with_others(domain, configs))
+    found: dict[str, list[np.ndarray]] = {}
+    factors: list[tuple[str, np.ndarray, float]] = []  # name, logarithm above the least, and their range
+    presence: set[bytes] = set()
+    for name, values, level in zip(levels.names, levels.values, levels.table.T, strict=True):
+        there = level != ABSENT
+        if not there.all() and there.tobytes() not in presence:  # parameters that come together share the column
+            presence.add(there.tobytes())
+            found[f"{name}?"] = [there.astype(float)]
+        if len(values) < 2:
+            continue
+        if not all(is_number(value) for value in values):
+            found[name] = [(level == v) / np.sqrt(2.0) for v in range(len(values))]
+            continue
+        size = log_or_rank(values)
+        found[name] = [_spread(size, level)]
+        if len(values) > 2:
+            twos = powers_of_two(values)
+            if any(2.0**power != abs(float(value)) for power, value in zip(twos, values, strict=True)):
+                found[f"2^ in {name}"] = [_spread(twos, level)]
+            if min(float(value) for value in values) > 0:
+                factors.append((name, np.where(there, (size - size.min())[level], 0.0), float(np.ptp(size))))
+    for (a, log_a, range_a), (b, log_b, range_b) in combinations(factors, 2):
+        found[f"{a} * {b}"] = [(log_a + log_b) / max(range_a + range_b, 1e-12)]
+    return found
+
+
+def _with_others(domain: Domain, configs: Sequence[Config]) -> Domain:
+    """Returns the domain with what else occurs: an older space may have had other values."""
+    whole = {name: dict.fromkeys(values) for name, values in domain.items()}
+    for config in configs:
+        for name, value in config.items():
+            whole.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in whole.items()}
+
+
+def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Maps ``of_level`` to [0, 1], float [n_configs]; 1/2 where the parameter is absent."""
+    scaled = (of_level - of_level.min()) / max(float(np.ptp(of_level)), 1e-12)
+    return np.asarray(np.where(level == ABSENT, 0.5, scaled[level]))
+
+
+def _of_field(values: Sequence[object]) -> list[np.ndarray]:
+    """Returns the columns of a problem's field; any two different words are MISMATCH apart."""
+    given = [_hashable(value) for value in values]
+    if all(is_number(value) for value in given):
+        return [np.array([octave(float(value)) for value in given])]  # type: ignore[arg-type]
+    return [MISMATCH / 2**0.5 * np.array([value == word for value in given]) for word in dict.fromkeys(given)]
+
+
+def _hashable(value: object) -> object:
+    """Returns lists (which records have instead of tuples) and objects as text."""
+    if isinstance(value, (list, tuple)):
+        return str(list(value))
+    return str(value) if isinstance(value, dict) else value

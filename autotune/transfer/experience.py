@@ -1,0 +1,223 @@
+"""Experience with one kernel: what was measured at recorded problems, and the length scales fitted to it.
+
+It answers for a problem that nobody recorded. Packages bring it along as data, ``measured.json``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from ..core.config import Config, Value
+from ..core.definition import Device, Kernel
+from ..core.device import device_of
+from ..core.problem import Problem
+from ..core.schema import (
+    Check,
+    Unsound,
+    as_amount,
+    as_count,
+    as_device,
+    as_json_value,
+    as_name,
+    as_number,
+    as_scalar,
+    as_seconds,
+    as_word,
+    mapping_of,
+    members_of,
+    one_of,
+    sequence_of,
+)
+from ..core.space import Enumeration
+from .coordinates import TransferPoint, domain_of
+from .model import CAP, Scales, expect, fitted, points_of, some
+from .neighbour import AWAY, OTHER_DEVICE, SAME_DEVICE, Neighbour, apart, kinship
+from .occupancy import occupancy_at
+
+N_FITTED, N_STEPS = 600, 40  # observations that length scales are fitted to, and steps
+N_NEAR = 30  # problems that a prediction is made from
+MODEL, NEIGHBOUR, DEFAULT = METHODS = "model", "neighbour", "default"
+DECIMALS = 4  # of a relative time
+
+
+@dataclass(frozen=True)
+class MeasuredProblem:
+    """One sweep. ``measured``: some of its configurations with median / best median, best first; ``seconds``: the best
+    median.
+    """
+
+    problem: Mapping[str, object]
+    device: Device
+    measured: tuple[tuple[Config, float], ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What is known of a kernel. ``method``: what predicts best, by leaving recorded problems out: MODEL, the winner of
+    the nearest problem (NEIGHBOUR), or the kernel's own DEFAULT.
+    """
+
+    kernel: str
+    problems: tuple[MeasuredProblem, ...]
+    scales: Scales
+    method: str = MODEL
+
+    def without(self, left_out: Callable[[MeasuredProblem], bool]) -> "Experience":
+        """Returns the experience without some problems; the scales stay."""
+        return replace(self, problems=tuple(one for one in self.problems if not left_out(one)))
+
+    def near(self, fields: Mapping[str, object], device: Device, n: int = N_NEAR) -> list[Neighbour]:
+        """Returns the ``n`` nearest problems, nearest first, of devices of that kind."""
+        found = []
+        for one in self.problems:
+            if one.device.kind == device.kind:
+                kin = kinship(one.device, device)
+                found.append(Neighbour(one.problem, one.device, kin, apart(fields, one.problem), one.measured))
+        return sorted(found, key=lambda near: (near.distance + AWAY[near.kinship], near.kinship))[:n]
+
+    def knows(self, device: Device) -> bool:
+        """Returns whether a device of that architecture is among those of the problems."""
+        return any(kinship(one.device, device) != OTHER_DEVICE for one in self.problems)
+
+
+def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Experience:
+    """Fits the length scales to what was measured; raises ValueError where that is nothing."""
+    kept, points = [], list[TransferPoint]()
+    for one in problems:
+        fill = partial(occupancy_at, kernel, one.device)
+        try:
+            own = points_of(one.problem, one.device, AWAY[SAME_DEVICE], some(one.measured), fill)
+        except Exception:  # another definition may have recorded what this one cannot launch
+            continue
+        points += own
+        kept.append(replace(one, measured=tuple((point.config, _rounded(point.time)) for point in own)))
+    if not points:
+        raise ValueError(f"nothing was measured of {kernel.name}")
+    scales = fitted(points, domain_of(kernel.space.parameters), N_FITTED, N_STEPS)
+    return Experience(kernel.name, tuple(kept), scales)
+
+
+def ranked(experience: Experience, kernel: Kernel[Any], problem: Problem, device: Device, n: int) -> tuple[Config, ...]:
+    """Returns at most ``n`` allowed configurations, that which is expected to be the fastest first.
+
+    The kernel's default is among them, if ``n`` leaves room for it. Raises UsageError where none is allowed.
+    """
+    default = kernel.default_config(problem, device)
+    if experience.method == DEFAULT:
+        return (default,)
+    near = experience.near(asdict(problem), device)
+    if experience.method == NEIGHBOUR:
+        winners = (one.measured[0][0] for one in near if one.measured)
+        allowed = (config for config in winners if kernel.space.broken(problem, config, device) is None)
+        return _with_default(tuple(dict.fromkeys(allowed)), default, n)
+    enumeration = _enumerated(kernel, problem, device)
+    fill = partial(occupancy_at, kernel, device)
+    found = expect(problem, near, enumeration, None, fill, domain_of(kernel.space.parameters), experience.scales)
+    return _with_default(found.ranked(n) if found else (), default, n)
+
+
+@lru_cache(maxsize=4)  # the same problem is predicted from several experiences when it is left out of them
+def _enumerated(kernel: Kernel[Any], problem: Problem, device: Device) -> Enumeration:
+    return kernel.space.enumerate(problem, device)
+
+
+def _with_default(configs: tuple[Config, ...], default: Config, n: int) -> tuple[Config, ...]:
+    first = configs[:n]
+    return first if default in first else (*first[: max(len(configs[:1]), n - 1)], default)[:n]
+
+
+def _rounded(time: float) -> float:
+    return round(min(time, CAP), DECIMALS)
+
+
+# ---------------------------------------------------------------------- as data
+def as_json(experiences: Iterable[Experience]) -> dict[str, object]:
+    """Returns the content of ``measured.json``: configurations as numbers of values, -1 for a missing parameter."""
+    content, devices = {}, dict[str, Device]()
+    for one in experiences:
+        values = _values(config for problem in one.problems for config, _ in problem.measured)
+        number = {name: {value: i for i, value in enumerate(each)} for name, each in values.items()}
+        rows = []
+        for problem in one.problems:
+            devices[problem.device.name] = problem.device
+            configs = [[number[n][c[n]] if n in c else -1 for n in values] for c, _ in problem.measured]
+            rows.append(
+                {
+                    "device": problem.device.name,
+                    "problem": dict(problem.problem),
+                    "seconds": problem.seconds,
+                    "configs": configs,
+                    "times": [time for _, time in problem.measured],
+                }
+            )
+        scales = {**asdict(one.scales), "weights": {n: round(w, 6) for n, w in one.scales.weights.items()}}
+        content[one.kernel] = {"method": one.method, "values": values, "scales": scales, "problems": rows}
+    return {"devices": {name: asdict(device) for name, device in sorted(devices.items())}, "kernels": content}
+
+
+def read_experiences(content: Any) -> dict[str, Experience]:
+    """Returns the experiences by kernel. Raises Unsound where the content is not what ``as_json`` writes."""
+    checked = _content(content)
+    devices = {name: device_of(values) for name, values in checked["devices"].items()}
+    return {name: _experience(name, row, devices) for name, row in checked["kernels"].items()}
+
+
+def _experience(kernel: str, row: Mapping[str, Any], devices: Mapping[str, Device]) -> Experience:
+    problems = []
+    names, values = list(row["values"]), list(row["values"].values())
+    for one in row["problems"]:
+        if one["device"] not in devices:
+            raise Unsound(f"names the device {one['device']}, of which nothing is known")
+        if len(one["configs"]) != len(one["times"]):
+            raise Unsound(f"has {len(one['configs'])} configs and {len(one['times'])} times at a problem of {kernel}")
+        configs = [_config(names, values, numbers) for numbers in one["configs"]]
+        measured = tuple(zip(configs, one["times"], strict=True))
+        problems.append(MeasuredProblem(one["problem"], devices[one["device"]], measured, one["seconds"]))
+    return Experience(kernel, tuple(problems), Scales(**row["scales"]), row["method"])
+
+
+def _config(names: Sequence[str], values: Sequence[Sequence[Value]], numbers: Sequence[int]) -> Config:
+    if len(numbers) != len(names) or any(not -1 <= i < len(each) for i, each in zip(numbers, values, strict=True)):
+        raise Unsound(f"has a config {list(numbers)} that is not of its values")
+    return Config({name: each[i] for name, each, i in zip(names, values, numbers, strict=True) if i >= 0})
+
+
+def _values(configs: Iterable[Config]) -> dict[str, list[Value]]:
+    found: dict[str, dict[Value, None]] = {}
+    for config in configs:
+        for name, value in config.items():
+            found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
+
+
+def _index(value: object) -> int:
+    return -1 if value == -1 and type(value) is int else as_count(value)
+
+
+def _members(checks: Mapping[str, Check]) -> Check:
+    return members_of(dict(checks), needed=tuple(checks))
+
+
+_PROBLEM = {
+    "device": as_word,
+    "problem": mapping_of(as_name, as_json_value),
+    "seconds": as_seconds,
+    "configs": sequence_of(sequence_of(_index)),
+    "times": sequence_of(as_amount),
+}
+_SCALES = {
+    "weights": mapping_of(as_word, as_amount),
+    **dict.fromkeys(("noise", "amplitude", "deviation"), as_amount),
+    "mean": as_number,
+}
+_KERNEL = {
+    "method": one_of(METHODS),
+    "values": mapping_of(as_name, sequence_of(as_scalar)),
+    "scales": _members(_SCALES),
+    "problems": sequence_of(_members(_PROBLEM)),
+}
+_content: Check = _members(
+    {"devices": mapping_of(as_word, as_device), "kernels": mapping_of(as_name, _members(_KERNEL))}
+)
