@@ -5,7 +5,7 @@ A space is enumerated before anything runs, so a search never proposes what cann
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import log
 from threading import Lock
@@ -170,6 +170,20 @@ class Space:
             except Exception as error:  # a user's predicate may raise anything
                 return replace(constraint, reason=constraint.answers(error))
         return None
+
+    def first_allowed(self, problem: Problem, device: Device, choices: Iterable[Mapping[str, Value]]) -> Config:
+        """Returns the first of some configurations that is allowed; the last of them if none is.
+
+        Raises:
+            ValueError: when there are none to choose from.
+        """
+        choice: Mapping[str, Value] | None = None
+        for choice in choices:
+            if self._allows(problem, choice, device):
+                return self.parse(choice)
+        if choice is None:
+            raise ValueError("there is no configuration to choose from")
+        return Config(choice)
 
     def enumerate(
         self, problem: Problem, device: Device, restrict: Mapping[str, tuple[Value, ...]] | None = None
