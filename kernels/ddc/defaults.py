@@ -65,13 +65,13 @@ def steps_by_worth(problem: Problem, mma: str) -> list[int]:
     With more, short filters are multiplied with many zeros; with fewer, sums move too often.
     """
     if mma == "mma_sync":
-        wanted = 16  # samples of a product: 2 outputs at a decimation of 8, 4 at one of 4
+        wanted = 16.0  # samples of a product: 2 outputs at a decimation of 8, 4 at one of 4
     elif mma == "wgmma_int8" and problem.sample_bits > 8:
-        wanted = 64  # two products, and their bytes in pairs
+        wanted = 64.0  # two products, and their bytes in pairs
     elif mma == "wgmma_int8":
-        wanted = max(48, min(0.8 * problem.taps, 160))
+        wanted = max(48.0, min(0.8 * problem.taps, 160))
     else:
-        wanted = max(48, min(problem.taps, 128))
+        wanted = max(48.0, min(problem.taps, 128))
     return sorted(STEPS, key=lambda step: abs(log(step * problem.decimation / wanted)))
 
 
