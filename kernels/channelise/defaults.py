@@ -1,0 +1,84 @@
+"""Where to start with channelise: the config for a problem and a device that nobody has tuned it for.
+
+The figures are those of records of the H200 and H100, at 64 to 65536 channels. What they do not tell, other
+architectures and short calls, has smaller parts, where shared memory or multiprocessors are few.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autotune import Device, ceil_div
+
+from .problem import Problem
+from .space import LEAST_CHANNELS, MOST_CHANNELS, MOST_ROW, is_power_of_two
+
+Params = dict[str, Any]
+# By channels: the spectra of a block, which are one tile of 64 to 128 KiB, and its threads, a pair of channels each.
+WHOLE_SPECTRA = {64: (64, 128), 128: (32, 128), 256: (32, 256), 512: (16, 256), 1024: (16, 512)}
+# By channels: points of a column, and then neighbouring columns, threads and blocks of the first launch. Rows have 256
+# to 1024 points; a tile of columns has 512, or 256 at few.
+COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
+TILE_OF_COLUMNS = {8: (32, 128, 4), 16: (32, 256, 2), 32: (16, 256, 2), 64: (8, 128, 3)}
+WANTED_THREADS = 512  # of a multiprocessor: more leave too few registers
+ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
+
+
+def parts(problem: Problem, device: Device) -> Iterator[Params]:
+    """Yields configs in the order in which they are to be tried, smaller and smaller ones; at least one."""
+    n = problem.n_channels
+    if not (is_power_of_two(n) and LEAST_CHANNELS <= n <= MOST_CHANNELS):
+        n = LEAST_CHANNELS  # any: none is allowed
+    yield from whole_spectra(problem, device, n) if n <= MOST_ROW else columns_and_rows(problem, n)
+
+
+def of_both(problem: Problem, spectra: int) -> Params:
+    """Returns what one launch and two have in common. Each polarisation in its turn leaves room for twice the spectra,
+    and its voltages wait in registers. A thread has 16 weights of a column; with more, it had none left for sums.
+    """
+    found = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra), "FIR_TAPS": 16 if problem.taps > 8 else 8}
+    found |= {"UNPACKING": "in_place", "POLS": "in_turn" if problem.n_pols == 2 else "together"}
+    return found | ({"KEPT": "registers"} if problem.n_pols == 2 else {})
+
+
+def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
+    """Yields configs of one launch. Longer parts read less twice, but all multiprocessors should have one."""
+    spectra, threads = WHOLE_SPECTRA[n_channels]
+    n_multiprocessors = device.n_multiprocessors or ASSUMED_MULTIPROCESSORS
+    while spectra > 4 and 2 * ceil_div(problem.n_spectra, spectra) < n_multiprocessors:
+        spectra //= 2
+    while spectra >= 4:
+        for n_blocks in (WANTED_THREADS // threads, 1):
+            yield of_both(problem, spectra) | {
+                "ALGORITHM": "one",
+                "SAMPLES": "ahead",
+                "THREADS": threads,
+                "MIN_BLOCKS": n_blocks,
+                "POST_SPECTRA": min(16, spectra),
+                "TWIDDLES": "shared" if n_channels >= 256 else "global",
+            }
+        spectra, threads = spectra // 2, max(128, threads // 2)
+
+
+def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
+    """Yields configs of two launches: of columns, whose points are samples far apart, and then of rows.
+
+    Complex samples are as many bytes as what lies between the launches, and want shorter columns.
+    """
+    points = 8 if problem.is_complex and n_channels == 4096 else COLUMNS_OF[n_channels]
+    columns, column_threads, most_blocks = TILE_OF_COLUMNS[points]
+    threads = n_channels // points // 2
+    for spectra in (16, 8, 4):
+        for n_column_blocks in (most_blocks, 1):
+            for row_spectra, n_blocks in ((8, WANTED_THREADS // threads), (8, 1), (4, WANTED_THREADS // threads), (4, 1)):
+                yield of_both(problem, spectra) | {
+                    "ALGORITHM": "two",
+                    "COLUMN_POINTS": points,
+                    "COLUMNS": columns,
+                    "COLUMN_THREADS": column_threads if spectra == 16 else 128,
+                    "COLUMN_BLOCKS": n_column_blocks,
+                    "BETWEEN": "half" if problem.precision == "half" else "float32",
+                    "ROW_SPECTRA": min(row_spectra, spectra),
+                    "THREADS": threads,
+                    "MIN_BLOCKS": n_blocks,
+                    "POST_SPECTRA": min(row_spectra, spectra),
+                }
