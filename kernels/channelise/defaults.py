@@ -35,7 +35,7 @@ def of_both(problem: Problem, spectra: int) -> Params:
     """Returns what one launch and two have in common. Each polarisation in its turn leaves room for twice the spectra,
     and its voltages wait in registers. A thread has 16 weights of a column; with more, it had none left for sums.
     """
-    found = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra), "FIR_TAPS": 16 if problem.taps > 8 else 8}
+    found: Params = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra), "FIR_TAPS": 16 if problem.taps > 8 else 8}
     found |= {"UNPACKING": "in_place", "POLS": "in_turn" if problem.n_pols == 2 else "together"}
     return found | ({"KEPT": "registers"} if problem.n_pols == 2 else {})
 
@@ -69,7 +69,12 @@ def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
     threads = n_channels // points // 2
     for spectra in (16, 8, 4):
         for n_column_blocks in (most_blocks, 1):
-            for row_spectra, n_blocks in ((8, WANTED_THREADS // threads), (8, 1), (4, WANTED_THREADS // threads), (4, 1)):
+            for row_spectra, n_blocks in (
+                (8, WANTED_THREADS // threads),
+                (8, 1),
+                (4, WANTED_THREADS // threads),
+                (4, 1),
+            ):
                 yield of_both(problem, spectra) | {
                     "ALGORITHM": "two",
                     "COLUMN_POINTS": points,
