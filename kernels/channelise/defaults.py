@@ -13,13 +13,13 @@ from .problem import Problem
 from .space import LEAST_CHANNELS, MOST_CHANNELS, MOST_ROW, is_power_of_two
 
 Params = dict[str, Any]
-# By channels: the spectra of a block, which are one tile of 64 to 128 KiB, and its threads, a pair of channels each.
-WHOLE_SPECTRA = {64: (64, 128), 128: (32, 128), 256: (32, 256), 512: (16, 256), 1024: (16, 512)}
-# By channels: points of a column, and then neighbouring columns, threads and blocks of the first launch. Rows have 256
-# to 1024 points; a tile of columns has 512, or 256 at few.
+# By channels: the spectra of a block, which are one tile of 64 to 128 KiB.
+WHOLE_SPECTRA = {64: 64, 128: 32, 256: 32, 512: 16, 1024: 16}
+# By channels: points of a column, and by these: neighbouring columns, and threads of a block of the first launch. Rows
+# have 256 to 1024 points; a tile of columns has 512, or 256 where they are short.
 COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
-TILE_OF_COLUMNS = {8: (32, 128, 4), 16: (32, 256, 2), 32: (16, 256, 2), 64: (8, 128, 3)}
-WANTED_THREADS = 512  # of a multiprocessor: more leave too few registers
+TILE_OF_COLUMNS = {8: (32, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
+WANTED_THREADS = (512, 384, 1)  # of a multiprocessor, so many if they fit: with more, each has too few registers
 ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
 
 
@@ -41,22 +41,24 @@ def of_both(problem: Problem, spectra: int) -> Params:
 
 
 def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
-    """Yields configs of one launch. Longer parts read less twice, but all multiprocessors should have one."""
-    spectra, threads = WHOLE_SPECTRA[n_channels]
+    """Yields configs of one launch. Longer parts read less twice, but all multiprocessors should have one. A thread
+    has a pair of channels, of 16 spectra or as many as there are.
+    """
+    longest = WHOLE_SPECTRA[n_channels]
     n_multiprocessors = device.n_multiprocessors or ASSUMED_MULTIPROCESSORS
-    while spectra > 4 and 2 * ceil_div(problem.n_spectra, spectra) < n_multiprocessors:
-        spectra //= 2
-    while spectra >= 4:
-        for n_blocks in (WANTED_THREADS // threads, 1):
+    while longest > 4 and 2 * ceil_div(problem.n_spectra, longest) < n_multiprocessors:
+        longest //= 2
+    for n_threads in WANTED_THREADS:
+        for spectra in (n for n in (64, 32, 16, 8, 4) if n <= longest):
+            threads = max(128, n_channels // 2 * ceil_div(spectra, 16))
             yield of_both(problem, spectra) | {
                 "ALGORITHM": "one",
                 "SAMPLES": "ahead",
                 "THREADS": threads,
-                "MIN_BLOCKS": n_blocks,
+                "MIN_BLOCKS": max(1, n_threads // threads),
                 "POST_SPECTRA": min(16, spectra),
                 "TWIDDLES": "shared" if n_channels >= 256 else "global",
             }
-        spectra, threads = spectra // 2, max(128, threads // 2)
 
 
 def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
@@ -65,25 +67,22 @@ def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
     Complex samples are as many bytes as what lies between the launches, and want shorter columns.
     """
     points = 8 if problem.is_complex and n_channels == 4096 else COLUMNS_OF[n_channels]
-    columns, column_threads, most_blocks = TILE_OF_COLUMNS[points]
+    columns, most_threads = TILE_OF_COLUMNS[points]
     threads = n_channels // points // 2
-    for spectra in (16, 8, 4):
-        for n_column_blocks in (most_blocks, 1):
-            for row_spectra, n_blocks in (
-                (8, WANTED_THREADS // threads),
-                (8, 1),
-                (4, WANTED_THREADS // threads),
-                (4, 1),
-            ):
+    for n_threads in WANTED_THREADS:
+        for spectra in (16, 8, 4):
+            column_threads = max(128, min(most_threads, columns * spectra))
+            n_column_blocks = max(1, n_threads // column_threads)
+            for row_spectra in (8, 4):
                 yield of_both(problem, spectra) | {
                     "ALGORITHM": "two",
                     "COLUMN_POINTS": points,
                     "COLUMNS": columns,
-                    "COLUMN_THREADS": column_threads if spectra == 16 else 128,
-                    "COLUMN_BLOCKS": n_column_blocks,
+                    "COLUMN_THREADS": column_threads,
+                    "COLUMN_BLOCKS": min(2, n_column_blocks) if points == 64 else n_column_blocks,
                     "BETWEEN": "half" if problem.precision == "half" else "float32",
                     "ROW_SPECTRA": min(row_spectra, spectra),
                     "THREADS": threads,
-                    "MIN_BLOCKS": n_blocks,
+                    "MIN_BLOCKS": max(1, n_threads // threads),
                     "POST_SPECTRA": min(row_spectra, spectra),
                 }

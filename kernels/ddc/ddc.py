@@ -108,9 +108,7 @@ class Ddc(Kernel[Problem]):
         return Work(6.0 * parts * ceil_div(problem.sample_bits, 8), n_bytes, "int8")
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """Tensor cores where there are any and a filter is long enough; the host runs threads one after another."""
-        if not device.compute_capability:
-            return self.default
+        """Tensor cores where there are any and a filter is long enough; else threads."""
         return self.space.first_allowed(problem, device, choices(problem, device))
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
