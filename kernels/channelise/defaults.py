@@ -5,6 +5,7 @@ architectures and short calls, has smaller parts, where shared memory or multipr
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from autotune import Device, ceil_div
@@ -19,7 +20,7 @@ WHOLE_SPECTRA = {64: 64, 128: 32, 256: 32, 512: 16, 1024: 16}
 # have 256 to 1024 points; a tile of columns has 512, or 256 where they are short.
 COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
 TILE_OF_COLUMNS = {8: (32, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
-WANTED_THREADS = (512, 384, 1)  # of a multiprocessor, so many if they fit: with more, each has too few registers
+WANTED_THREADS = (512, 384, 1)  # of a multiprocessor: with more, each has too few registers; with fewer, all wait
 ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
 
 
@@ -42,23 +43,24 @@ def of_both(problem: Problem, spectra: int) -> Params:
 
 def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
     """Yields configs of one launch. Longer parts read less twice, but all multiprocessors should have one. A thread
-    has a pair of channels, of 16 spectra or as many as there are.
+    has a pair of channels, of as many spectra as leave work for all.
     """
     longest = WHOLE_SPECTRA[n_channels]
     n_multiprocessors = device.n_multiprocessors or ASSUMED_MULTIPROCESSORS
     while longest > 4 and 2 * ceil_div(problem.n_spectra, longest) < n_multiprocessors:
         longest //= 2
-    for n_threads in WANTED_THREADS:
-        for spectra in (n for n in (64, 32, 16, 8, 4) if n <= longest):
-            threads = max(128, n_channels // 2 * ceil_div(spectra, 16))
-            yield of_both(problem, spectra) | {
-                "ALGORITHM": "one",
-                "SAMPLES": "ahead",
-                "THREADS": threads,
-                "MIN_BLOCKS": max(1, n_threads // threads),
-                "POST_SPECTRA": min(16, spectra),
-                "TWIDDLES": "shared" if n_channels >= 256 else "global",
-            }
+    for spectra, n_threads in product((n for n in (64, 32, 16, 8, 4) if n <= longest), WANTED_THREADS):
+        n_pairs = n_channels // 2
+        threads = max(128, n_pairs * ceil_div(spectra, 16))
+        together = (n for n in (16, 8, 4) if n <= spectra and n_pairs * (spectra // n) >= threads)
+        yield of_both(problem, spectra) | {
+            "ALGORITHM": "one",
+            "SAMPLES": "ahead",
+            "THREADS": threads,
+            "MIN_BLOCKS": max(1, n_threads // threads),
+            "POST_SPECTRA": max(together, default=4),
+            "TWIDDLES": "shared" if n_channels >= 256 else "global",
+        }
 
 
 def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
@@ -69,20 +71,18 @@ def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
     points = 8 if problem.is_complex and n_channels == 4096 else COLUMNS_OF[n_channels]
     columns, most_threads = TILE_OF_COLUMNS[points]
     threads = n_channels // points // 2
-    for n_threads in WANTED_THREADS:
-        for spectra in (16, 8, 4):
-            column_threads = max(128, min(most_threads, columns * spectra))
-            n_column_blocks = max(1, n_threads // column_threads)
-            for row_spectra in (8, 4):
-                yield of_both(problem, spectra) | {
-                    "ALGORITHM": "two",
-                    "COLUMN_POINTS": points,
-                    "COLUMNS": columns,
-                    "COLUMN_THREADS": column_threads,
-                    "COLUMN_BLOCKS": min(2, n_column_blocks) if points == 64 else n_column_blocks,
-                    "BETWEEN": "half" if problem.precision == "half" else "float32",
-                    "ROW_SPECTRA": min(row_spectra, spectra),
-                    "THREADS": threads,
-                    "MIN_BLOCKS": max(1, n_threads // threads),
-                    "POST_SPECTRA": min(row_spectra, spectra),
-                }
+    for spectra, of_columns, row_spectra, of_rows in product((16, 8, 4), WANTED_THREADS, (8, 4), WANTED_THREADS):
+        column_threads = max(128, min(most_threads, columns * spectra))
+        n_column_blocks = max(1, of_columns // column_threads)
+        yield of_both(problem, spectra) | {
+            "ALGORITHM": "two",
+            "COLUMN_POINTS": points,
+            "COLUMNS": columns,
+            "COLUMN_THREADS": column_threads,
+            "COLUMN_BLOCKS": min(2, n_column_blocks) if points == 64 else n_column_blocks,
+            "BETWEEN": "half" if problem.precision == "half" else "float32",
+            "ROW_SPECTRA": min(row_spectra, spectra),
+            "THREADS": threads,
+            "MIN_BLOCKS": max(1, of_rows // threads),
+            "POST_SPECTRA": min(row_spectra, spectra),
+        }
