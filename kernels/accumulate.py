@@ -139,7 +139,7 @@ class Accumulate(Kernel[Problem]):
         return Launch(grid(problem, config), (int(config.WGS), 1, 1))
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """As many accumulators at once as there are, up to 16. Records of the H200 and H100: tiles of all channels
+        """All accumulators are read at once, up to 16. Records of the H200 and H100: tiles are of all channels
         together where a channel has less than 16 of them; half of a tile where there are few; and more of it where some
         accumulators are left for a second turn, whose loads are fewer.
         """

@@ -34,6 +34,7 @@ ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without record
     **dict.fromkeys(("B300", "GB300"), "sm_103"),
     **dict.fromkeys(("5060", "5070", "5080", "5090", "Blackwell"), "sm_120"),  # Blackwell: as in RTX PRO 6000 Blackwell
 }
+ANY_GPU = Device("a GPU of no known architecture", "cuda", "unknown", max_shared_bytes=SMALLEST_SHARED_BYTES)
 EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
 
 
@@ -183,7 +184,7 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     relatives = [d for d in devices.values() if d.arch == arch]
     if relatives:  # the limits of a relative; the tuned name must not pass for this unknown GPU
         return dataclasses.replace(relatives[0], name=title)
-    return Device(title, "cuda", arch, max_shared_bytes=SMALLEST_SHARED_BYTES)
+    return dataclasses.replace(ANY_GPU, name=title, arch=arch)
 
 
 def loss_text(loss: float | None, left_out: Loss | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Where to start with channelise: the config for a problem and a device that nobody has tuned it for.
+"""Says where to start with channelise: the config for a problem and a device that nobody has tuned it for.
 
 The figures are those of records of the H200 and H100, at 64 to 65536 channels. What they do not tell, other
 architectures and short calls, has smaller parts, where shared memory or multiprocessors are few.
