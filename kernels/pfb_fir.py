@@ -240,7 +240,8 @@ class PfbFir(Kernel[Problem]):
         spectra = 48 if taps <= 16 else 96 if taps <= 32 else 512
         if n_rows(spectra) <= 3 * (spectra + taps):  # three waves or less
             spectra = min((512, 96, 64, 48, 32), key=n_rows)
-        choices = ({**rest, "SPECTRA": spectra, "STAGES": n} for n in ((4, 3, 2) if taps < 16 else (3, 2)))
+        stages = ((wgs, 4), (wgs, 3), (wgs, 2), (64, 2))[taps >= 16 :]  # less and less shared memory
+        choices = ({**rest, "SPECTRA": spectra, "WGS": some, "STAGES": n} for some, n in stages)
         return self.space.first_allowed(problem, device, choices)
 
     def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:

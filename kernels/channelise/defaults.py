@@ -58,7 +58,7 @@ def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator
             "SAMPLES": "ahead",
             "THREADS": threads,
             "MIN_BLOCKS": max(1, n_threads // threads),
-            "POST_SPECTRA": max(together, default=4),
+            "POST_SPECTRA": max(together, default=4 // problem.voltage_bytes),
             "TWIDDLES": "shared" if n_channels >= 256 else "global",
         }
 
@@ -66,13 +66,15 @@ def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator
 def columns_and_rows(problem: Problem, n_channels: int) -> Iterator[Params]:
     """Yields configs of two launches: of columns, whose points are samples far apart, and then of rows.
 
-    Complex samples are as many bytes as what lies between the launches, and want shorter columns.
+    Complex samples are as many bytes as what lies between the launches, and want shorter columns. Sums of more than 16
+    taps take more registers, of fewer threads.
     """
     points = 8 if problem.is_complex and n_channels == 4096 else COLUMNS_OF[n_channels]
     columns, most_threads = TILE_OF_COLUMNS[points]
+    wanted = WANTED_THREADS[1:] if problem.taps > 16 else WANTED_THREADS
     threads = n_channels // points // 2
-    for spectra, of_columns, row_spectra, of_rows in product((16, 8, 4), WANTED_THREADS, (8, 4), WANTED_THREADS):
-        column_threads = max(128, min(most_threads, columns * spectra))
+    for spectra, of_columns, row_spectra, of_rows in product((16, 8, 4), wanted, (8, 4), WANTED_THREADS):
+        column_threads = 128 if problem.taps > 16 else max(128, min(most_threads, columns * spectra))
         n_column_blocks = max(1, of_columns // column_threads)
         yield of_both(problem, spectra) | {
             "ALGORITHM": "two",

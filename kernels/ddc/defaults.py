@@ -25,12 +25,19 @@ FEW_TAPS = 16  # filters that threads are as fast at as products of two bytes fo
 def choices(problem: Problem, device: Device) -> Iterator[Choice]:
     """Yields configs in the order in which they are to be tried; the constraints decide."""
     for mma in products(problem, device):
-        yield from multiplied(problem, device, mma)
+        for step in steps_by_worth(problem, mma):
+            if mma != "mma_sync" or step * problem.decimation <= 2 * problem.taps:  # or most products are with zeros
+                yield from multiplied(problem, device, mma, step)
     yield from by_threads(problem)
-    if problem.taps > FEW_TAPS or problem.sample_bits <= MAX_HALF_BITS:
-        return
-    for mma in WGMMA:
-        yield from multiplied(problem, device, mma)
+    for mma in instructions(device):  # for high decimations: threads have no room for their samples
+        for step in STEPS:
+            yield from multiplied(problem, device, mma, step)
+    yield from by_subgroups()
+
+
+def instructions(device: Device) -> tuple[str, ...]:
+    """Returns the instructions for matrix products that a device has."""
+    return () if device.compute_capability < 80 else ("mma_sync", *(WGMMA if device.compute_capability == 90 else ()))
 
 
 def products(problem: Problem, device: Device) -> tuple[str, ...]:
@@ -40,23 +47,17 @@ def products(problem: Problem, device: Device) -> tuple[str, ...]:
     products of it where it is two. At few samples an output, mma_sync has less to do besides than either.
     """
     bits, taps, decimation = problem.sample_bits, problem.taps, problem.decimation
-    if device.compute_capability < 80 or taps < 4 or (bits > MAX_HALF_BITS and taps <= FEW_TAPS):
+    if taps < 4 or (bits > MAX_HALF_BITS and taps <= FEW_TAPS):
         return ()
-    if device.compute_capability != 90:
-        return ("mma_sync",)
-    if bits <= MAX_HALF_BITS and (taps <= 64 and decimation in (2, 4)):
-        return ("mma_sync", "wgmma", "wgmma_int8")
-    return ("wgmma_int8", "wgmma", "mma_sync") if bits <= 8 or bits > MAX_HALF_BITS else (*WGMMA, "mma_sync")
+    if "wgmma" not in instructions(device) or (bits <= MAX_HALF_BITS and taps <= 64 and decimation in (2, 4)):
+        return instructions(device)
+    return (*WGMMA, "mma_sync") if 8 < bits <= MAX_HALF_BITS else ("wgmma_int8", "wgmma", "mma_sync")
 
 
-def multiplied(problem: Problem, device: Device, mma: str) -> Iterator[Choice]:
-    """Yields configs by tensor cores: by STEP, from the best to the worst."""
-    for step in steps_by_worth(problem, mma):
-        choice = {"ALGORITHM": "tensor", "MMA": mma, "STEP": step}
-        if mma == "mma_sync":
-            yield from by_warps(problem, device, choice)
-        else:
-            yield from by_warpgroups(problem, device, choice)
+def multiplied(problem: Problem, device: Device, mma: str, step: int) -> Iterator[Choice]:
+    """Yields configs by tensor cores, with steps of so many outputs."""
+    choice = {"ALGORITHM": "tensor", "MMA": mma, "STEP": step}
+    yield from by_warps(problem, device, choice) if mma == "mma_sync" else by_warpgroups(problem, device, choice)
 
 
 def steps_by_worth(problem: Problem, mma: str) -> list[int]:
@@ -130,8 +131,6 @@ def by_warps(problem: Problem, device: Device, choice: Choice) -> Iterator[Choic
     times as long as the filter, in outputs; but a call that does not fill the device has the shortest.
     """
     step = choice["STEP"]
-    if step * problem.decimation > 2 * problem.taps:
-        return  # most products would be with zeros
     n_outputs = problem.n_pols * problem.n_out
     most = n_outputs // (64 * multiprocessors(device))
     wanted = min(8 * problem.rows_of_taps, most)
@@ -147,7 +146,7 @@ def by_warps(problem: Problem, device: Device, choice: Choice) -> Iterator[Choic
 def by_threads(problem: Problem) -> Iterator[Choice]:
     """Yields configs without tensor cores. A thread loads two samples at once, or four where rows have them; outputs
     of short rows are staged, since they are stored at every few samples. Several blocks hide each other's waits, where
-    shared memory has room for them; subgroups need less of it than threads.
+    shared memory has room for them.
     """
     decimation = problem.decimation
     phases = 1 if decimation % 2 else 2 if decimation % 4 or decimation == 4 else 4
@@ -155,6 +154,10 @@ def by_threads(problem: Problem) -> Iterator[Choice]:
     for coarsen in (8, 4) if 2 <= decimation < 16 else (4,):
         for wgs, n_blocks in ((64, 8), (64, 1)) if phases == 1 else ((128, 4), (64, 8), (128, 1), (64, 1)):
             yield {"ALGORITHM": "register", "WGS": wgs, "COARSEN": coarsen, "MIN_BLOCKS": n_blocks} | rest
+
+
+def by_subgroups() -> Iterator[Choice]:
+    """Yields configs whose subgroups share outputs: slower than threads, but they need less shared memory."""
     for wgs in (256, 128, 64):
         for size in (8, 4, 16, 2):
             for coarsen in (16, 8, 4):
