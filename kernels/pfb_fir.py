@@ -219,6 +219,31 @@ class PfbFir(Kernel[Problem]):
     def constants(self, problem: Problem, config: Config) -> dict[str, object]:
         return {"shared_bytes": shared_bytes(problem, config)}
 
+    def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
+        """Two columns of a thread, or one where their weights would take too many registers. Records of the H200 and
+        H100: parts of three turns of taps, or what ends with a whole wave of few blocks.
+        """
+        taps, step, n_multiprocessors = problem.taps, problem.step, device.n_multiprocessors or 100
+        columns = 2 if taps <= (16 if problem.is_complex else 24) and step % 2 == 0 else 1
+        wgs = 128 if 2 * step > 128 * columns else 64
+        if ceil_div(problem.n_spectra, 32) * problem.n_pols * step < 2 * n_multiprocessors * wgs * columns:
+            columns, wgs = 1, 64  # not two blocks for each multiprocessor
+        rest: dict[str, Any] = {"WGS": wgs, "COLUMNS": columns, "MIN_BLOCKS": 1, "TURNS": 1, "STORE": "streaming"}
+        n_together = n_multiprocessors * (device.registers_per_block // (wgs * registers(problem, Config(rest))))
+
+        def n_rows(spectra: int) -> int:
+            """Returns the rows that a multiprocessor reads, in as many waves of blocks as there are."""
+            part = part_spectra(problem, Config(SPECTRA=spectra))
+            n_blocks = ceil_div(step, wgs * columns) * ceil_div(problem.n_spectra, part) * problem.n_pols
+            return ceil_div(n_blocks, n_together) * (part + taps)
+
+        spectra = 48 if taps <= 16 else 96 if taps <= 32 else 512
+        if n_rows(spectra) <= 3 * (spectra + taps):  # three waves or less
+            spectra = min((512, 96, 64, 48, 32), key=n_rows)
+        stages = ((wgs, 4), (wgs, 3), (wgs, 2), (64, 2))[taps >= 16 :]  # less and less shared memory
+        choices = ({**rest, "SPECTRA": spectra, "WGS": some, "STAGES": n} for some, n in stages)
+        return self.space.first_allowed(problem, device, choices)
+
     def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
         return {
             "n_spectra": np.int64(problem.n_spectra),

@@ -104,8 +104,8 @@ class Kernel(ABC, Generic[P]):
 
     Class attributes:
         space: the tuning space.
-        default: the configuration to start from and to compare with; the nearest allowed one is used. Left out: the
-            first value of each parameter.
+        default: the configuration to start from, for any problem and device; the nearest allowed one is used. Left
+            out: the first value of each parameter.
         arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields. Left out:
             read from the template beside the definition.
         tuned: the problems it is meant for; the first is the default one. Left out: that of the fields' defaults.
@@ -166,11 +166,14 @@ class Kernel(ABC, Generic[P]):
             if meant := get_close_matches(given, OPTIONAL, n=1, cutoff=0.9):
                 why = f"defines {given}, which nothing reads; rename it to {meant[0]}, or to _{given} if it is your own"
                 raise fault(self, "", why)
-        for parameter, value in self.default.items():
+        self._check_in_space(self.default, "", "has a default")
+
+    def _check_in_space(self, config: Mapping[str, Any], method: str, does: str) -> None:
+        for parameter, value in config.items():
             try:
                 self.space.check_values(parameter, (value,))
             except UsageError as error:
-                raise fault(self, "", f"has a default that is not in its space: {error}") from error
+                raise fault(self, method, f"{does} that is not in its space: {error}") from error
 
     def _complete(self) -> None:
         """Derives the class attributes that are left out; raises DefinitionError for a signature that says nothing."""
@@ -278,6 +281,10 @@ class Kernel(ABC, Generic[P]):
         """Returns why this device cannot run the config (an instruction that only a GPU has), or None."""
         return None
 
+    def default_for(self, problem: P, device: Device) -> Mapping[str, Any]:
+        """Returns the parameters to start from at a problem on a device; by default ``default``."""
+        return self.default
+
     # ------------------------------------------------------------------ derived from the above
     def problem(self, values: Mapping[str, object] | None = None, *, base: P | None = None) -> P:
         """Returns ``base`` with ``values`` replaced; without a base, the answer to the question ``values``.
@@ -351,15 +358,19 @@ class Kernel(ABC, Generic[P]):
                 raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
 
     def default_config(self, problem: P, device: Device) -> Config:
-        """Returns the allowed configuration nearest to ``default``.
+        """Returns the configuration that ``default_for`` says, or the allowed one nearest to it.
 
         Raises:
             UsageError: when no configuration is allowed.
+            DefinitionError: when ``default_for`` says one that is not in the space.
         """
-        config = Config(self.default)
-        if self.space.broken(problem, config, device) is None:
-            return config
-        return self.space.enumerate(problem, device).nearest(config)
+        wanted = self.default_for(problem, device)
+        self._check_in_space(wanted, "default_for", "returns a config")
+        with suppress(UsageError):  # a parameter is missing, or means nothing here
+            found = self.space.parse(wanted)
+            if self.space.broken(problem, found, device) is None:
+                return found
+        return self.space.enumerate(problem, device).nearest(wanted)
 
     def problem_for(self, values: Mapping[str, object], inputs: Inputs) -> P:
         """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
@@ -459,10 +470,11 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "constants": (_is_dict_of(object), "a dict: name -> value"),
     "arguments_for": (_is_tuple_of(str), "a tuple of names"),
     "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
+    "default_for": (_is_dict_of(object), "a dict: parameter -> value"),
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *("arguments_for", "unsupported", "work", "default", "arguments", "tuned"),
+    *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")

@@ -24,6 +24,12 @@ class Device:
     l2_bytes: int = 0
     max_clock_hz: float = 0.0
 
+    @property
+    def compute_capability(self) -> int:
+        """Returns 90 for sm_90; 0 for what is not a GPU of a known architecture."""
+        digits = self.arch.removeprefix("sm_")
+        return int(digits) if digits.isdigit() else 0
+
     def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
         """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
         return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES

@@ -5,7 +5,8 @@ A space is enumerated before anything runs, so a search never proposes what cann
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import log
 from threading import Lock
@@ -170,6 +171,34 @@ class Space:
             except Exception as error:  # a user's predicate may raise anything
                 return replace(constraint, reason=constraint.answers(error))
         return None
+
+    def first_allowed(self, problem: Problem, device: Device, choices: Iterable[Mapping[str, Value]]) -> Config:
+        """Returns the first of some configurations that constraints and heuristics allow; where there is none, the
+        first that constraints allow; and where there is none either, the last.
+
+        Raises:
+            ValueError: when there are none to choose from.
+        """
+        slow: Config | None = None
+        choice: Mapping[str, Value] | None = None
+        for choice in choices:
+            if self._allows(problem, choice, device):
+                config = self.parse(choice)
+                if self._is_worthwhile(problem, config, device):
+                    return config
+                slow = slow or config
+        if slow is not None:
+            return slow
+        if choice is None:
+            raise ValueError("there is no configuration to choose from")
+        return Config(choice)
+
+    def _is_worthwhile(self, problem: Problem, config: Config, device: Device) -> bool:
+        """Returns whether all heuristics allow a config that constraints do."""
+        heuristics = [constraint for constraint in self.constraints if constraint.is_heuristic]
+        with suppress(Exception):  # a user's predicate may raise anything
+            return all(heuristic.holds(problem, config, device) for heuristic in heuristics)
+        return False
 
     def enumerate(
         self, problem: Problem, device: Device, restrict: Mapping[str, tuple[Value, ...]] | None = None

@@ -37,6 +37,7 @@ ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without record
     **dict.fromkeys(("B300", "GB300"), "sm_103"),
     **dict.fromkeys(("5060", "5070", "5080", "5090", "Blackwell"), "sm_120"),  # Blackwell: as in RTX PRO 6000 Blackwell
 }
+ANY_GPU = Device("a GPU of no known architecture", "cuda", "unknown", max_shared_bytes=SMALLEST_SHARED_BYTES)
 TIERS = "exact", "nearest", "architecture", "predicted", "default"
 EXACT, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
 PLAIN = "plain default"  # in losses: the default that serves where Jinja2 is missing, the same for all problems
@@ -241,7 +242,7 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     if relatives:  # the limits of a relative; the tuned name must not pass for this unknown GPU
         return dataclasses.replace(relatives[0], name=title)
     n_shared = LIMITS[arch].shared_bytes if arch in LIMITS else SMALLEST_SHARED_BYTES
-    return Device(title, "cuda", arch, max_shared_bytes=n_shared)
+    return dataclasses.replace(ANY_GPU, name=title, arch=arch, max_shared_bytes=n_shared)
 
 
 def loss_text(loss: float | None, left_out: Loss | None = None) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from autotune import (
     Array,
     Config,
+    Device,
     Kernel,
     Launch,
     Tolerance,
@@ -27,6 +28,7 @@ from autotune import (
     unpack_samples,
 )
 
+from .defaults import parts
 from .geometry import Geometry
 from .problem import Problem
 from .space import SPACE
@@ -167,6 +169,10 @@ class Channelise(Kernel[Problem]):
         read = problem.n_pols * ceil_div(problem.n_needed * problem.sample_bits, 8)
         n_bytes = read + 4 * problem.taps * problem.step + 8 * problem.n_channels * problem.n_pols
         return Work(of_spectrum * spectra, n_bytes + spectra * (problem.n_channels * problem.voltage_bytes + 16))
+
+    def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
+        """One launch of up to 1024 channels, two of more; parts that fit the device and fill it."""
+        return self.space.first_allowed(problem, device, parts(problem, device))
 
     # ------------------------------------------------------------------ inputs and truth
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:

@@ -14,6 +14,7 @@ import numpy as np
 from autotune import (
     Array,
     Config,
+    Device,
     Kernel,
     Launch,
     Tolerance,
@@ -25,6 +26,7 @@ from autotune import (
     ceil_div,
 )
 
+from .defaults import starting_config
 from .geometry import Geometry
 from .problem import Problem
 from .space import SPACE
@@ -171,6 +173,10 @@ class Correlate(Kernel[Problem]):
             replace(one, n_channels=2, n_batches=3, first_batch=1, n_used=1, n_slices=2),
             replace(one, n_batches=n + 2, first_batch=1, n_used=n),
         )
+
+    def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
+        """wgmma of enough receivers where there is one; else mma_sync, with a tile and stages that fit the problem."""
+        return starting_config(problem, device)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws integers of all values but the most negative. Halves are small integers, so that their sums are exact

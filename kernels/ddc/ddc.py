@@ -16,6 +16,7 @@ import numpy as np
 from autotune import (
     Array,
     Config,
+    Device,
     Kernel,
     Launch,
     Tolerance,
@@ -27,6 +28,7 @@ from autotune import (
     unpack_samples,
 )
 
+from .defaults import choices
 from .problem import Problem
 from .runs import blocks_of
 from .space import MAX_HALF_BITS, SPACE, geometry_of
@@ -104,6 +106,10 @@ class Ddc(Kernel[Problem]):
         if 8 < problem.sample_bits <= MAX_HALF_BITS:
             return Work(4.0 * parts, n_bytes, "float16")
         return Work(6.0 * parts * ceil_div(problem.sample_bits, 8), n_bytes, "int8")
+
+    def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
+        """Tensor cores where there are any and a filter is long enough; else threads."""
+        return self.space.first_allowed(problem, device, choices(problem, device))
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
         """Draws samples of all values alike; weights of random sign and like size, so that each tap shows."""

@@ -16,6 +16,7 @@ MAX_HALF_BITS = 12  # halves hold integers up to 2^11 exactly
 WGMMA = ("wgmma", "wgmma_int8")  # matrix products of halves, and of bytes, on sm_90's wgmma
 STEPS = (2, 4, 8, 16)
 PARTS = (1, 2, 4)
+STAGES = (1, 2, 4, 6, 8, 12, 16)
 
 SPACE = Space(
     ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
@@ -33,7 +34,7 @@ SPACE = Space(
     SUMS=when(("stay", "move"), MMA="wgmma_int8"),  # sums stay in place and weights move, or the other way round
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when(STEPS, ALGORITHM="tensor"),  # outputs of a row that a step begins
-    STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
+    STAGE=when(STAGES, ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
     WINDOW=when((8, 16, 32, 64), ALGORITHM="tensor"),  # outputs of a row between stores

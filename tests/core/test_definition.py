@@ -78,6 +78,22 @@ WRONG = {  # what is put in the place of a part of the example -> what the one l
     ),
     "launch type": (r"return Launch\(.*\)", "return (1, 1)", "detect.launch() returns tuple (1, 1)"),
     "launch raises": (r"return Launch\(.*\)", "return undefined_name", "detect.launch() raises NameError"),
+    "default_for raises": (
+        r"    def launch\(",
+        "    def default_for(self, problem, device):\n        return 1 / 0\n\n    def launch(",
+        "detect.default_for() raises ZeroDivisionError",
+    ),
+    "default_for type": (
+        r"    def launch\(",
+        "    def default_for(self, problem, device):\n        return 64\n\n    def launch(",
+        "detect.default_for() returns int 64; it must return a dict",
+    ),
+    "default_for value": (
+        r"    def launch\(",
+        "    def default_for(self, problem, device):\n        return {'UNROLL': 3}\n\n    def launch(",
+        "detect.default_for() returns a config that is not in its space: UNROLL=3 is not in the space",
+    ),
+    "misspelt default_for": (r"    def edge_problems", "    def default_fo", "rename it to default_for"),
     "tolerance type": (r"return Tolerance\(.*\)", "return 1e-6", "detect.tolerance() returns float 1e-06"),
     "inputs type": (r"return \{\"voltage\".*\}", "return [1]", "detect.inputs() returns list [1]"),
     "reference raises": (r"return \{\"power\": np.*\}", "return 1 / 0", "detect.reference() raises ZeroDivisionError"),

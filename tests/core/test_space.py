@@ -49,6 +49,24 @@ def test_nearest_prefers_fewer_differences_then_smaller_ratios() -> None:
     assert str(nearest) == "ALGORITHM=subgroup,WGS=64,SG_SIZE=8"
 
 
+def test_the_first_that_is_allowed_is_the_first_that_heuristics_allow_too() -> None:
+    space = example()
+    wide, narrow, small = ({"ALGORITHM": "subgroup", "WGS": 64, "SG_SIZE": n} for n in (16, 8, 4))
+    assert space.first_allowed(None, Device("a GPU", "cuda", "sm_90"), (wide, narrow, small)) == narrow
+    assert space.first_allowed(None, Device("a GPU", "cuda", "sm_90"), (wide, {"WGS": 64})) == {
+        "WGS": 64
+    }  # none is: the last
+
+    @space.heuristic("subgroups are small")
+    def is_small(problem: object, config: Config, device: object) -> bool:
+        return bool(config.SG_SIZE == 4)
+
+    assert space.first_allowed(None, Device("a GPU", "cuda", "sm_90"), (wide, narrow, small)) == small
+    assert space.first_allowed(None, Device("a GPU", "cuda", "sm_90"), (wide, narrow)) == narrow
+    with pytest.raises(ValueError, match="no configuration to choose from"):
+        space.first_allowed(None, Device("a GPU", "cuda", "sm_90"), ())
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

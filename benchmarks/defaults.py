@@ -1,0 +1,253 @@
+"""What defaults lose on the records, and whether they compile without spills at drawn problems of any shape.
+
+    python benchmarks/defaults.py [--kernel ddc] [--results FOLDER]
+    python benchmarks/defaults.py --build 30 [--seed 0] [--kernel ddc]
+
+A default loses what its median is above the best one of a sweep. Where its config was not measured, that is untold; the
+last columns say what the nearest measured one loses. --build draws that many problems of each kernel, compiles their
+defaults for five architectures, and fails on an error or a spill; not on a small one, as the fastest recorded config of
+channelise with 32 taps has.
+"""
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from autotune.core.architecture import ARCHITECTURES
+from autotune.core.config import Config
+from autotune.core.definition import AnyKernel, Device
+from autotune.core.errors import TrialFailure, UsageError
+from autotune.devices.cuda import of_architecture
+from autotune.records.record import SweepRecord, read_sweeps
+from autotune.rendering.render import render
+from autotune.runtime.nvrtc import compile_cubin
+from autotune.source.registry import load_kernel
+
+RESULTS = Path(__file__).parents[1] / "results"
+FEW_BYTES = 128  # of a thread that may be spilled, stores and loads together
+BUILT = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
+Draw = Callable[[random.Random], dict[str, Any]]
+
+
+# ---------------------------------------------------------------------- problems over the whole range of their fields
+def between(rng: random.Random, least: int, most: int) -> int:
+    """Returns an integer whose logarithm is uniform."""
+    return min(most, int(least * ((most + 1) / least) ** rng.random()))
+
+
+def of_ddc(rng: random.Random) -> dict[str, Any]:
+    taps = between(rng, 1, 2048)
+    return {
+        "taps": taps,
+        "decimation": between(rng, 1, 256),
+        "sample_bits": rng.randint(2, 16),
+        "n_pols": rng.randint(1, 4),
+        "n_samples": taps + between(rng, 1, 2**26),
+    }
+
+
+def of_correlate(rng: random.Random) -> dict[str, Any]:
+    bits, layout = rng.choice((4, 8, 16)), rng.choice(("blocks", "batches"))
+    unit, n_slices = 128 // bits, rng.choice((1, 1, 2, 8))
+    return {
+        "bits": bits,
+        "layout": layout,
+        "n_receivers": between(rng, 1, 1024),
+        "n_times": unit if layout == "blocks" else unit // 4 * between(rng, 1, 64),
+        "overwrites": rng.random() < 0.5,
+        "count_lowest": bits < 16 and rng.random() < 0.3,
+        "n_channels": between(rng, 1, 32768),
+        "n_batches": n_slices * between(rng, 1, 30),
+        "n_slices": n_slices,
+    }
+
+
+def heap(rng: random.Random, layout: str) -> dict[str, Any]:
+    times = 2 ** rng.randint(0, 6)
+    spectra = times * between(rng, 1, 16) if layout == "blocks" else between(rng, 1, 1024)
+    return {"layout": layout, "times_per_block": times, "spectra_per_heap": spectra}
+
+
+def of_channelise(rng: random.Random) -> dict[str, Any]:
+    return {
+        "taps": between(rng, 1, 64),
+        "n_channels": 2 ** rng.randint(6, 16),
+        "sample_bits": rng.choice((*range(2, 17), 64)),
+        "n_pols": rng.randint(1, 2),
+        "bits": rng.choice((4, 8)),
+        "precision": rng.choice(("single", "half")),
+        **heap(rng, rng.choice(("batches", "blocks"))),
+        "n_heaps": between(rng, 1, 256),
+    }
+
+
+def of_pfb_fir(rng: random.Random) -> dict[str, Any]:
+    return {
+        "taps": between(rng, 1, 64),
+        "n_channels": between(rng, 8, 200000),
+        "sample_bits": rng.choice((*range(2, 17), 64)),
+        "n_pols": rng.randint(1, 4),
+        "n_spectra": between(rng, 1, 100000),
+    }
+
+
+def of_postproc(rng: random.Random) -> dict[str, Any]:
+    return {
+        "n_channels": between(rng, 1, 200000),
+        "nyquist": rng.randint(0, 1),
+        "n_pols": rng.randint(1, 2),
+        "bits": rng.choice((4, 8)),
+        **heap(rng, rng.choice(("batches", "blocks"))),
+        "n_receivers": between(rng, 1, 64),
+        "n_heaps": between(rng, 1, 256),
+    }
+
+
+def of_accumulate(rng: random.Random) -> dict[str, Any]:
+    return {
+        "n_accumulators": between(rng, 1, 64),
+        "n_channels": between(rng, 1, 32768),
+        "n_receivers": between(rng, 1, 1024),
+    }
+
+
+def of_dequantize(rng: random.Random) -> dict[str, Any]:
+    scaled = rng.random() < 0.5
+    return {
+        "out_type": rng.choice(("float32", "float16", "bfloat16")),
+        "scale_offset": scaled,
+        "missing": rng.random() < 0.5,
+        "n_beams": between(rng, 1, 64),
+        "n_freqs": between(rng, 1, 32768),
+        "n_times": (256 if scaled else 8) * between(rng, 1, 1024),
+    }
+
+
+DRAWS: dict[str, Draw] = {
+    "ddc": of_ddc,
+    "correlate": of_correlate,
+    "channelise": of_channelise,
+    "pfb_fir": of_pfb_fir,
+    "postproc": of_postproc,
+    "accumulate": of_accumulate,
+    "dequantize": of_dequantize,
+}
+
+
+def drawn(kernel: AnyKernel, n: int, seed: int) -> Iterator[Any]:
+    """Yields ``n`` problems, the same for the same seed."""
+    rng = random.Random(f"{kernel.name} {seed}")
+    for _ in range(n):
+        yield kernel.problem(DRAWS[kernel.name](rng))
+
+
+# ---------------------------------------------------------------------- what defaults lose
+@dataclass(frozen=True)
+class OnRecords:
+    """Losses of one kernel's defaults: 0.1 is a tenth slower than the best."""
+
+    told: list[float]  # of defaults that were measured
+    nearest: list[float]  # of the nearest measured config of the others
+
+
+def losses_of_defaults(kernel: AnyKernel, sweeps: list[SweepRecord]) -> OnRecords:
+    """Returns what the defaults of this tree lose on the sweeps of ``kernel``."""
+    found = OnRecords([], [])
+    for sweep in sweeps:
+        times = {kernel.space.completed(config): seconds for config, seconds in sweep.median_s.items()}
+        if sweep.kernel != kernel.name or not times:
+            continue
+        default = kernel.default_config(kernel.problem(sweep.about.problem), sweep.about.device)
+        some = found.told if default in times else found.nearest
+        some.append(times[nearest_config(default, list(times))] / min(times.values()) - 1)
+    return found
+
+
+def nearest_config(wanted: Config, configs: list[Config]) -> Config:
+    """Returns the config with the fewest other values."""
+    return min(configs, key=lambda config: sum(config.get(name) != wanted.get(name) for name in {**config, **wanted}))
+
+
+def told_losses(losses: list[float]) -> str:
+    return f"{median(losses):7.1%} {max(losses):7.1%}" if losses else "      -       -"
+
+
+# ---------------------------------------------------------------------- what compilers say
+@dataclass(frozen=True)
+class Needed:
+    """What functions need: registers and bytes of local memory of a thread, bytes of shared memory of a block."""
+
+    registers: list[int]
+    spilled: list[int]
+    shared: list[int]
+
+
+def build(kernel: AnyKernel, n: int, seed: int) -> int:
+    """Compiles the defaults of drawn problems, prints a row for each architecture, and returns how many went wrong."""
+    wrong = 0
+    for arch in BUILT:
+        device, figures, n_built, start = of_architecture(arch), Needed([0], [0], [0]), 0, time.perf_counter()
+        for problem in drawn(kernel, n, seed):
+            try:
+                config = kernel.default_config(problem, device)
+            except UsageError:
+                continue  # no config is allowed there
+            n_built += 1
+            for line in faults(kernel, problem, config, device, figures):
+                wrong += 1
+                print(f"{kernel.name} {arch}: {line}: {problem} {config}")
+        took = time.perf_counter() - start
+        print(
+            f"{kernel.name:12s} {arch:6s} {n_built:3d} of {n} built, at most {max(figures.registers)} registers,"
+            f" {max(figures.spilled)} bytes spilled, {max(figures.shared)} shared, {took:.0f} s",
+            flush=True,
+        )
+    return wrong
+
+
+def faults(kernel: AnyKernel, problem: Any, config: Config, device: Device, needed: Needed) -> Iterator[str]:
+    """Yields what is wrong with a config's code; adds what each of its functions needs."""
+    steps = kernel.launch(problem, config).steps
+    names = [step.function or kernel.name for step in steps]
+    try:
+        cubin = compile_cubin(render(kernel, problem, config).source, names[0], device.arch, also=names[1:])
+    except TrialFailure as failure:
+        yield failure.message
+        return
+    for step, name in zip(steps, names, strict=True):
+        figures = cubin.of(name)
+        needed.registers.append(figures.registers or 0)
+        needed.spilled.append(figures.spill_bytes or 0)
+        needed.shared.append((figures.shared_bytes or 0) + step.shared_bytes)
+        if needed.spilled[-1] > FEW_BYTES:
+            yield f"{name} spills {needed.spilled[-1]} bytes"
+        if needed.shared[-1] > ARCHITECTURES[device.arch].shared_bytes:
+            yield f"{name} needs {needed.shared[-1]} bytes of shared memory"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", action="append", choices=DRAWS, help="a kernel; default: all")
+    parser.add_argument("--results", type=Path, action="append", help="folders of sweeps; default: results/")
+    parser.add_argument("--build", type=int, metavar="N", help="compile the defaults of N drawn problems a kernel")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    kernels = [load_kernel(name) for name in asked.kernel or DRAWS]
+    if asked.build:
+        return int(sum(build(kernel, asked.build, asked.seed) for kernel in kernels) > 0)
+    sweeps, _ = read_sweeps(asked.results or [RESULTS])
+    print("kernel       told    median     worst   untold  nearest: median   worst")
+    for kernel in kernels:
+        found = losses_of_defaults(kernel, sweeps)
+        n = len(found.told), len(found.nearest)
+        print(f"{kernel.name:12s} {n[0]:4d}   {told_losses(found.told)}   {n[1]:6d}  {told_losses(found.nearest):>15s}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

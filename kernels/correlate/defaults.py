@@ -1,0 +1,91 @@
+"""Says where to start with correlate: the config for a problem and a device that nobody has tuned it for.
+
+The figures are those of records of the H200 and H100. Other architectures, which were not measured, have mma_sync,
+whose best config depends little on the problem.
+"""
+
+from typing import Any
+
+from autotune import Device, ceil_div
+
+from .geometry import TILE
+from .problem import Problem
+
+SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
+WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
+LEAST_OF_WGMMA = 56  # receivers: with 33, mma_sync is a seventh faster
+LEAST_OF_CONVERTED = {
+    4: 97,
+    8: 129,
+    16: 129,
+}  # receivers in layout batches, by bits: wgmma has to convert what it reads
+USUAL_MULTIPROCESSORS = 100  # of a device that does not say
+
+
+def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
+    """Returns the config to start from. The constraints allow it but where a grid or shared memory has no room."""
+    n_multiprocessors = device.n_multiprocessors or USUAL_MULTIPROCESSORS
+    if wgmma_is_faster(problem, device, n_multiprocessors):
+        return by_wgmma(problem, n_multiprocessors)
+    return by_mma_sync(problem, n_multiprocessors)
+
+
+def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
+    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work."""
+    n = problem.n_receivers
+    least = LEAST_OF_WGMMA if problem.layout == "blocks" else LEAST_OF_CONVERTED[problem.bits]
+    if device.compute_capability != 90 or n < least:
+        return False
+    large, small = n_tiles(n, TILE), n_tiles(n, SIDE)
+    fills = 2 * large * problem.n_channels * problem.n_slices >= n_multiprocessors
+    return fills and large * TILE**2 <= WGMMA_GAIN * small * SIDE**2
+
+
+def n_tiles(n_receivers: int, side: int) -> int:
+    """Returns the square tiles that hold all baselines."""
+    rows = ceil_div(n_receivers, side)
+    return rows * (rows + 1) // 2
+
+
+def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
+    """Chains of two channels hide how a block begins and ends; of nibbles, whose tiles take half as long, of eight.
+    Where voltages of more bits are converted, chains gain nothing. One wave of blocks, as of few receivers, ends at
+    once if its chains are alike; the last of several ends earlier if chains taper.
+    """
+    chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
+    n_products = n_tiles(problem.n_receivers, TILE) * problem.n_channels * problem.n_slices
+    is_one_wave = bool(chains) and n_products <= 4 * n_multiprocessors
+    if is_one_wave:
+        chain = next(chain for chain in (1, 2, 4) if n_products <= chain * n_multiprocessors)
+    else:
+        chain = next((chain for chain in chains if n_products >= 4 * chain * n_multiprocessors), 1)
+    converts = problem.bits == 4 or problem.layout == "batches"
+    config = {"MMA": "wgmma", "STAGES": 7 if problem.layout == "blocks" else 5, "IN_FLIGHT": 1 if converts else 2}
+    config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128, "STORE": "stream"}
+    config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
+    return config | ({"CLUSTER": 1} if chain == 8 else {})
+
+
+def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
+    """Blocks of 32 receivers a side; one of 48 has all of 41 to 48. A stage is of four units of times, or of two of
+    nibbles of few receivers. In layout batches copies are short, so that a stage is copied late rather than early where
+    there are many blocks, whose copies are under way meanwhile; batches that end within a unit take more registers.
+    """
+    side = 48 if 40 < problem.n_receivers <= 48 else SIDE
+    units = 2 if problem.bits == 4 and problem.n_receivers < TILE else 4
+    n_blocks = n_tiles(problem.n_receivers, side) * problem.n_channels * problem.n_slices
+    if problem.layout == "blocks" or problem.bits == 4 or problem.n_times % problem.unit_times:
+        buffers, ahead = 3, 2
+    else:
+        buffers, ahead = (3, 1) if n_blocks > 2 * n_multiprocessors else (4, 2)
+    return dict(
+        MMA="mma_sync",
+        NR_RECEIVERS_PER_BLOCK=side,
+        NR_RECEIVERS_PER_BLOCK_X=side,
+        NR_TIMES_PER_BLOCK=units * problem.unit_times,
+        NR_SHARED_BUFFERS=buffers,
+        READ_AHEAD=ahead,
+        WARPS=4,
+        WARPS_J=2,
+        STORE="stream",
+    )
