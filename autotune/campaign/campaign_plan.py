@@ -36,7 +36,7 @@ from ..records.measurement import Protocol
 from ..search import names_module
 from ..source.registry import kernel_reference, load_kernel
 from ..sweep.problem_list import TYPES as OF_PROBLEMS
-from ..sweep.problem_list import problem_values, read_toml
+from ..sweep.problem_list import problem_values, toml_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
@@ -108,7 +108,7 @@ def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
     Raises:
         UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
     """
-    text = read_toml(path, "the campaign")
+    text = toml_of(path, "the campaign")
     try:
         return _plan(path, text, results)
     except UsageError as error:

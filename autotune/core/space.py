@@ -182,7 +182,7 @@ class Space:
         slow: Config | None = None
         choice: Mapping[str, Value] | None = None
         for choice in choices:
-            if self._allows(problem, choice, device):
+            if self.allows(problem, choice, device):
                 config = self.parse(choice)
                 if self._is_worthwhile(problem, config, device):
                     return config
@@ -275,16 +275,17 @@ class Space:
             others = tuple(
                 value
                 for value in self.parameters[name].values
-                if value != config[name] and self._allows(problem, {**config, name: value}, device)
+                if value != config[name] and self.allows(problem, {**config, name: value}, device)
             )
             if others:
                 found[name] = others
         return found
 
-    def _allows(self, problem: Problem, values: Mapping[str, Value], device: Device) -> bool:
+    def allows(self, problem: Problem, values: Mapping[str, Value], device: Device) -> bool:
+        """Returns whether ``values`` are a complete config of this space that no constraint refuses."""
         try:
             return self.broken(problem, self.parse(values), device) is None
-        except UsageError:  # other parameters would come or go with this value
+        except UsageError:
             return False
 
 

@@ -28,10 +28,10 @@ class KeptRankings:
         self._identity = identity
 
     def get(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
-        """Returns the kept ranking; () where there is none."""
+        """Returns the kept ranking, of configs of the space; () where there is none."""
         with suppress(OSError, UsageError, Unsound):
             if (found := take(self._path(kernel, problem, device))) is not None:
-                return tuple(map(Config, _configs(parse(found[0]))))
+                return tuple(map(kernel.space.parse, _configs(parse(found[0]))))
         return ()
 
     def put(self, kernel: Kernel[Problem], problem: Problem, device: Device, configs: tuple[Config, ...]) -> None:

@@ -92,7 +92,7 @@ class Predictor:
         identity = self.identity()
         kept = KeptRankings(identity) if identity else None
         if kept is not None and (known := kept.get(kernel, problem, device)):
-            return known
+            return known  # configs of the space: the renderer writes their values into code
         configs = ranked(experience, kernel, problem, device, N_RANKED)
         if kept is not None:
             kept.put(kernel, problem, device, configs)
@@ -111,6 +111,7 @@ class Predictor:
                 return found
         if find_spec("jinja2") is None:
             return self._no_jinja
+        _ = self._known  # raises UsageError where the package is damaged
         try:
             configs = self.ranking(kernel, problem, device)
         except (UsageError, TrialFailure) as error:

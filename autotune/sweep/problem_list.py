@@ -28,7 +28,7 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def read_toml(path: Path, what: str) -> dict[str, Any]:
+def toml_of(path: Path, what: str) -> dict[str, Any]:
     """Returns the content of a TOML file; ``what`` it is, for messages.
 
     Raises:
@@ -48,7 +48,7 @@ def read_problems(path: Path) -> tuple[str, list[dict[str, object]]]:
     Raises:
         UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
     """
-    text = read_toml(path, "the list of problems")
+    text = toml_of(path, "the list of problems")
     try:
         for name, (kinds, wanted) in TYPES.items():
             if name in text:

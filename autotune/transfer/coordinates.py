@@ -14,7 +14,7 @@ from ..core.config import Config, Value
 from ..core.parameter import Parameter
 from .features import ABSENT, is_number, levels_of, log_or_rank, powers_of_two
 from .neighbour import MISMATCH, octave
-from .occupancy import COLUMNS
+from .off_default import KNOWN
 
 DEVICE = "device"  # the group of the octaves that a device is away
 Domain = Mapping[str, Sequence[Value]]  # the values of each parameter
@@ -22,14 +22,14 @@ Domain = Mapping[str, Sequence[Value]]  # the values of each parameter
 
 @dataclass(frozen=True)
 class TransferPoint:
-    """A configuration at a problem: its problem's fields, the octaves that its device is away, how its launch fills it,
-    and its time relative to the best.
+    """A configuration at a problem: its problem's fields, the octaves that its device is away, what else is known of it
+    (KNOWN, or the first of these), and its time relative to the best.
     """
 
     config: Config
     fields: Mapping[str, object]
     away: float
-    occupancy: np.ndarray
+    known: np.ndarray
     time: float
 
 
@@ -57,7 +57,8 @@ def coordinates(points: Sequence[TransferPoint], domain: Domain | None = None) -
     - another value: a column each;
     - a parameter that some configs lack: whether it is there; its own columns stand in the middle where it is not;
     - two numbers of several values each: the logarithm of their product;
-    - how launches fill the device, in octaves; the octaves that the device is away;
+    - what else is known: how launches fill the device, in octaves, and how far the kernel's default is; the octaves
+      that the device is away;
     - a field of the problem: octaves, or MISMATCH between two words.
 
     ``domain``: the values of each parameter, by which columns are scaled; without it, those that occur.
@@ -66,8 +67,8 @@ def coordinates(points: Sequence[TransferPoint], domain: Domain | None = None) -
     number = {config: row for row, config in enumerate(configs)}
     rows = [number[point.config] for point in points]
     found = {name: [column[rows] for column in group] for name, group in _of_configs(configs, domain).items()}
-    filled = np.array([point.occupancy for point in points]).reshape(len(points), -1)
-    found.update({name: [column] for name, column in zip(COLUMNS, filled.T, strict=False)})
+    filled = np.array([point.known for point in points]).reshape(len(points), -1)
+    found.update({name: [column] for name, column in zip(KNOWN, filled.T, strict=False)})
     found[DEVICE] = [np.array([point.away for point in points])]
     for name in dict.fromkeys(name for point in points for name in point.fields):
         found[f"field {name}"] = _of_field([point.fields.get(name) for point in points])

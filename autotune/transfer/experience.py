@@ -33,7 +33,7 @@ from ..core.space import Enumeration
 from .coordinates import TransferPoint, domain_of
 from .model import CAP, Scales, expect, fitted, points_of, some
 from .neighbour import AWAY, OTHER_DEVICE, SAME_DEVICE, Neighbour, apart, kinship
-from .occupancy import occupancy_at
+from .off_default import known_at
 
 N_FITTED, N_STEPS = 600, 40  # observations that length scales are fitted to, and steps
 N_NEAR = 30  # problems that a prediction is made from
@@ -83,10 +83,15 @@ class Experience:
 
 
 def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Experience:
-    """Fits the length scales to what was measured; raises ValueError where that is nothing."""
+    """Fits the length scales to what was measured; raises ValueError where that is nothing.
+
+    Devices without multiprocessors (host) are left out: nothing is predicted for them.
+    """
     kept, points = [], list[TransferPoint]()
     for one in problems:
-        fill = partial(occupancy_at, kernel, one.device)
+        if not one.device.n_multiprocessors:
+            continue
+        fill = partial(known_at, kernel, one.device)
         try:
             own = points_of(one.problem, one.device, AWAY[SAME_DEVICE], some(one.measured), fill)
         except Exception:  # another definition may have recorded what this one cannot launch
@@ -110,10 +115,10 @@ def ranked(experience: Experience, kernel: Kernel[Any], problem: Problem, device
     near = experience.near(asdict(problem), device)
     if experience.method == NEIGHBOUR:
         winners = (one.measured[0][0] for one in near if one.measured)
-        allowed = (config for config in winners if kernel.space.broken(problem, config, device) is None)
+        allowed = (config for config in winners if kernel.space.allows(problem, config, device))
         return _with_default(tuple(dict.fromkeys(allowed)), default, n)
     enumeration = _enumerated(kernel, problem, device)
-    fill = partial(occupancy_at, kernel, device)
+    fill = partial(known_at, kernel, device)
     found = expect(problem, near, enumeration, None, fill, domain_of(kernel.space.parameters), experience.scales)
     return _with_default(found.ranked(n) if found else (), default, n)
 

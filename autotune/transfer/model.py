@@ -28,6 +28,7 @@ CAP = 2.0  # relative times are capped here: how slow a slow config is says noth
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
 N_FIT = 200  # observations that the length scales are fitted to: the problem's own, and some of its neighbours
 DARING = 0.5  # standard deviations below the expected time at which hints are ranked
+CAUTION = 0.5  # and above it, where no trial will tell whether it was right
 
 Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
 
@@ -82,8 +83,9 @@ class Expectation:
         self.times = self._posterior.mean(self._values)
 
     def ranked(self, k: int) -> tuple[Config, ...]:
-        """Returns the ``k`` configurations that are expected to be the fastest, the first of them first."""
-        return tuple(self.configs[i] for i in np.argsort(self.times, kind="stable")[:k])
+        """Returns the ``k`` configurations to run without a trial: the least of mean + CAUTION deviations."""
+        mean, deviation = self._posterior.predict(self._values, np.ones(self._n_observed, bool))
+        return tuple(self.configs[i] for i in np.argsort(mean + CAUTION * deviation, kind="stable")[:k])
 
     def hints(self, k: int, known: Container[Config] = ()) -> tuple[Config, ...]:
         """Returns at most k configurations worth a trial, the most promising first, none of ``known``.

@@ -1,7 +1,6 @@
 """What a package answers when it is asked for a choice, and what each tier loses."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,7 @@ def test_report_is_the_packages_own_choice(package: Path) -> None:
     ("kernel", "values", "device", "message"),
     [
         ("ddc", {}, "NVIDIA H200", "it has detect"),
-        ("detect", {"n_time": 5}, "NVIDIA H200", re.escape(f"autotune sweep --kernel {EXAMPLE} --problem n_time=5")),
-        ("detect", {}, "NVIDIA H200", r"'n_time'.*has n_time, n_chan"),
+        ("detect", {"n_time": "many"}, "NVIDIA H200", "n_time"),
         ("detect", {"n_time": 100, "colour": 3}, "NVIDIA H200", r"'colour'.*has n_time, n_chan"),
     ],
 )

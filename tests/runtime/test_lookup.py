@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autotune import Config, Device, UsageError
-from autotune.runtime.lookup import choose, device_named
+from autotune.runtime.lookup import PLAIN, choose, device_named
 from autotune.runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
 from autotune.source.registry import load_kernel
 
@@ -129,7 +129,7 @@ def test_a_loss_is_taken_from_the_narrowest_place_that_is_known() -> None:
 
 
 def test_other_architecture_gets_the_default() -> None:
-    known = wisdom(entry(H200, 1000, WIDE), losses=(loss("sm_90", "default", 0.9), loss("cuda", "default", 0.5)))
+    known = wisdom(entry(H200, 1000, WIDE), losses=(loss("sm_90", PLAIN, 0.9), loss("cuda", PLAIN, 0.5)))
     choice = choose(known, KERNEL, BAKED, {"n_chan": 1000}, A100)
     assert (choice.tier, choice.config, choice.source_key) == ("default", DEFAULT, "key-default")
     assert choice.evidence is None

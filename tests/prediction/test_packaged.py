@@ -1,0 +1,224 @@
+"""A package answers for problems that nobody recorded: what it says, keeps, refuses, and does without Jinja2."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from autotune import Config, UsageError
+from autotune.core.schema import seal
+from autotune.emit.writer import write_package
+
+from ..conftest import EXAMPLE
+from ..emit.conftest import python
+from ..fake_gpu import import_package
+from ..recorded import DEFAULT, H200, KERNELS, TALL, WIDE, record
+
+OTHER = Config(BLOCK_C=64, BLOCK_T=16, UNROLL=4)
+TIMES = {DEFAULT: 30.0, WIDE: 20.0, TALL: 25.0, OTHER: 40.0}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Records of short integrations, where WIDE is fast, and of long ones, where TALL is."""
+    for n_time in (64, 128, 256):
+        record(tmp_path / "results", H200, TIMES, n_time=n_time)
+    for n_time in (8192, 16384, 32768):
+        record(tmp_path / "results", H200, {**TIMES, TALL: 10.0}, n_time=n_time)
+    return write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+
+
+@pytest.fixture
+def tuned(folder: Path) -> ModuleType:
+    return import_package(folder, "tuned")
+
+
+def asked(tuned: ModuleType, **fields: Any) -> Any:
+    return tuned.detect(**fields, device="NVIDIA H200").choice
+
+
+def test_problems_between_the_records_get_what_their_neighbours_had(tuned: ModuleType) -> None:
+    short, long = asked(tuned, n_time=100), asked(tuned, n_time=10000)
+    assert (short.tier, short.config) == ("predicted", WIDE)
+    assert (long.tier, long.config) == ("predicted", TALL)
+    for choice in (short, long):
+        assert choice.expected_loss is not None and choice.left_out.n > 0 and choice.left_out.tier == "predicted"
+        assert not choice.verified and "  verified  no" in str(choice)
+    assert asked(tuned, n_time=64).tier == "exact" and asked(tuned, n_time=64).verified
+
+
+def test_sizes_far_from_the_recorded_ones_are_predicted_too(tuned: ModuleType) -> None:
+    assert asked(tuned, n_time=64, n_chan=5000).tier == "nearest"
+    assert asked(tuned, n_time=64, n_chan=4096 * 5).tier == "predicted"
+
+
+def test_its_source_is_what_autotune_renders_and_a_second_start_ranks_nothing(
+    folder: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = import_package(folder, "tuned_first")
+    choice = asked(first, n_time=100)
+    source = first._package.source(choice.source_key)
+    assert source.startswith(f"// detect[n_time=100|{choice.config}]")
+    kept = list((own_cache / "rankings").glob("detect-*.ranking"))
+    assert len(kept) == 1 and json.loads(kept[0].read_text())[0] == dict(choice.config)
+    second = import_package(folder, "tuned_second")
+
+    def fail(*_: object) -> None:
+        raise AssertionError("it is ranked again")
+
+    monkeypatch.setattr(second._package.predicting.__class__.ranking.__globals__["ranked"], "__code__", fail.__code__)
+    assert asked(second, n_time=100).config == choice.config
+
+
+@pytest.mark.parametrize("damage", ["[]", "[{", '[{"BLOCK_C": 5, "BLOCK_T": 4, "UNROLL": 1}]', '[{"X": "; evil"}]'])
+def test_a_kept_ranking_that_is_not_one_is_made_anew(folder: Path, own_cache: Path, damage: str) -> None:
+    from autotune.core.kept import keep
+
+    choice = asked(import_package(folder, "tuned_a"), n_time=100)
+    (kept,) = (own_cache / "rankings").glob("*.ranking")
+    keep(kept, damage.encode(), {})
+    assert asked(import_package(folder, "tuned_b"), n_time=100).config == choice.config
+
+
+def test_without_a_writable_cache_it_is_ranked_at_each_start(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "file"))
+    assert asked(import_package(folder, "tuned_c"), n_time=100).tier == "predicted"
+
+
+def test_without_jinja_one_line_says_what_to_install(folder: Path) -> None:
+    code = "import tuned\ntry: tuned.detect(n_time=100, device='NVIDIA H200')\nexcept tuned.UsageError as e: print(e)"
+    told = python(code, folder.parent)
+    assert 'Jinja2, which is missing: pip install "tuned[render]"' in told and "autotune sweep" in told
+    assert 'render = ["jinja2>=' in (folder / "pyproject.toml").read_text()
+    ask = "import tuned; print(tuned.detect(n_time=64, device='NVIDIA H200').choice.tier)"
+    assert python(ask, folder.parent).strip() == "exact", "what is recorded needs none"
+
+
+def test_a_list_of_problems_is_rendered_ahead(tmp_path: Path, folder: Path) -> None:
+    listed = tmp_path / "problems.toml"
+    listed.write_text(f'kernel = "{EXAMPLE}"\n[grid]\nn_time = [100, 10000]\n[[problems]]\nn_time = 300\n')
+    write_package([tmp_path / "results"], folder, kernels=KERNELS, problems=[listed])
+    ask = "import tuned\nfor n in (100, 300, 10000): print(tuned.detect(n_time=n, device='NVIDIA H200').choice.config)"
+    assert python(ask, tmp_path).splitlines() == [str(WIDE), str(WIDE), str(TALL)]
+    listed.write_text('kernel = "ddc"\n[[problems]]\ntaps = 7\n')
+    with pytest.raises(UsageError, match=r"problems.toml: nothing is emitted of ddc \(of detect\)"):
+        write_package([tmp_path / "results"], folder, kernels=KERNELS, problems=[listed])
+    listed.write_text(f'kernel = "{EXAMPLE}"\n[[problems]]\nn_time = "many"\n')
+    with pytest.raises(UsageError, match=r"problems\.toml: detect: n_time=many must be an integer"):
+        write_package([tmp_path / "results"], folder, kernels=KERNELS, problems=[listed])
+
+
+def test_another_architecture_gets_the_kernels_own_default(tuned: ModuleType) -> None:
+    choice = tuned.detect(n_time=100, device="NVIDIA A100-SXM4-80GB").choice
+    assert (choice.tier, choice.config) == ("default", DEFAULT)
+    assert "no problem of detect was recorded on a GPU of sm_80" in choice.why
+
+
+def test_a_device_of_the_architecture_is_predicted_for(tuned: ModuleType) -> None:
+    choice = tuned.detect(n_time=10000, device="NVIDIA GH200").choice
+    assert (choice.tier, choice.config) == ("predicted", TALL)
+
+
+# ---------------------------------------------------------------------- what gives way
+def refusing(tuned: ModuleType, monkeypatch: pytest.MonkeyPatch, reasons: Mapping[Config, str]) -> None:
+    predictor = tuned._package.predicting.__class__
+    room = predictor.ranking.__globals__
+
+    def built(kernel: Any, launch: Any, source: str, device: Any) -> str:
+        for config, reason in reasons.items():
+            if f"|{config}]" in source:
+                raise room["UsageError"](reason)
+        return "compiled"
+
+    monkeypatch.setitem(room, "_built", built)
+
+
+def test_what_does_not_compile_gives_way_to_the_next(tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing(tuned, monkeypatch, {WIDE: "it spills 8 bytes of registers"})
+    choice = asked(tuned, n_time=100)
+    assert choice.tier == "predicted" and choice.config != WIDE
+    assert re.search(rf"{WIDE} gives way: it spills 8 bytes of registers", choice.why)
+
+
+def test_where_none_compiles_the_error_says_it_of_each(tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor = tuned._package.predicting.__class__
+    room = predictor.ranking.__globals__
+
+    def built(*_: object) -> str:
+        raise room["UsageError"]("no luck")
+
+    monkeypatch.setitem(room, "_built", built)
+    with pytest.raises(tuned.UsageError, match="gives way: no luck") as error:
+        asked(tuned, n_time=100)
+    assert str(error.value).count("gives way") >= 3 and "autotune sweep" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("registers", "spilled", "n_shared", "told"),
+    [(40, 0, 0, None), (255, 16, 0, "spills 16 bytes"), (40, 0, 10**6, "needs 1000000 bytes of shared memory")],
+)
+def test_spills_and_shared_memory_are_read_from_the_compiler(
+    registers: int, spilled: int, n_shared: int, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autotune.core.definition import Launch
+    from autotune.prediction import predictor
+    from autotune.runtime.nvrtc import Cubin
+    from autotune.source.registry import load_kernel
+
+    cubin = Cubin(b"", "sm_90a", "key", registers, spilled, n_shared)
+    monkeypatch.setattr(predictor.gpu, "cubin_of", lambda *_: cubin)
+    monkeypatch.setattr(predictor.nvrtc, "available", lambda: None)
+    kernel, launch = load_kernel(EXAMPLE), Launch((1, 1, 1), (32, 1, 1))
+    if told is None:
+        assert "40 registers, no spills" in predictor._built(kernel, launch, "", H200)
+    else:
+        with pytest.raises(UsageError, match=told):
+            predictor._built(kernel, launch, "", H200)
+
+
+# ---------------------------------------------------------------------- what is damaged
+def test_a_damaged_file_is_told_where_it_is_needed_alone(folder: Path) -> None:
+    text = (folder / "measured.json").read_text()
+    (folder / "measured.json").write_text(text.replace('"times":[1.0', '"times":[1.5', 1))
+    tuned = import_package(folder, "tuned_d")
+    assert asked(tuned, n_time=64).tier == "exact"
+    with pytest.raises(tuned.UsageError, match=r"measured\.json is damaged"):
+        asked(tuned, n_time=100)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [("method", "eval"), ("values", {"BLOCK_C": []}), ("scales", {}), ("problems", [{"device": "NVIDIA H200"}])],
+)
+def test_sealed_content_that_is_not_experience_is_refused(folder: Path, where: str, value: object) -> None:
+    content = json.loads((folder / "measured.json").read_text())
+    content.pop("sha256")
+    content["kernels"]["detect"][where] = value
+    (folder / "measured.json").write_text(json.dumps(seal(content)))
+    tuned = import_package(folder, "tuned_e")
+    with pytest.raises(tuned.UsageError, match=r"measured\.json is damaged"):
+        asked(tuned, n_time=100)
+
+
+def test_values_outside_the_space_never_reach_the_renderer(folder: Path) -> None:
+    content = json.loads((folder / "measured.json").read_text())
+    content.pop("sha256")
+    known = content["kernels"]["detect"]
+    known["method"], known["values"]["UNROLL"] = "neighbour", ["1); evil(", 4]
+    (folder / "measured.json").write_text(json.dumps(seal(content)))
+    tuned = import_package(folder, "tuned_f")
+    choice = asked(tuned, n_time=100)
+    assert choice.config.UNROLL in (1, 4) and "evil" not in tuned._package.source(choice.source_key)
