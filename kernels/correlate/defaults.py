@@ -31,8 +31,9 @@ def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
 
 
 def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
-    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work. Converters
-    of integers spill registers where batches end within a unit.
+    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work.
+
+    Where batches end within a unit, what converts integers spills registers.
     """
     n, is_ragged = problem.n_receivers, problem.n_times % problem.unit_times > 0
     least = LEAST_OF_WGMMA if problem.layout == "blocks" else LEAST_OF_CONVERTED[problem.bits]
