@@ -31,10 +31,13 @@ def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
 
 
 def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
-    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work."""
-    n = problem.n_receivers
+    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work.
+
+    Where batches end within a unit, what converts integers spills registers.
+    """
+    n, is_ragged = problem.n_receivers, problem.n_times % problem.unit_times > 0
     least = LEAST_OF_WGMMA if problem.layout == "blocks" else LEAST_OF_CONVERTED[problem.bits]
-    if device.compute_capability != 90 or n < least:
+    if device.compute_capability != 90 or n < least or (is_ragged and problem.bits < 16):
         return False
     large, small = n_tiles(n, TILE), n_tiles(n, SIDE)
     fills = 2 * large * problem.n_channels * problem.n_slices >= n_multiprocessors
@@ -71,10 +74,11 @@ def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     nibbles of few receivers. In layout batches copies are short, so that a stage is copied late rather than early where
     there are many blocks, whose copies are under way meanwhile; batches that end within a unit take more registers.
     """
-    side = 48 if 40 < problem.n_receivers <= 48 else SIDE
+    is_ragged = problem.n_times % problem.unit_times > 0
+    side = 48 if 40 < problem.n_receivers <= 48 and not is_ragged else SIDE
     units = 2 if problem.bits == 4 and problem.n_receivers < TILE else 4
     n_blocks = n_tiles(problem.n_receivers, side) * problem.n_channels * problem.n_slices
-    if problem.layout == "blocks" or problem.bits == 4 or problem.n_times % problem.unit_times:
+    if problem.layout == "blocks" or problem.bits == 4 or is_ragged:
         buffers, ahead = 3, 2
     else:
         buffers, ahead = (3, 1) if n_blocks > 2 * n_multiprocessors else (4, 2)

@@ -19,6 +19,7 @@ from .tensor import tensor_geometry
 Choice = dict[str, Any]
 TYPICAL_MULTIPROCESSORS = 100  # of a device that does not say
 STAGE_BYTES = 330  # of a row: stages of 160 to 330 bytes were fastest nearly everywhere
+MOST_REGISTERS = 236  # by the estimate, of mma.sync: where it was higher, compilers needed more than there are
 FEW_TAPS = 16  # filters that threads are as fast at as products of two bytes for each sample
 
 
@@ -139,8 +140,9 @@ def by_warps(problem: Problem, device: Device, choice: Choice) -> Iterator[Choic
         stage = stage_of(problem, step, STAGES[1:] if unroll == 2 else STAGES[:1])
         rest = {"STAGE": stage, "STAGES": 2, "UNROLL": unroll, "WINDOW": window}
         for resident in (16, 4):
-            for run in runs[:2]:
-                yield choice | {"RESIDENT": resident} | rest | {"RUN": run}
+            block = choice | {"RESIDENT": resident} | rest
+            if tensor_geometry(problem, Config(block)).registers <= MOST_REGISTERS:
+                yield from (block | {"RUN": run} for run in runs[:2])
 
 
 def by_threads(problem: Problem) -> Iterator[Choice]:
@@ -160,5 +162,5 @@ def by_subgroups() -> Iterator[Choice]:
     """Yields configs whose subgroups share outputs: slower than threads, but they need less shared memory."""
     for wgs in (256, 128, 64):
         for size in (8, 4, 16, 2):
-            for coarsen in (16, 8, 4):
+            for coarsen in (8, 4, 16):
                 yield {"ALGORITHM": "subgroup", "WGS": wgs, "SG_SIZE": size, "COARSEN": coarsen, "TILES": 4}
