@@ -77,9 +77,8 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
     for sweep in fresh:
         try:
             kernel = definitions[sweep.kernel]
-            fallback, *others = of_definition(kernel, _fallbacks, sweep, kernel, orders, sources)
-            for some in (fallback, *others):
-                fallbacks[some.kernel, fields_text(some.baked), some.source_key] = some
+            fallback = of_definition(kernel, _fallback, sweep, kernel, orders, sources)
+            fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
                 raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
             entry = of_definition(kernel, _entry, sweep, winners[sweep.path], *chosen[sweep.path], kernel, sources)
@@ -165,21 +164,22 @@ def _entry(
     )
 
 
-def _fallbacks(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: dict[str, str]) -> list[Fallback]:
-    """Returns the sweep's default configuration, and the default of any GPU where that one is of some GPUs only; adds
-    their sources. Raises TrialFailure if the first does not render.
+def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: dict[str, str]) -> Fallback:
+    """Returns the sweep's default configuration, or that of any GPU where it is of some GPUs only; adds its source.
+
+    Raises TrialFailure if it does not render.
     """
     problem, baked = problem_of(kernel, sweep.about), sweep.about.baked_values
-    default = render(kernel, problem, config_of(kernel, sweep.about.default))
+    config = config_of(kernel, sweep.about.default)
+    if sweep.about.device.kind == ANY_GPU.kind and refusal(kernel, problem, config, ANY_GPU) is not None:
+        with suppress(UsageError, TrialFailure):  # there is none
+            config = kernel.default_config(problem, ANY_GPU)
+    default = render(kernel, problem, config)
     place = kernel.name, fields_text(baked)
     if place not in orders:
         orders[place] = call_order(kernel, problem, default.config)
-    variants = [default]
-    if sweep.about.device.kind == ANY_GPU.kind and refusal(kernel, problem, default.config, ANY_GPU) is not None:
-        with suppress(UsageError, TrialFailure):  # there is none
-            variants.append(render(kernel, problem, kernel.default_config(problem, ANY_GPU)))
-    sources.update((variant.key, variant.source) for variant in variants)
-    return [Fallback(kernel.name, baked, variant.config, variant.key, orders[place]) for variant in variants]
+    sources[default.key] = default.source
+    return Fallback(kernel.name, baked, default.config, default.key, orders[place])
 
 
 def _evidence(sweep: SweepRecord, best: Finalist, default_median_s: float | None, ties: int = 0) -> Evidence:
