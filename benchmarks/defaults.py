@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from drawing import drawn
+from drawing import DRAWS, drawn
 
 from autotune.core.architecture import ARCHITECTURES
 from autotune.core.config import Config

@@ -4,7 +4,7 @@
     python benchmarks/unrecorded.py tuned --seed 7 --recorded 6 --without "NVIDIA H100 80GB HBM3"
 
 Problems of each kernel are drawn by the seed, of LEAST_BYTES to MOST_BYTES and none that ``results`` has. At each: the
-package's prediction (the first, and the best of the first four), the kernel's default, a quick and a normal sweep that
+package's answer, the best of the first four of its ranking, the kernel's default, a quick and a normal sweep that
 begin with the records. All that these name are measured side by side; the loss of each is its median over the least.
 With --recorded, quick sweeps of recorded problems as well, which know the records of other devices alone: whether one
 ends behind the fastest config that another device has for its problem.
@@ -14,12 +14,15 @@ import argparse
 import json
 import os
 import random
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from statistics import median
+from threading import Lock
 from typing import Any
 
 from drawing import DRAWS
@@ -37,14 +40,15 @@ from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings, effort
-from autotune.transfer.experience import METHODS, Experience, ranked
+from autotune.transfer.experience import MODEL, NEIGHBOUR, Experience, ranked
 from autotune.trial.bench import Bench
 
 LEAST_BYTES, MOST_BYTES, MOST_FLOPS = 4e6, 4e8, 4e11  # of a launch
 N_FIRST = 4
+_asking = Lock()  # a package is asked by one thread at a time
 SLOWER = 0.05  # of the default, beyond which a prediction counts as worse
 MUCH = 0.15  # a loss that is told by itself
-PAIR = {"predicted 1", "default"}
+PAIR = {"package", "default"}
 
 
 @dataclass
@@ -55,6 +59,7 @@ class Found:
     problem: str
     configs: dict[str, str] = field(default_factory=dict)  # what each names
     seconds: dict[str, float] = field(default_factory=dict)
+    tier: str = ""  # of the package's answer
     error: str = ""
 
     def loss(self, name: str) -> float | None:
@@ -76,6 +81,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     target, began = find_device(given.device), time.monotonic()
+    sys.path.insert(0, str(given.package.resolve().parent))
+    given.module = import_module(given.package.name)
     known = experiences_in(read_measured(given.package / "measured.json"), given.package)
     sweeps, _ = read_sweeps([given.results])
     wanted = [(load_kernel(name), problem) for name in given.kernels for problem in drawn(name, sweeps, given)]
@@ -112,12 +119,9 @@ def drawn(name: str, sweeps: list[SweepRecord], given: argparse.Namespace) -> li
             work = kernel.work(problem)
         except UsageError:
             continue
-        if LEAST_BYTES <= work.bytes <= MOST_BYTES and work.flops <= MOST_FLOPS:
-            if (
-                problem_name(problem) not in recorded
-                and kernel.space.enumerate(problem, find_device(given.device).device).configs
-            ):
-                found.append(problem)
+        usual = LEAST_BYTES <= work.bytes <= MOST_BYTES and work.flops <= MOST_FLOPS
+        if usual and problem_name(problem) not in recorded:
+            found.append(problem)
     return found
 
 
@@ -135,9 +139,12 @@ def compared(
 ) -> Found:
     device, found = bench.target.device, Found(kernel.name, problem_name(problem))
     named: dict[str, Config] = {"default": kernel.default_config(problem, device)}
-    named |= {f"predicted {i}": c for i, c in enumerate(ranked(known, kernel, problem, device, N_FIRST), 1)}
-    for method in METHODS:
+    named |= {f"ranked {i}": c for i, c in enumerate(ranked(known, kernel, problem, device, N_FIRST), 1)}
+    for method in (MODEL, NEIGHBOUR):
         named[method] = ranked(replace(known, method=method), kernel, problem, device, 1)[0]
+    with _asking:
+        choice = getattr(given.module, kernel.name)(**vars(problem), device=device.name).choice
+    found.tier, named["package"] = choice.tier, Config(choice.config)
     best: Trial | None = None
     for name, settings in (
         ("quick", Settings(records_beside(given.results, folder / "quick"), **effort("quick"))),
@@ -199,13 +206,13 @@ def quick_of_recorded(
 
 def told(found: list[Found], behind: list[dict[str, Any]], device: str, seed: int) -> None:
     for one in found:
-        for name in ("predicted 1", "default", "quick"):
+        for name in ("package", "default", "quick"):
             loss = one.loss(name)
             if loss is not None and loss > MUCH:
                 print(f"{one.kernel} {one.problem}: {name} loses {100 * loss:.0f} %, {one.configs[name]}")
         if one.error:
             print(f"{one.kernel} {one.problem}: {one.error}")
-    columns = ("predicted 1", "best of four", *METHODS, "default", "quick", "normal")
+    columns = ("package", "best of four", MODEL, NEIGHBOUR, "default", "quick", "normal")
     rows = []
     for kernel in (*dict.fromkeys(one.kernel for one in found), "all"):
         if own := [one for one in found if one.seconds and kernel in (one.kernel, "all")]:
@@ -213,7 +220,7 @@ def told(found: list[Found], behind: list[dict[str, Any]], device: str, seed: in
             rows.append((kernel, str(len(own)), *losses))
     print(f"\n{device}, seed {seed}: loss against the best of all that was tried, median and worst in percent")
     print_table(("kernel", "problems", *columns), rows)
-    pairs = [(one.seconds["predicted 1"], one.seconds["default"]) for one in found if one.seconds.keys() >= PAIR]
+    pairs = [(one.seconds["package"], one.seconds["default"]) for one in found if one.seconds.keys() >= PAIR]
     n_worse = sum(predicted > (1 + SLOWER) * default for predicted, default in pairs)
     print(f"predicted is more than {100 * SLOWER:.0f} % slower than the default at {n_worse} of {len(pairs)} problems")
     for row in behind:
@@ -224,7 +231,7 @@ def told(found: list[Found], behind: list[dict[str, Any]], device: str, seed: in
 def loss_of(one: Found, name: str) -> float | None:
     if name != "best of four":
         return one.loss(name)
-    losses = [one.loss(f"predicted {i}") for i in range(1, N_FIRST + 1)]
+    losses = [one.loss(f"ranked {i}") for i in range(1, N_FIRST + 1)]
     return min((loss for loss in losses if loss is not None), default=None)
 
 
