@@ -114,7 +114,7 @@ def ranked(experience: Experience, kernel: Kernel[Any], problem: Problem, device
         return _with_default(tuple(dict.fromkeys(allowed)), default, n)
     enumeration = _enumerated(kernel, problem, device)
     fill = partial(occupancy_at, kernel, device)
-    found = expect(problem, near, enumeration, None, fill, domain_of(kernel.space.parameters), experience.scales)
+    found = expect(problem, near, enumeration, domain_of(kernel.space.parameters), None, fill, experience.scales)
     return _with_default(found.ranked(n) if found else (), default, n)
 
 
