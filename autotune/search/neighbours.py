@@ -217,12 +217,13 @@ def _read_measured(
 ) -> tuple[tuple[Config, float], ...]:
     """Configurations with their median over the least, without damaged lines, which are told.
 
-    The winner of the final round comes first, then the others by their medians.
+    The fastest comes first; or the winner of a final round that the fastest was in.
     """
     folder = SweepFolder(Path(path), added)
     found, outcome = _best_first(medians(folder)), folder.current_outcome()
-    is_of_time = outcome is not None and tuple(map(Objective.read, outcome.objectives)) == FASTEST.each
-    winner = outcome.winner.config if outcome and is_of_time else None
+    if not found or outcome is None or tuple(map(Objective.read, outcome.objectives)) != FASTEST.each:
+        return found
+    winner = outcome.winner.config if outcome.finalist(found[0][0]) else found[0][0]
     return tuple(sorted(found, key=lambda pair: pair[0] != winner))
 
 

@@ -95,7 +95,7 @@ def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> E
         kept.append(replace(one, measured=tuple((point.config, _rounded(point.time)) for point in own)))
     if not points:
         raise ValueError(f"nothing was measured of {kernel.name}")
-    scales = fitted(points, domain_of(kernel.space.parameters), N_FITTED, N_STEPS)
+    scales = fitted(points, domain_of(kernel.space.parameters), [(N_FITTED, N_STEPS)])
     return Experience(kernel.name, tuple(kept), scales)
 
 

@@ -26,7 +26,7 @@ from .posterior import Posterior
 
 CAP = 2.0  # relative times are capped here: how slow a slow config is says nothing about fast ones
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
-N_FIT, N_STEPS = 300, 25  # observations that a search fits the length scales to, its own first, and steps
+ROUNDS = ((200, 25), (450, 12))  # observations that a search fits the length scales to, its own first, and steps
 DARING = 0.5  # standard deviations below the expected time at which hints are ranked
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Expectation:
     ) -> None:
         self.configs = [point.config for point in asked]
         observed = [*own, *elsewhere]
-        self.scales = scales or fitted(observed, domain, N_FIT, N_STEPS, len(own))
+        self.scales = scales or fitted(observed, domain, ROUNDS, len(own))
         self._values = self.scales.standardized(observed)
         self._n_observed = len(observed)
         self._posterior = posterior_of(observed, asked, domain, self.scales)
@@ -154,20 +154,24 @@ def logarithms(points: Sequence[TransferPoint]) -> np.ndarray:
     return np.asarray(np.log(np.minimum([point.time for point in points], CAP)))
 
 
-def fitted(points: Sequence[TransferPoint], domain: Domain, n: int, n_steps: int, n_own: int = 0) -> Scales:
-    """Fits the length scales to ``n`` of the points, which are of many problems, in ``n_steps`` steps.
+def fitted(
+    points: Sequence[TransferPoint], domain: Domain, rounds: Sequence[tuple[int, int]], n_own: int = 0
+) -> Scales:
+    """Fits the length scales to points of many problems.
 
-    The first ``n_own`` points are among them, if there is room.
+    ``rounds``: how many of the points count, and steps; each round begins where the one before ended, for few points
+    lead cheaply to where many are to be asked. The first ``n_own`` points are among them, if there is room.
     """
     place: Coordinates = coordinates(points, domain)
     values = logarithms(points)
     mean, deviation = float(values.mean()), float(values.std())
-    own, n_others = np.arange(min(n, n_own)), len(points) - n_own
-    others = n_own + np.random.default_rng(0).choice(n_others, min(n_others, n - len(own)), replace=False)
-    rows = np.concatenate([own, others])
     hyper = Hyperparameters(len(place.names))
-    squares = squared_differences(place.columns[rows], place.groups, hyper.n_groups)
-    hyper.fit(squares, (values[rows] - mean) / (deviation + 1e-12), n_steps)
+    for n, n_steps in rounds:
+        own, n_others = np.arange(min(n, n_own)), len(points) - n_own
+        others = n_own + np.random.default_rng(0).choice(n_others, min(n_others, n - len(own)), replace=False)
+        rows = np.concatenate([own, others])
+        squares = squared_differences(place.columns[rows], place.groups, hyper.n_groups)
+        hyper.fit(squares, (values[rows] - mean) / (deviation + 1e-12), n_steps)
     weights = dict(zip(place.names, map(float, hyper.weights), strict=True))
     return Scales(weights, float(np.exp(hyper.theta[-2])), hyper.amplitude, mean, deviation)
 
