@@ -11,7 +11,7 @@ from ..core.problem import Problem
 from ..core.space import Enumeration
 from ..system.one_thread import one_thread
 from ..transfer.coordinates import domain_of
-from ..transfer.left_out import left_out_losses, model_is_better
+from ..transfer.left_out import losses_nearby, model_is_better
 from ..transfer.model import expect
 from ..transfer.neighbour import AWAY, OTHER_DEVICE, Neighbour, octave
 from ..transfer.occupancy import known_of, occupancy_at
@@ -51,7 +51,7 @@ def warm_start(
         if expectation is None:
             return (*same, *winners), columns
         hints = expectation.hints(n_hints, {*done, *same})
-        hints_first = model_is_better(left_out_losses(everything, domain, fill, expectation.scales))
+        hints_first = model_is_better(losses_nearby(everything, domain, fill, expectation.scales))
     others = (*hints, *winners) if hints_first else (*winners, *hints)
     return tuple(dict.fromkeys((*same, *others))), columns | {"expected by neighbours": expectation.times}
 

@@ -27,7 +27,7 @@ class LeftOutLoss:
     winner: float | None
 
 
-def left_out_losses(near: Sequence[Neighbour], domain: Domain, fill: Fill | None, scales: Scales) -> list[LeftOutLoss]:
+def losses_nearby(near: Sequence[Neighbour], domain: Domain, fill: Fill | None, scales: Scales) -> list[LeftOutLoss]:
     """Returns the losses at the nearest problems, each of which is left out in turn, on all of its devices.
 
     ``near``: nearest first; those of other architectures predict, and are not left out. ``scales``: fitted to them.

@@ -99,7 +99,7 @@ def test_winners_are_of_the_nearest_problems_of_the_architecture_each_once(tmp_p
 @pytest.mark.parametrize("model_loses", [0.1, 0.3, 0.5])
 def test_the_model_goes_first_only_where_it_loses_less(model_loses: float, monkeypatch: pytest.MonkeyPatch) -> None:
     losses = [LeftOutLoss(model_loses, 0.3), LeftOutLoss(9.0, None)]
-    monkeypatch.setattr(station, "left_out_losses", lambda *given: losses)
+    monkeypatch.setattr(station, "losses_nearby", lambda *given: losses)
     winners, neighbours = (TALL, WIDE), [near(TALL, 8192, then=OTHERS[:9]), near(WIDE, 16384, then=OTHERS[5:])]
     found = first(neighbours, done=(DEFAULT, *OTHERS[:4]))
     assert len(found) == len(set(found)) and set(winners) <= set(found) and len(found) > N_WINNERS

@@ -9,7 +9,7 @@ import pytest
 
 from autotune import Config, Device
 from autotune.devices import cuda
-from autotune.transfer.left_out import N_LEFT_OUT, LeftOutLoss, left_out_losses, model_is_better
+from autotune.transfer.left_out import N_LEFT_OUT, LeftOutLoss, losses_nearby, model_is_better
 from autotune.transfer.model import Fill, Scales, fitted, points_of
 from autotune.transfer.neighbour import AWAY, OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour
 
@@ -31,9 +31,9 @@ def neighbour(octave: int, best_a: float, device: Device = DEVICE, kinship: int 
 
 def losses(near: Sequence[Neighbour], fill: Fill | None = None) -> list[LeftOutLoss]:
     if not near:
-        return left_out_losses(near, DOMAIN, fill, Scales({}, 0.1, 1.0, 0.0, 1.0))
+        return losses_nearby(near, DOMAIN, fill, Scales({}, 0.1, 1.0, 0.0, 1.0))
     points = [p for n in near for p in points_of(n.problem, n.device, AWAY[n.kinship], n.measured, None)]
-    return left_out_losses(near, DOMAIN, fill, fitted(points, DOMAIN, [(300, 20)]))
+    return losses_nearby(near, DOMAIN, fill, fitted(points, DOMAIN, [(300, 20)]))
 
 
 def test_a_model_follows_what_moves_with_the_problem_and_a_winner_cannot() -> None:
