@@ -23,7 +23,7 @@ pytestmark = pytest.mark.quick
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 128, "n_chan": 4096})
 SPACE = KERNEL.space.enumerate(PROBLEM, H200)
-LIKE = replace(H100, name="NVIDIA GH200", n_multiprocessors=H200.n_multiprocessors)
+LIKE = replace(H100, name="NVIDIA H800", n_multiprocessors=H200.n_multiprocessors)
 HERE = {"n_time": 128, "n_chan": 4096}
 OTHERS = [config for config in SPACE.configs if config not in (DEFAULT, WIDE, TALL)]
 

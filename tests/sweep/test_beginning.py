@@ -1,6 +1,7 @@
 """How a sweep begins: the default is its first trial however long it compiles, and then what is known is tried."""
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -40,18 +41,21 @@ def trials(bench: Bench, results: Path, **settings: Any) -> list[Trial]:
     return SweepFolder(run_sweep(KERNEL, PROBLEM, bench, Settings(results=results, **given)).path).trials()
 
 
-def late(proposal: Proposal, failure: TrialFailure | None) -> Proposal:
-    """The proposal, whose compile ends after those of all others have."""
+def late(proposal: Proposal, bench: Bench, failure: TrialFailure | None) -> Proposal:
+    """The proposal, whose compile ends only when the device has been open for a while, and others are compiled."""
     assert isinstance(proposal.outcome, Pending)
     future, own = Future[Any](), proposal.outcome.future
 
     def end() -> None:
+        while not bench.is_open:
+            time.sleep(0.01)
+        time.sleep(0.5)
         if failure:
             future.set_exception(failure)
         else:
             future.set_result(own.result())
 
-    threading.Timer(1.0, end).start()
+    threading.Thread(target=end, daemon=True).start()
     return replace(proposal, outcome=replace(proposal.outcome, future=future))
 
 
@@ -64,7 +68,7 @@ def test_the_default_is_the_first_trial_even_when_its_compile_is_the_slowest(
 
     def delayed(context: Any, config: Config) -> Proposal:
         proposal = start(context, config)
-        return late(proposal, failure) if config == default else proposal
+        return late(proposal, bench, failure) if config == default else proposal
 
     monkeypatch.setattr(bench.pool, "start", delayed)
     found = trials(bench, tmp_path)
