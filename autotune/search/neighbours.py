@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from heapq import merge
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 from threading import Lock
@@ -25,6 +24,8 @@ from ..core.parameter import Parameter
 from ..core.problem import Problem
 from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
+from ..records.objectives import FASTEST, Objective
+from ..records.outcome import VERDICT
 from ..records.paths import part, sweep_path
 from ..records.record import earlier_medians, medians
 from ..records.trial_log import TRIALS
@@ -34,6 +35,7 @@ from ..transfer.neighbour import (
     SAME_ARCHITECTURE,
     SAME_DEVICE,
     Neighbour,
+    kinship,
     octave,
 )
 
@@ -41,27 +43,28 @@ N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whos
 ABSENT = -1
 
 Candidate = tuple[float, str, str]  # distance, folder of the device and kernel, name
+Stamp = tuple[str, int, int]  # path of a file, and when and how large it was
 
 
 def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Neighbour, ...]:
     """Returns the nearest recorded sweeps under ``results``: same device before same architecture before other devices.
 
-    Never of another kind of device, never of this very problem on this device. Every folder's name is looked at, but
-    only the sweeps that are returned are read, and read again only after they have changed. A sweep that is damaged
-    or has measured nothing is passed over.
+    Never of another kind of device, never of this very problem on this device; of this very problem on other devices of
+    the architecture in any case. Every folder's name is looked at, but only the sweeps that are returned are read, and
+    read again only after they have changed. A sweep that is damaged or has measured nothing is passed over.
     """
     name = problem_name(problem)
     own = str(sweep_path(results, device.name, kernel.name, name))
-    found: dict[int, list[Iterator[Candidate]]] = {kinship: [] for kinship in N_READ}
+    found: dict[int, list[Iterator[Candidate]]] = {kin: [] for kin in N_READ}
     with _lock:
         for shelf in _shelves(results, kernel.name):
             other = next((about[1] for each in shelf.names if (about := _about(shelf.folder, each))), None)
             if other is not None and other.kind == device.kind:
-                found[_kinship(other, device)].append(shelf.nearest_first(name))
+                found[kinship(other, device)].append(shelf.nearest_first(part(name)))
         return tuple(
             neighbour
-            for kinship, candidates in found.items()
-            for neighbour in islice(_read(merge(*candidates), own, kinship, kernel.space.added), N_READ[kinship])
+            for kin, candidates in found.items()
+            for neighbour in _nearest(_read(merge(*candidates), own, kin, kernel.space.added), N_READ[kin])
         )
 
 
@@ -140,19 +143,23 @@ def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:
         yield shelf
 
 
-def _read(candidates: Iterable[Candidate], own: str, kinship: int, added: tuple[Parameter, ...]) -> Iterator[Neighbour]:
+def _read(candidates: Iterable[Candidate], own: str, kin: int, added: tuple[Parameter, ...]) -> Iterator[Neighbour]:
     for distance, folder, name in candidates:
         if os.path.join(folder, name) == own:
             continue
         about = _about(folder, name)
         if about is not None and (measured := _measured(folder, name, added)):
-            yield Neighbour(about[0], about[1], kinship, distance, measured)
+            yield Neighbour(about[0], about[1], kin, distance, measured)
 
 
-def _kinship(other: Device, device: Device) -> int:
-    if other.arch != device.arch:
-        return OTHER_DEVICE
-    return SAME_DEVICE if other.name == device.name else SAME_ARCHITECTURE
+def _nearest(neighbours: Iterable[Neighbour], n: int) -> Iterator[Neighbour]:
+    """Returns those of this very problem, and ``n`` others."""
+    n_others = 0
+    for neighbour in neighbours:
+        yield neighbour
+        n_others += neighbour.distance > 0
+        if n_others == n:
+            return
 
 
 def _fields(name: str) -> dict[str, tuple[float, int]]:
@@ -180,10 +187,11 @@ def _about(folder: str, name: str) -> tuple[Mapping[str, object], Device] | None
 
 
 def _measured(folder: str, name: str, added: tuple[Parameter, ...]) -> tuple[tuple[Config, float], ...]:
-    return _read_measured(*stamp, added) if (stamp := _stamp(folder, name, TRIALS)) else ()
+    stamps = tuple(_stamp(folder, name, file) for file in (TRIALS, SWEEP, VERDICT))
+    return _read_measured(os.path.join(folder, name), stamps, added) if stamps[0] else ()
 
 
-def _stamp(folder: str, name: str, file: str) -> tuple[str, int, int] | None:
+def _stamp(folder: str, name: str, file: str) -> Stamp | None:
     path = os.path.join(folder, name, file)
     try:
         found = os.stat(path)
@@ -205,10 +213,18 @@ def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, objec
 
 @lru_cache(maxsize=1024)
 def _read_measured(
-    path: str, mtime_ns: int, size: int, added: tuple[Parameter, ...]
+    path: str, stamps: tuple[Stamp | None, ...], added: tuple[Parameter, ...]
 ) -> tuple[tuple[Config, float], ...]:
-    """Configurations with their median over the least, best first; without damaged lines, which are told."""
-    return _best_first(medians(SweepFolder(Path(path).parent, added)))
+    """Configurations with their median over the least, without damaged lines, which are told.
+
+    The fastest comes first; or the winner of a final round that the fastest was in.
+    """
+    folder = SweepFolder(Path(path), added)
+    found, outcome = _best_first(medians(folder)), folder.current_outcome()
+    if not found or outcome is None or tuple(map(Objective.read, outcome.objectives)) != FASTEST.each:
+        return found
+    winner = outcome.winner.config if outcome.finalist(found[0][0]) else found[0][0]
+    return tuple(sorted(found, key=lambda pair: pair[0] != winner))
 
 
 def _best_first(median_s: Mapping[Config, float]) -> tuple[tuple[Config, float], ...]:

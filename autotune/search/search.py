@@ -16,7 +16,8 @@ class Search:
     """One search over one space, in memory.
 
     ``first``: configs to begin with, in their order, as enqueued trials; those that are not of the space, or have been
-    tried by then, are left out. ``directions``: ``minimize`` or ``maximize``, of each objective.
+    tried by then, are left out. ``default``: the first of them, which runs before all others. ``directions``:
+    ``minimize`` or ``maximize``, of each objective.
 
     A trial that is proposed runs until it is observed, and several may run. Its values are those of the objectives, in
     their units; a failure is a failed trial.
@@ -29,6 +30,7 @@ class Search:
         with quiet():
             self.study = optuna.create_study(sampler=sampler, directions=directions)
         self._first = tuple(dict.fromkeys(config for config in first if config in sampler))
+        self.default = self._first[0] if self._first else None
         self._taken: set[Config] = set()
         self._running: dict[Config, Trial] = {}
 

@@ -1,6 +1,6 @@
-"""Collects what a search knows before its first trial: occupancy, and predictions from neighbours."""
+"""Collects what a search knows before its first trial: what to begin with, occupancy, predictions from neighbours."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -9,9 +9,15 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem
 from ..core.space import Enumeration
+from ..system.one_thread import one_thread
+from ..transfer.coordinates import domain_of
+from ..transfer.left_out import losses_nearby, model_is_better
 from ..transfer.model import expect
-from ..transfer.neighbour import Neighbour
-from ..transfer.occupancy import known_of, occupancy_at
+from ..transfer.neighbour import AWAY, OTHER_DEVICE, Neighbour, octave
+from ..transfer.occupancy import known_of
+from ..transfer.off_default import known_at
+
+N_WINNERS = 2  # configs of the nearest problems
 
 
 def warm_start(
@@ -22,20 +28,42 @@ def warm_start(
     near: Sequence[Neighbour],
     own: Mapping[Config, float],
     n_hints: int,
-    done: Container[Config],
+    done: Collection[Config],
     before: Neighbour | None = None,
 ) -> tuple[tuple[Config, ...], dict[str, np.ndarray]]:
-    """Returns (at most ``n_hints`` configurations to begin with, none of ``done``; columns by name, float [n_configs]).
+    """Returns (allowed configurations to try after the default, none of ``done``; columns by name, float [n_configs]).
 
-    ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself; ``before``: the problem
-    itself before the definition changed, whose fastest configuration comes first.
+    First come winners of the problem itself: the one before the definition changed, and those on other devices of the
+    architecture, the likest device first. Then come the winners of the N_WINNERS nearest problems and ``n_hints`` of
+    the model; the hints go before these winners if the model loses less at recorded problems that are left out.
+
+    ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself; ``before``: what was
+    measured of it before the definition changed.
     """
     columns = known_of(kernel, problem, enumeration.configs, device)
-    everything = near if before is None else (before, *near)
-    expectation = expect(problem, everything, enumeration, own, partial(occupancy_at, kernel, device))
-    if expectation is None:
-        return (), columns
-    hints = expectation.hints(n_hints, done)
-    if before is not None and (fastest := before.measured[0][0]) not in done:
-        hints = tuple(dict.fromkeys((fastest, *hints)))[:n_hints]
-    return hints, columns | {"expected by neighbours": expectation.times}
+    everything = sorted((*([before] if before else ()), *near), key=lambda one: _remoteness(one, device))
+    related = [one for one in everything if one.kinship != OTHER_DEVICE]
+    allowed = set(enumeration.configs).difference(done)
+    same = _winners((one for one in related if one.distance == 0), allowed)
+    winners = _winners((one for one in related if one.distance > 0), allowed.difference(same))[:N_WINNERS]
+    domain, fill = domain_of(kernel.space.parameters), partial(known_at, kernel, device)
+    with one_thread():
+        expectation = expect(problem, everything, enumeration, domain, own, fill)
+        if expectation is None:
+            return (*same, *winners), columns
+        hints = expectation.hints(n_hints, {*done, *same})
+        hints_first = model_is_better(losses_nearby(everything, domain, fill, expectation.scales))
+    others = (*hints, *winners) if hints_first else (*winners, *hints)
+    return tuple(dict.fromkeys((*same, *others))), columns | {"expected by neighbours": expectation.times}
+
+
+def _remoteness(one: Neighbour, device: Device) -> tuple[float, float]:
+    """Returns the octaves that a neighbour is away, and those between the sizes of the two devices."""
+    unlike = abs(octave(one.device.n_multiprocessors) - octave(device.n_multiprocessors))
+    return one.distance + AWAY[one.kinship], unlike
+
+
+def _winners(neighbours: Iterable[Neighbour], allowed: Container[Config]) -> tuple[Config, ...]:
+    """Returns the winner of each neighbour if it is ``allowed``, each config once."""
+    winners = (one.measured[0][0] for one in neighbours)
+    return tuple(dict.fromkeys(config for config in winners if config in allowed))

@@ -1,10 +1,14 @@
-"""The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each."""
+"""The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each.
+
+The default runs before all others, the others in the order in which their compiles end.
+"""
 
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
 from typing import TYPE_CHECKING
 
+from ..core.config import Config
 from ..core.definition import P
 from ..core.errors import TrialFailure
 from ..records.objectives import Objectives
@@ -50,7 +54,7 @@ def run_trials(
             break
         open_device(context)
         fastest = log.fastest if objectives.is_time else None
-        proposal = _next(ahead, context)
+        proposal = _next(ahead, search.default, context)
         incumbent_s = fastest.median_s if fastest else None
         ran = stations.run_stations(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
         trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
@@ -85,10 +89,16 @@ def _wants_more(ahead: list[Proposal], bench: Bench) -> bool:
     return len(ahead) - n_done < bench.n_ahead and n_done < N_WAITING
 
 
-def _next(ahead: list[Proposal], context: Context[P]) -> Proposal:
-    """Returns the earliest compiled proposal, so that the device does not wait for one slow compile."""
+def _next(ahead: list[Proposal], default: Config | None, context: Context[P]) -> Proposal:
+    """Returns the default, which all others are compared with, or else the earliest compiled proposal.
+
+    The device waits for the compile of the default, but for no other slow one.
+    """
+    eligible = [proposal for proposal in ahead if proposal.config == default] or ahead
     with context.ledger.on("waiting for compilers"):
-        if not any(proposal.done for proposal in ahead):
-            futures = [p.outcome.future for p in ahead if not isinstance(p.outcome, TrialFailure)]
+        if not any(proposal.done for proposal in eligible):
+            futures = [p.outcome.future for p in eligible if not isinstance(p.outcome, TrialFailure)]
             wait(futures, return_when=FIRST_COMPLETED)
-    return ahead.pop(next(i for i, proposal in enumerate(ahead) if proposal.done))
+    proposal = next(proposal for proposal in eligible if proposal.done)
+    ahead.remove(proposal)
+    return proposal

@@ -290,7 +290,7 @@ class _Run:
         kernel, problem, device = self.context.kernel, self.context.problem, self.context.target.device
         settings, trials, configs = self.settings, self.log.trials, self.enumeration.configs
         with self.context.bench.getting_ready.held(self.context.rank), self.context.ledger.on("searching"):
-            done = {t.config for t in trials}
+            done = {self.default, *(t.config for t in trials)}
             own = {t.config: t.median_s for t in trials if t.median_s}
             near = known(settings.results, kernel, problem, device) if settings.n_hints else ()
             before = earlier(self.folder, problem, device, set(configs)) if settings.n_hints else None

@@ -19,7 +19,8 @@ EFFORTS: dict[str, dict[str, object]] = {
     "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},
 }
 EFFORTS_HELP = (
-    "quick: 12 trials (the default config, the best of similar problems, a short search around them). "
+    "quick: 12 trials (the default config, the winners of this and similar problems elsewhere, what a model of the "
+    "records promises, a short search around them). "
     f"normal: {GPU.trials} trials (host: {HOST.trials}). full: every configuration, twice the samples "
     "in a final round of 8, and 5000 further launches of the winner (or one second of them)."
 )
@@ -47,7 +48,9 @@ class Settings:
     time_s: float | None = None  # seconds of searching; the final round comes on top
     sampler: str = "auto"
     seed: int = 0
-    n_hints: int = 4  # configs taken over from recorded sweeps, tried right after the default; 0: start cold
+    n_hints: int = (
+        4  # of a model of recorded sweeps, tried first with the winners near; 0: start cold, no winners either
+    )
     restrict: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5

@@ -49,7 +49,7 @@ def domain_of(parameters: Mapping[str, Parameter]) -> Domain:
     return {name: parameter.values for name, parameter in parameters.items()}
 
 
-def coordinates(points: Sequence[TransferPoint], domain: Domain | None = None) -> Coordinates:
+def coordinates(points: Sequence[TransferPoint], domain: Domain) -> Coordinates:
     """Returns where ``points`` lie.
 
     - a number: its logarithm (its rank where zero or less is among the values); of several values that are not all
@@ -61,7 +61,7 @@ def coordinates(points: Sequence[TransferPoint], domain: Domain | None = None) -
       that the device is away;
     - a field of the problem: octaves, or MISMATCH between two words.
 
-    ``domain``: the values of each parameter, by which columns are scaled; without it, those that occur.
+    ``domain``: the values of each parameter, by which columns are scaled.
     """
     configs = list(dict.fromkeys(point.config for point in points))
     number = {config: row for row, config in enumerate(configs)}
@@ -77,9 +77,9 @@ def coordinates(points: Sequence[TransferPoint], domain: Domain | None = None) -
     return Coordinates(np.ascontiguousarray(columns), np.array(groups), tuple(found))
 
 
-def _of_configs(configs: Sequence[Config], domain: Domain | None) -> dict[str, list[np.ndarray]]:
+def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.ndarray]]:
     """Returns the columns of the parameters by group, each float [n_configs]."""
-    levels = levels_of(configs, domain and _with_others(domain, configs))
+    levels = levels_of(configs, _with_others(domain, configs))
     found: dict[str, list[np.ndarray]] = {}
     factors: list[tuple[str, np.ndarray, float]] = []  # name, logarithm above the least, and their range
     presence: set[bytes] = set()

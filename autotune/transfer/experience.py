@@ -100,7 +100,7 @@ def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> E
         kept.append(replace(one, measured=tuple((point.config, _rounded(point.time)) for point in own)))
     if not points:
         raise ValueError(f"nothing was measured of {kernel.name}")
-    scales = fitted(points, domain_of(kernel.space.parameters), N_FITTED, N_STEPS)
+    scales = fitted(points, domain_of(kernel.space.parameters), [(N_FITTED, N_STEPS)])
     return Experience(kernel.name, tuple(kept), scales)
 
 
@@ -119,7 +119,7 @@ def ranked(experience: Experience, kernel: Kernel[Any], problem: Problem, device
         return _with_default(tuple(dict.fromkeys(allowed)), default, n)
     enumeration = _enumerated(kernel, problem, device)
     fill = partial(known_at, kernel, device)
-    found = expect(problem, near, enumeration, None, fill, domain_of(kernel.space.parameters), experience.scales)
+    found = expect(problem, near, enumeration, domain_of(kernel.space.parameters), None, fill, experience.scales)
     return _with_default(found.ranked(n) if found else (), default, n)
 
 

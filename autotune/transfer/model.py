@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,11 @@ from .posterior import Posterior
 
 CAP = 2.0  # relative times are capped here: how slow a slow config is says nothing about fast ones
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
-N_FIT = 200  # observations that the length scales are fitted to: the problem's own, and some of its neighbours
+ROUNDS = ((200, 25), (450, 12))  # observations that a search fits the length scales to, its own first, and steps
 DARING = 0.5  # standard deviations below the expected time at which hints are ranked
 CAUTION = 0.5  # and above it, where no trial will tell whether it was right
 
+T = TypeVar("T")
 Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
 
 
@@ -45,11 +46,15 @@ class Scales:
     mean: float
     deviation: float
 
+    def standardized(self, points: Sequence[TransferPoint]) -> np.ndarray:
+        """Returns what is predicted of points, float [n_points]."""
+        return (logarithms(points) - self.mean) / (self.deviation + 1e-12)
+
 
 class Expectation:
     """Predicts the ``asked`` points from points ``elsewhere`` and the problem's ``own``.
 
-    ``times``: the mean of each, of standardized logarithms, float [n_asked].
+    ``times``: the mean of each, of standardized logarithms, float [n_asked]. ``scales``: those that it predicts by.
 
     Args:
         domain: the values of each parameter.
@@ -61,25 +66,15 @@ class Expectation:
         elsewhere: Sequence[TransferPoint],
         own: Sequence[TransferPoint],
         asked: Sequence[TransferPoint],
-        domain: Domain | None = None,
+        domain: Domain,
         scales: Scales | None = None,
     ) -> None:
         self.configs = [point.config for point in asked]
-        observed = [*elsewhere, *own]
-        place = coordinates([*observed, *asked], domain)
-        values = logarithms(observed)
-        mean, deviation = (values.mean(), values.std()) if scales is None else (scales.mean, scales.deviation)
-        self._values = (values - mean) / (deviation + 1e-12)
+        observed = [*own, *elsewhere]
+        self.scales = scales or fitted(observed, domain, ROUNDS, len(own))
+        self._values = self.scales.standardized(observed)
         self._n_observed = len(observed)
-        if scales is None:
-            hyper = Hyperparameters(len(place.names))
-            rows = _fitted_rows(len(elsewhere), len(own))
-            hyper.fit(squared_differences(place.columns[rows], place.groups, hyper.n_groups), self._values[rows])
-        else:
-            weights = [scales.weights.get(name, 0.0) for name in place.names]
-            hyper = Hyperparameters.of(weights, scales.noise, scales.amplitude)
-        n, n_all = len(observed), len(place.columns)
-        self._posterior = Posterior(place.columns, place.groups, hyper, range(n), np.arange(n, n_all))
+        self._posterior = posterior_of(observed, asked, domain, self.scales)
         self.times = self._posterior.mean(self._values)
 
     def ranked(self, k: int) -> tuple[Config, ...]:
@@ -110,16 +105,16 @@ def expect(
     problem: Problem,
     neighbours: Sequence[Neighbour],
     enumeration: Enumeration,
+    domain: Domain,
     own: Mapping[Config, float] | None = None,
     fill: Fill | None = None,
-    domain: Domain | None = None,
     scales: Scales | None = None,
 ) -> Expectation | None:
     """Predicts every allowed configuration of ``problem`` from ``neighbours``; None if they have no data.
 
+    ``domain``: the values of each parameter.
     ``own``: medians in seconds that are known at the problem itself; they count, too.
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as occupancy().
-    ``domain``: the values of each parameter; without it, those that occur.
     ``scales``: fitted before; without them they are fitted to what is known here.
     """
     fields = asdict(problem)
@@ -149,8 +144,8 @@ def points_of(
     return [TransferPoint(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
 
 
-def some(measured: Sequence[tuple[Config, float]]) -> Sequence[tuple[Config, float]]:
-    """Selects, from configurations ordered by time, the best and others spread over the rest."""
+def some(measured: Sequence[T]) -> list[T]:
+    """Selects, from what is ordered by time, the best and others spread over the rest."""
     rest = measured[N_BEST:]
     step = max(1, len(rest) // N_OTHERS)
     return [*measured[:N_BEST], *rest[::step][:N_OTHERS]]
@@ -161,21 +156,34 @@ def logarithms(points: Sequence[TransferPoint]) -> np.ndarray:
     return np.asarray(np.log(np.minimum([point.time for point in points], CAP)))
 
 
-def fitted(points: Sequence[TransferPoint], domain: Domain, n: int, n_steps: int) -> Scales:
-    """Fits the length scales to ``n`` of the points, which are of many problems, in ``n_steps`` steps."""
+def fitted(
+    points: Sequence[TransferPoint], domain: Domain, rounds: Sequence[tuple[int, int]], n_own: int = 0
+) -> Scales:
+    """Fits the length scales to points of many problems.
+
+    ``rounds``: how many of the points count, and steps; each round begins where the one before ended, for few points
+    lead cheaply to where many are to be asked. The first ``n_own`` points are among them, if there is room.
+    """
     place: Coordinates = coordinates(points, domain)
     values = logarithms(points)
     mean, deviation = float(values.mean()), float(values.std())
-    rows = np.random.default_rng(0).choice(len(points), min(len(points), n), replace=False)
     hyper = Hyperparameters(len(place.names))
-    squares = squared_differences(place.columns[rows], place.groups, hyper.n_groups)
-    hyper.fit(squares, (values[rows] - mean) / (deviation + 1e-12), n_steps)
+    for n, n_steps in rounds:
+        own, n_others = np.arange(min(n, n_own)), len(points) - n_own
+        others = n_own + np.random.default_rng(0).choice(n_others, min(n_others, n - len(own)), replace=False)
+        rows = np.concatenate([own, others])
+        squares = squared_differences(place.columns[rows], place.groups, hyper.n_groups)
+        hyper.fit(squares, (values[rows] - mean) / (deviation + 1e-12), n_steps)
     weights = dict(zip(place.names, map(float, hyper.weights), strict=True))
     return Scales(weights, float(np.exp(hyper.theta[-2])), hyper.amplitude, mean, deviation)
 
 
-def _fitted_rows(n_elsewhere: int, n_own: int) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    own = n_elsewhere + rng.choice(n_own, min(n_own, N_FIT), replace=False)
-    others = rng.choice(n_elsewhere, min(n_elsewhere, N_FIT - len(own)), replace=False)
-    return np.concatenate([own, others])
+def posterior_of(
+    observed: Sequence[TransferPoint], asked: Sequence[TransferPoint], domain: Domain, scales: Scales
+) -> Posterior:
+    """Returns the process conditioned on the ``observed`` points; ``asked`` ones are its pool."""
+    place = coordinates([*observed, *asked], domain)
+    weights = [scales.weights.get(name, 0.0) for name in place.names]
+    hyper = Hyperparameters.of(weights, scales.noise, scales.amplitude)
+    n, n_all = len(observed), len(place.columns)
+    return Posterior(place.columns, place.groups, hyper, range(n), np.arange(n, n_all))

@@ -11,6 +11,7 @@ from autotune.kernels.ddc import Ddc, Problem
 from autotune import Config
 from autotune.core.space import Enumeration
 from autotune.devices import cuda
+from autotune.transfer.coordinates import domain_of
 from autotune.transfer.model import expect
 from autotune.transfer.neighbour import OTHER_DEVICE, SAME_DEVICE, Neighbour
 
@@ -20,6 +21,7 @@ KERNEL = Ddc()
 DEVICE = cuda.of_architecture("sm_90")
 PROBLEM = Problem(taps=128, decimation=8)
 ALGORITHMS = {"ALGORITHM": ("register", "subgroup")}  # which have the parameters of the bowl
+DOMAIN = domain_of(KERNEL.space.parameters)
 SPACE = KERNEL.space.enumerate(PROBLEM, DEVICE, ALGORITHMS)
 
 
@@ -56,7 +58,7 @@ def hints(
     k: int,
     own: Mapping[Config, float] | None = None,
 ) -> tuple[Config, ...]:
-    expectation = expect(problem, near, space, own)
+    expectation = expect(problem, near, space, DOMAIN, own)
     return expectation.hints(k, own or {}) if expectation else ()
 
 
@@ -105,7 +107,7 @@ def test_hints_are_not_so_many_times_the_same() -> None:
 
 
 def test_the_search_is_told_what_is_expected_of_each_configuration() -> None:
-    expectation = expect(PROBLEM, neighbours(25), SPACE)
+    expectation = expect(PROBLEM, neighbours(25), SPACE, DOMAIN)
     assert expectation is not None and expectation.times.shape == (len(SPACE.configs),)
     truth = np.array([seconds(config, PROBLEM) for config in SPACE.configs])
     assert np.corrcoef(truth.argsort().argsort(), expectation.times.argsort().argsort())[0, 1] > 0.9

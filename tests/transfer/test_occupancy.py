@@ -136,10 +136,11 @@ def test_hints_reckon_with_how_launches_fill_the_device_here() -> None:
         [neighbour(d) for d in (4, 16, 32)],
         Enumeration(tuple(configs)),
     )
-    expected = [expect(here, near, space, None, f) for f in (None, fill)]
+    domain = {"A": range(1, 9), "B": range(1, 5)}
+    expected = [expect(here, near, space, domain, None, f) for f in (None, fill)]
     blind, seeing = (np.mean([wasted[8][c] for c in e.hints(6)]) for e in expected if e)
     assert seeing < 0.25 < blind
-    assert expect(here, near, space, None, fails) is None
+    assert expect(here, near, space, domain, None, fails) is None
 
 
 def test_of_several_launches_the_largest_counts() -> None:

@@ -65,8 +65,9 @@ def sweep(
         typer.Option(
             "--hints",
             min=0,
-            help="Configs to try first: the fastest before the kernel was edited, and those that recorded sweeps of "
-            "similar problems promise; 0 starts cold.",
+            help="Configs that a model of recorded sweeps promises, to try first. Beside them, the winners of this "
+            "problem (before the kernel was edited, and on like devices) and of the two nearest problems are tried. "
+            "0 starts cold: nothing is taken over.",
         ),
     ] = Settings.n_hints,
     only: Annotated[
