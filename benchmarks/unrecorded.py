@@ -95,7 +95,7 @@ def main() -> int:
             kernel, problem = wanted[number]
             try:
                 return compared(kernel, problem, bench, known[kernel.name], Path(folder) / str(number), given)
-            except (UsageError, TrialFailure) as error:
+            except (UsageError, TrialFailure, given.module.UsageError) as error:  # the package has its own class
                 return Found(kernel.name, problem_name(problem), error=str(error)[:300])
 
         with ThreadPoolExecutor(given.threads) as pool:

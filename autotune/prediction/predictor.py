@@ -17,11 +17,10 @@ from ..core.problem import Problem
 from ..runtime import gpu, nvrtc
 from ..runtime.edge_check import check_edges
 from ..runtime.lookup import FAR, Prediction, refusal
-from ..transfer.experience import DEFAULT, MODEL, Experience, ranked
+from ..transfer.experience import DEFAULT, MODEL, Experience, candidates
 from ..transfer.neighbour import apart
 from .kept_ranking import KeptRankings
 
-N_RANKED = 6  # configurations of a ranking: what a compiler refuses gives way to the next one
 HOW = {MODEL: "expected to be the fastest by {n} recorded problems near it", DEFAULT: "where this kernel starts"}
 NEAREST = "the winner of the nearest recorded problem"
 JINJA = "jinja2>=3.1"
@@ -81,7 +80,7 @@ class Predictor:
             return one_line(str(error))
         return self._first(self._rendered([config], kernel, problem), kernel, problem, device, HOW[DEFAULT])
 
-    def ranking(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
+    def ranking(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Iterable[Config]:
         """Returns the configurations that are expected to be the fastest, the first of them first.
 
         () where no problem was recorded on a GPU of that architecture. Raises UsageError where none is allowed.
@@ -89,11 +88,13 @@ class Predictor:
         experience = self._known.get(kernel.name)
         if experience is None or not experience.knows(device):
             return ()
+        if experience.method == DEFAULT:  # which needs no model, unless it gives way
+            return candidates(experience, kernel, problem, device)
         identity = self.identity()
         kept = KeptRankings(identity) if identity else None
         if kept is not None and (known := kept.get(kernel, problem, device)):
             return known  # configs of the space: the renderer writes their values into code
-        configs = ranked(experience, kernel, problem, device, N_RANKED)
+        configs = tuple(candidates(experience, kernel, problem, device))
         if kept is not None:
             kept.put(kernel, problem, device, configs)
         return configs
@@ -111,14 +112,13 @@ class Predictor:
                 return found
         if find_spec("jinja2") is None:
             return self._no_jinja
-        _ = self._known  # raises UsageError where the package is damaged
+        experience = self._known.get(kernel.name)
+        if experience is None or not experience.knows(device):
+            return f"no problem of {kernel.name} was recorded on a GPU of {device.arch}"
         try:
             configs = self.ranking(kernel, problem, device)
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
-        if not configs:
-            return f"no problem of {kernel.name} was recorded on a GPU of {device.arch}"
-        experience = self._known[kernel.name]
         why = HOW.get(experience.method, NEAREST).format(n=len(experience.near(asdict(problem), device)))
         return self._first(self._rendered(configs, kernel, problem), kernel, problem, device, why)
 
@@ -142,50 +142,64 @@ class Predictor:
 
     def _first(
         self,
-        candidates: Iterable[tuple[Config, Text]],
+        configs: Iterable[tuple[Config, Text]],
         kernel: Kernel[Problem],
         problem: Problem,
         device: Device,
         why: str,
     ) -> Prediction | str:
-        """Returns the first candidate that serves; or why none does."""
-        refused = []
-        for config, text in candidates:
-            try:
-                if (reason := refusal(kernel, problem, config, device)) is not None:
-                    raise UsageError(reason)
-                key, source = text()
-                built = _built(kernel, kernel.launch(problem, config), source, device)
-                if self.verifies:
-                    checked = check_edges(kernel, problem, config, source, device, gpu.current())
-                    built += f", right at {len(checked)} edge sizes"
-            except (TrialFailure, UsageError) as error:
-                refused.append(f"{config} gives way: {one_line(str(error))}")
-                continue
-            self._sources[key] = source
-            return Prediction(config, key, "; ".join([f"{why}, {built}", *refused]), self.verifies)
+        """Returns the first of ``configs`` that serves; or why none does. Where all spill, it is the first of those."""
+        refused: list[str] = []
+        spilling: list[tuple[Prediction, str]] = []
+        try:
+            for config, text in configs:
+                try:
+                    if (reason := refusal(kernel, problem, config, device)) is not None:
+                        raise UsageError(reason)
+                    key, source = text()
+                    built, spills = _built(kernel, kernel.launch(problem, config), source, device)
+                    if self.verifies:
+                        checked = check_edges(kernel, problem, config, source, device, gpu.current())
+                        built += f", right at {len(checked)} edge sizes"
+                except (TrialFailure, UsageError) as error:
+                    refused.append(f"{config} gives way: {one_line(str(error))}")
+                    continue
+                made = Prediction(config, key, "; ".join([f"{why}, {built}", *refused]), self.verifies)
+                if spills:
+                    spilling.append((made, source))
+                    refused.append(f"{config} gives way: it {built}")
+                    continue
+                self._sources[key] = source
+                return made
+        except UsageError as error:  # no further config is allowed
+            refused.append(one_line(str(error)))
+        if spilling:
+            made, self._sources[spilling[0][0].source_key] = spilling[0]
+            return replace(made, why=f"{made.why}; so do all others that were tried")
         return "; ".join(refused) or self._no_jinja
 
 
-def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device) -> str:
-    """Compiles a source; returns in words what the compiler says of it.
+def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device) -> tuple[str, bool]:
+    """Compiles a source; returns in words what the compiler says of it, and whether it spills registers.
 
     Raises:
-        UsageError: when it does not compile, spills, or needs more shared memory than the device has.
+        UsageError: when it does not compile, or needs more shared memory than the device has.
     """
     if nvrtc.available() is not None:
-        return "not compiled: there is no NVRTC here"
+        return "not compiled: there is no NVRTC here", False
     names = tuple(dict.fromkeys(step.function for step in launch.steps if step.function not in ("", kernel.name)))
     cubin = gpu.cubin_of(source, kernel.name, device.arch, names)
+    n_spilled = 0
     for step in launch.steps:
-        function = step.function or kernel.name
-        figures = cubin.of(function)
-        if figures.spill_bytes:
-            raise UsageError(f"{function} spills {figures.spill_bytes} bytes of registers")
+        figures = cubin.of(step.function or kernel.name)
+        n_spilled = max(n_spilled, figures.spill_bytes or 0)
         n_shared = step.shared_bytes + (figures.shared_bytes or 0)
         if n_shared > device.max_shared_bytes:
-            raise UsageError(f"{function} needs {n_shared} bytes of shared memory, {device.name} has fewer")
-    return f"compiled for {device.arch}: {cubin.registers} registers, no spills"
+            name = step.function or kernel.name
+            raise UsageError(f"{name} needs {n_shared} bytes of shared memory, {device.name} has fewer")
+    if n_spilled:
+        return f"spills {n_spilled} bytes of registers", True
+    return f"compiled for {device.arch}: {cubin.registers} registers, no spills", False
 
 
 def _sizes(problem: Problem) -> dict[str, object]:

@@ -3,9 +3,10 @@
 It answers for a problem that nobody recorded. Packages bring it along as data, ``measured.json``.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
 from ..core.config import Config, Value
@@ -36,6 +37,7 @@ from .neighbour import AWAY, OTHER_DEVICE, SAME_DEVICE, Neighbour, apart, kinshi
 from .off_default import known_at
 
 N_FITTED, N_STEPS = 600, 40  # observations that length scales are fitted to, and steps
+N_MODEL = 5  # configurations that the model names, before the default
 N_NEAR = 30  # problems that a prediction is made from
 MODEL, NEIGHBOUR, DEFAULT = METHODS = "model", "neighbour", "default"
 DECIMALS = 4  # of a relative time
@@ -105,32 +107,38 @@ def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> E
 
 
 def ranked(experience: Experience, kernel: Kernel[Any], problem: Problem, device: Device, n: int) -> tuple[Config, ...]:
-    """Returns at most ``n`` allowed configurations, that which is expected to be the fastest first.
+    """Returns the first ``n`` allowed configurations, that which is expected to be the fastest first.
 
-    The kernel's default is among them, if ``n`` leaves room for it. Raises UsageError where none is allowed.
+    Raises UsageError where none is allowed.
+    """
+    return tuple(islice(candidates(experience, kernel, problem, device), n))
+
+
+def candidates(experience: Experience, kernel: Kernel[Any], problem: Problem, device: Device) -> Iterator[Config]:
+    """Yields allowed configurations, each once, that which is expected to be the fastest first: by the method, then
+    what the model expects, the kernel's default among the first N_MODEL.
+
+    Raises UsageError where none is allowed.
     """
     default = kernel.default_config(problem, device)
-    if experience.method == DEFAULT:
-        return (default,)
     near = experience.near(asdict(problem), device)
-    if experience.method == NEIGHBOUR:
-        winners = (one.measured[0][0] for one in near if one.measured)
-        allowed = (config for config in winners if kernel.space.allows(problem, config, device))
-        return _with_default(tuple(dict.fromkeys(allowed)), default, n)
-    enumeration = _enumerated(kernel, problem, device)
+    first: tuple[Config, ...] = ()
+    if experience.method == DEFAULT:
+        first = (default,)
+    elif experience.method == NEIGHBOUR:
+        winners = dict.fromkeys(one.measured[0][0] for one in near if one.measured)
+        first = tuple(config for config in winners if kernel.space.allows(problem, config, device))
+    yield from first
+    enumeration, domain = _enumerated(kernel, problem, device), domain_of(kernel.space.parameters)
     fill = partial(known_at, kernel, device)
-    found = expect(problem, near, enumeration, domain_of(kernel.space.parameters), None, fill, experience.scales)
-    return _with_default(found.ranked(n) if found else (), default, n)
+    found = expect(problem, near, enumeration, domain, None, fill, experience.scales)
+    rest = (*(found.ranked(N_MODEL) if found else ()), default)
+    yield from dict.fromkeys(config for config in rest if config not in first)
 
 
 @lru_cache(maxsize=4)  # the same problem is predicted from several experiences when it is left out of them
 def _enumerated(kernel: Kernel[Any], problem: Problem, device: Device) -> Enumeration:
     return kernel.space.enumerate(problem, device)
-
-
-def _with_default(configs: tuple[Config, ...], default: Config, n: int) -> tuple[Config, ...]:
-    first = configs[:n]
-    return first if default in first else (*first[: max(len(configs[:1]), n - 1)], default)[:n]
 
 
 def _rounded(time: float) -> float:

@@ -76,7 +76,9 @@ def test_its_source_is_what_autotune_renders_and_a_second_start_ranks_nothing(
     def fail(*_: object) -> None:
         raise AssertionError("it is ranked again")
 
-    monkeypatch.setattr(second._package.predicting.__class__.ranking.__globals__["ranked"], "__code__", fail.__code__)
+    monkeypatch.setattr(
+        second._package.predicting.__class__.ranking.__globals__["candidates"], "__code__", fail.__code__
+    )
     assert asked(second, n_time=100).config == choice.config
 
 
@@ -137,11 +139,11 @@ def refusing(tuned: ModuleType, monkeypatch: pytest.MonkeyPatch, reasons: Mappin
     predictor = tuned._package.predicting.__class__
     room = predictor.ranking.__globals__
 
-    def built(kernel: Any, launch: Any, source: str, device: Any) -> str:
+    def built(kernel: Any, launch: Any, source: str, device: Any) -> tuple[str, bool]:
         for config, reason in reasons.items():
             if f"|{config}]" in source:
                 raise room["UsageError"](reason)
-        return "compiled"
+        return "compiled", False
 
     monkeypatch.setitem(room, "_built", built)
 
@@ -183,10 +185,21 @@ def test_spills_and_shared_memory_are_read_from_the_compiler(
     monkeypatch.setattr(predictor.nvrtc, "available", lambda: None)
     kernel, launch = load_kernel(EXAMPLE), Launch((1, 1, 1), (32, 1, 1))
     if told is None:
-        assert "40 registers, no spills" in predictor._built(kernel, launch, "", H200)
+        assert predictor._built(kernel, launch, "", H200) == ("compiled for sm_90: 40 registers, no spills", False)
+    elif spilled:
+        assert predictor._built(kernel, launch, "", H200) == ("spills 16 bytes of registers", True)
     else:
         with pytest.raises(UsageError, match=told):
             predictor._built(kernel, launch, "", H200)
+
+
+def test_where_all_spill_the_first_is_taken_and_told(tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = tuned._package.predicting.__class__.ranking.__globals__
+    monkeypatch.setitem(room, "_built", lambda *_: ("spills 8 bytes of registers", True))
+    choice = asked(tuned, n_time=100)
+    assert (choice.tier, choice.config) == ("predicted", WIDE)
+    assert "spills 8 bytes of registers; so do all others" in choice.why
+    assert tuned._package.source(choice.source_key).startswith("// detect[")
 
 
 # ---------------------------------------------------------------------- what is damaged
