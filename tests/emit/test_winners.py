@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 
 from autotune import UsageError
+from autotune.devices.cuda import of_architecture
 from autotune.emit.winners import gather
 from autotune.emit.writer import write_package
+from autotune.runtime.lookup import DEFAULT as DEFAULT_TIER
+from autotune.runtime.lookup import choose
 from autotune.runtime.wisdom import Wisdom
 from autotune.source.registry import load_kernel
 
 from ..recorded import DEFAULT, H100, H200, INTEGRATE, KERNELS, TALL, WIDE, record, unsealed
 from .conftest import MEDIANS
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_verdict_counts_before_the_search(tmp_path: Path) -> None:
@@ -61,6 +66,17 @@ def test_a_changed_template_makes_a_winner_stale(tmp_path: Path, caplog: pytest.
         write_package([tmp_path], tmp_path / "tuned", kernels=KERNELS)
     assert "NVIDIA_H200" in caplog.text and "has changed since" in caplog.text
     assert [e.device.name for e in Wisdom.load(tmp_path / "tuned" / "wisdom.json").entries] == ["NVIDIA H100 PCIe"]
+
+
+def test_a_gpu_that_the_recorded_default_is_too_large_for_has_a_default_too() -> None:
+    (folder,) = (RESULTS / "NVIDIA_H200" / "channelise").glob("taps=32,n_channels=1024,*")
+    wisdom, sources, _ = gather([folder])
+    recorded, of_any = wisdom.fallbacks  # 137 KiB of shared memory; as much as every GPU has
+    assert {recorded.source_key, of_any.source_key} <= set(sources)
+    kernel, entry = load_kernel("channelise"), wisdom.entries[0]
+    for arch, config in (("sm_80", recorded.config), ("sm_86", of_any.config)):
+        choice = choose(wisdom, kernel, entry.baked, entry.runtime, of_architecture(arch))
+        assert (choice.tier, choice.config) == (DEFAULT_TIER, config)
 
 
 def test_a_kernel_of_which_all_is_stale_has_no_function(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_sweep_of_a_drawn_problem_starts_from_the_default(name: str, defaults:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_defaults_compile_without_spills(name: str, defaults: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert defaults.build(load_kernel(name), 2, 5) == 0, capsys.readouterr().out
+    assert defaults.build(load_kernel(name), 1, 5) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", KERNELS)
