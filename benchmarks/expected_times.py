@@ -2,7 +2,7 @@
 
     python benchmarks/expected_times.py results --kernel channelise --kernel pfb_fir
 
-A line for each kernel and architecture: predicted / recorded time, as its factor off 1, the median, nine tenths, and the
+A line for each kernel and architecture: predicted / recorded time as its factor off 1, the median, nine tenths, and the
 worst with its problem. It needs no GPU.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from autotune.analysis.predictions import measured_problem
 from autotune.cli.tables import print_table
-from autotune.runtime.wisdom import fields_text
 from autotune.records.record import read_sweeps
+from autotune.runtime.wisdom import fields_text
 from autotune.source.registry import load_kernel
 from autotune.transfer.duration import Durations
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem
+from ..core.units import seconds_text
 from .coordinates import columns_of_field
 from .covariance import Hyperparameters, Prior, squared_differences
 from .experience import MeasuredProblem
@@ -32,6 +33,9 @@ class ExpectedTime:
 
     seconds: float
     how: str
+
+    def __str__(self) -> str:
+        return f"{seconds_text(self.seconds)} ({self.how})"
 
 
 @dataclass(frozen=True)

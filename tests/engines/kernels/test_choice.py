@@ -11,7 +11,7 @@ from autotune.core.definition import problem_name
 from autotune.emit.winners import gather
 from autotune.emit.writer import write_package
 from autotune.engines.kernels import choice as choices
-from autotune.engines.kernels import known
+from autotune.engines.kernels import package_source
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.runtime.lookup import choose, loss_text
@@ -107,7 +107,7 @@ def test_records_of_another_device_are_not_for_this_one(tmp_path: Path) -> None:
 
 
 def test_a_source_that_has_changed_is_told(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "render", lambda kernel, problem, config: SimpleNamespace(key="another"))
+    monkeypatch.setattr(package_source, "render", lambda kernel, problem, config: SimpleNamespace(key="another"))
     config, line = asked([], package=package)
     assert config == FAST and line.endswith("; but its source has changed since); expected slowdown: unknown")
 
