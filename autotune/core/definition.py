@@ -359,7 +359,7 @@ class Kernel(ABC, Generic[P]):
         config = Config(self.default)
         if self.space.broken(problem, config, device) is None:
             return config
-        return self.space.enumerate(problem, device).nearest(config)
+        return self.space.nearest(problem, device, config)
 
     def problem_for(self, values: Mapping[str, object], inputs: Inputs) -> P:
         """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.

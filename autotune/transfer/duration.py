@@ -8,6 +8,7 @@ Times of one architecture are learnt from together.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import exp, log, log2
+from statistics import fmean
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .floor import Floor, bytes_per_s, floor_of
 from .neighbour import apart
 from .posterior import Posterior
 
-HERE, ELSEWHERE, EXPECTED = HOW = "measured here", "measured on another GPU of its architecture", "predicted"
+HERE, ELSEWHERE, EXPECTED = HOW = "measured here", "scaled from another GPU", "predicted"
 SAME = 0.01  # octaves up to which two problems count as one: a buffer that is longer by a few samples
 PRIOR = Prior(weight=(-2.5, 1.0))  # an octave of one field takes correlation to 0.99: most of it is in the floor
 N_STEPS = 40
@@ -60,8 +61,8 @@ class Durations:
     def expected(self, problem: Problem, device: Device) -> ExpectedTime | None:
         """Returns the time to expect; None where nothing was recorded on a device of that architecture.
 
-        The same problem's time on this very device is taken as it is; on another device of the architecture, in
-        proportion to what both floors are. Other times are predicted.
+        The same problem's time on this very device is taken as it is, on other devices of the architecture as its mean
+        ratio to their floors. Other times are predicted.
         """
         known = self._of(device.arch)
         if known is None:
@@ -72,8 +73,8 @@ class Durations:
             if timed.device.name == device.name:
                 return ExpectedTime(timed.seconds, HERE)
         if same:
-            ratios = sorted(timed.log_ratio for timed in same)
-            return ExpectedTime(floor.seconds * exp(ratios[len(ratios) // 2]), ELSEWHERE)
+            ratio = fmean(timed.log_ratio for timed in same)
+            return ExpectedTime(floor.seconds * exp(ratio), ELSEWHERE)
         return ExpectedTime(floor.seconds * exp(known.predicted(problem, floor)), EXPECTED)
 
     def left_out_errors(self, arch: str) -> list[tuple[MeasuredProblem, float]]:
