@@ -30,15 +30,16 @@ def main() -> None:
     sweeps, _ = read_sweeps([given.results])
     rows = []
     for name in given.kernel or KERNELS:
-        own = [sweep for sweep in sweeps if sweep.kernel == name and sweep.median_s]
-        durations = Durations(load_kernel(name), map(measured_problem, own))
+        kernel = load_kernel(name)
+        own = [sweep for sweep in sweeps if sweep.kernel == kernel.name and sweep.median_s]
+        durations = Durations(kernel, map(measured_problem, own))
         for arch in sorted({sweep.device.arch for sweep in own}):
             errors = durations.left_out_errors(arch)
             off = np.array([exp(abs(log(error))) for _, error in errors])
             worst, error = errors[int(off.argmax())]
             where = f"{error:.2f} of {1e6 * worst.seconds:.3g} us at {fields_text(worst.problem)}"
             figures = (f"{np.median(off):.3f}", f"{np.percentile(off, 90):.2f}", f"{off.max():.2f}")
-            rows.append((name, arch, str(len(errors)), *figures, where))
+            rows.append((kernel.name, arch, str(len(errors)), *figures, where))
     print_table(("kernel", "architecture", "problems", "median", "90 %", "worst", "where"), rows)
 
 

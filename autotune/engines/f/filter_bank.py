@@ -46,7 +46,7 @@ def filter_bank(
     """Returns the filter bank that was asked for, or that is expected to be the faster one; tells which, and why."""
 
     def decide() -> tuple[bool, str]:
-        is_one, why = _choice(bay.backend, bay.kernels, info, settings)
+        is_one, why = uses_channelise(bay.backend, bay.kernels, info, settings)
         what = "channelise" if is_one else "pfb_fir, FFT and postproc"
         of = " of complex samples" if info.is_complex else ""
         return is_one, f"filter bank of {settings.n_channels} channels{of}: {what}; {why}"
@@ -56,7 +56,7 @@ def filter_bank(
     return bank(bay, info, settings, gains, stream, decimation)
 
 
-def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:
+def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:
     """Returns whether channelise is used, and why."""
     if kernels.filter_bank == CHAIN:
         return False, "as asked for"
@@ -77,7 +77,7 @@ def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: Band
     times = {name: time for name, time in known.items() if time is not None}
     chain, parts = sum(time.seconds for time in times.values()), [f"{name} {time}" for name, time in times.items()]
     if alone.seconds >= chain:
-        transform = _transform_s(backend, info, settings)
+        transform = transform_s(backend, info, settings)
         chain += transform
         parts.append(f"FFT {seconds_text(transform)} (timed now)")
     else:
@@ -88,7 +88,7 @@ def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: Band
     )
 
 
-def _transform_s(backend: Backend, info: SampleInfo, settings: BandSettings) -> float:
+def transform_s(backend: Backend, info: SampleInfo, settings: BandSettings) -> float:
     """Times the transform of a batch, of which there are no records."""
     shape = settings.shape(info)
     n_rows, length = info.n_pols * shape.spectra_per_batch, shape.step

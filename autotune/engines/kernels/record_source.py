@@ -20,8 +20,6 @@ from ...transfer.duration import Durations, ExpectedTime
 from .foreseen import predictor_of
 from .known import LONGEST_REASON, NOTHING, LookupAnswer, chosen
 
-Tell = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class RecordedKernel:
@@ -32,7 +30,7 @@ class RecordedKernel:
 
     kernel: AnyKernel
     gathered: Gathered
-    tell: Tell = field(repr=False)
+    tell: Callable[[str], None] = field(repr=False)
 
     def predicted(self, kernel: AnyKernel, problem: Problem, device: Device) -> Prediction | str:
         return self._predictor.predicted(kernel, problem, device)
@@ -77,7 +75,7 @@ class RecordSource:
         UsageError: when there is none, unless ``may_be_empty``; or when none can be read.
     """
 
-    def __init__(self, folder: Path, tell: Tell, may_be_empty: bool = False) -> None:
+    def __init__(self, folder: Path, tell: Callable[[str], None], may_be_empty: bool = False) -> None:
         self.name, self._folder, self._tell, self._may_be_empty = f"records in {folder}", folder, tell, may_be_empty
         self.read_again()
 

@@ -5,6 +5,7 @@ Few antennas make few blocks of a launch, and slices make more. Each of them mak
 
 from collections.abc import Iterator
 
+from ...core.definition import ceil_div
 from ...core.units import seconds_text
 from ..kernels.choice import Kernels
 from .settings import XSettings, accumulate_fields, correlate_fields
@@ -41,18 +42,27 @@ def _choice(settings: XSettings, kernels: Kernels, kind: str) -> tuple[int, str]
     return n, f"{what}: {n}; a dump takes {seconds_text(least)} ({how_least}), {seconds_text(seconds)} with 1 ({how})"
 
 
+def allowed_slices(settings: XSettings) -> list[int]:
+    """Returns the numbers to choose from: at most the batches of a launch, whose accumulators fit into MOST_BYTES."""
+    n_batches = _batches_of_launch(settings, 1)
+    return [n for n in CANDIDATES if n == 1 or (n <= n_batches and n * settings.slice_bytes <= MOST_BYTES)]
+
+
 def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, float, str]]:
     """Yields numbers of slices with the seconds of a dump, all its launches of correlate and one of accumulate, and how
     they are known; those whose times are known.
     """
-    for n_slices in CANDIDATES:
-        fields = correlate_fields(settings, n_slices)
-        n = min(fields["n_used"] or settings.batches_per_chunk, settings.batches_per_dump)
-        if n_slices > n or (n_slices > 1 and n_slices * settings.slice_bytes > MOST_BYTES):
-            return
+    for n_slices in allowed_slices(settings):
+        n = _batches_of_launch(settings, n_slices)
         used = n if n < settings.batches_per_chunk else 0
-        each = kernels.expected_time("correlate", **{**fields, "n_used": used})
+        each = kernels.expected_time("correlate", **{**correlate_fields(settings, n_slices), "n_used": used})
         dump = kernels.expected_time("accumulate", **accumulate_fields(settings, n_slices))
         if each is not None and dump is not None:
             how = each.how if each.how == dump.how else f"correlate {each.how}, accumulate {dump.how}"
-            yield n_slices, -(-settings.batches_per_dump // n) * each.seconds + dump.seconds, how
+            yield n_slices, ceil_div(settings.batches_per_dump, n) * each.seconds + dump.seconds, how
+
+
+def _batches_of_launch(settings: XSettings, n_slices: int) -> int:
+    """Returns the batches that a launch of ``correlate`` takes: a chunk, unless a dump or 32 bits hold fewer."""
+    most = correlate_fields(settings, n_slices)["n_used"] or settings.batches_per_chunk
+    return int(min(most, settings.batches_per_dump))
