@@ -57,6 +57,7 @@ def test_the_nearest_is_found_without_all_others() -> None:
         M=when((3, 6, 12), KIND=("two", "three")),
         DEPTH=when((0, 1, 5), KIND="one"),
         MORE=tuple(range(20)),
+        WORD=("a", "b", "c"),
     )
 
     @space.constraint("a product is bounded")
@@ -64,10 +65,14 @@ def test_the_nearest_is_found_without_all_others() -> None:
         asked.append(str(problem))
         return bool(config.N * config.get("M", 1) * (config.get("DEPTH", 1) + 1) % problem == 0 and config.MORE != 7)
 
+    @space.constraint("a word is not the first one")
+    def later(problem: Any, config: Config, device: object) -> bool:
+        return bool(config.WORD != "a")
+
     wanted: list[dict[str, Any]] = [
-        {"KIND": "one", "N": 4, "DEPTH": 5, "MORE": 7},
-        {"KIND": "two", "N": 16, "M": 3, "MORE": 0},
-        {"KIND": "three", "N": 2, "M": 6, "MORE": 19},
+        {"KIND": "one", "N": 4, "DEPTH": 5, "MORE": 7, "WORD": "a"},
+        {"KIND": "two", "N": 16, "M": 3, "MORE": 0, "WORD": "a"},
+        {"KIND": "three", "N": 2, "M": 6, "MORE": 19, "WORD": "a"},
     ]
     for problem in (2, 3, 6, 8, 12, 96):
         asked.clear()
@@ -77,7 +82,7 @@ def test_the_nearest_is_found_without_all_others() -> None:
             asked.clear()
             assert space.nearest(problem, None, config) == every.nearest(config), (problem, config)
             assert len(asked) < n_all
-    with pytest.raises(UsageError, match="900 violate: a product is bounded"):
+    with pytest.raises(UsageError, match="2700 violate: a product is bounded"):
         space.nearest(1000003, None, wanted[0])
 
 

@@ -175,6 +175,8 @@ def test_nothing_is_predicted_on_host(tmp_path: Path) -> None:
     for known in known_on(BACKEND.device, tmp_path):
         kernels = Kernels(BACKEND, lambda line: None, **known)
         assert kernels.launcher("accumulate", **MORE)[0].config.WGS == DEFAULT.WGS
+        line = asked([], {**FIELDS, "n_channels": 3000}, **known)[1]
+        assert "(nearest: " in line and "gives way" not in line
         assert kernels.expected_time("accumulate", **FIELDS) is None
 
 
