@@ -1,6 +1,7 @@
 """Benchmarks need a GPU and minutes, but what they take from the package must be there, and what it does must work."""
 
 import ast
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -22,7 +23,9 @@ from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
+from .conftest import EXAMPLE
 from .engines.f.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
+from .recorded import DEFAULT, H100, H200, record
 
 FILES = sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))
 
@@ -43,6 +46,40 @@ def test_winners_are_measured_side_by_side() -> None:
     assert told.returncode == 0, told.stderr
     last = [line.split() for line in told.stdout.splitlines()[-2:]]
     assert [line[0] for line in last] == ["0", "1"] and "fastest" in last[0] + last[1]
+
+
+def test_choices_of_engines_are_compared(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for device in (H100, H200):
+        record(results, device, {DEFAULT: 20.0})
+    words = ["--results", str(results), "--without", H100.name, "--device", "host", "--json", str(tmp_path / "found")]
+    words += ["--channels", "64", "--bits", "8", "--log-chunk", "15", "--antennas", "2", "--x-channels", "1"]
+    script = str(next(file for file in FILES if file.stem == "engine_choices"))
+    told = subprocess.run(
+        [sys.executable, script, *words, "--repeats", "1"], capture_output=True, text=True, timeout=240
+    )
+    assert told.returncode == 0, told.stderr
+    banks, slices = told.stdout.splitlines()[-2:]
+    assert banks.startswith("64 channels, 8 bits  chain") and banks.endswith("unknown   as always on host")
+    assert slices.startswith("2 antennas           1") and ", 32 " in slices
+    found = json.loads((tmp_path / "found").read_text())
+    assert [row["chosen"] for row in found["choices"]] == ["chain", "1"]
+    assert [list(row["measured"]) for row in found["choices"]] == [
+        ["chain", "channelise"],
+        ["1", "2", "4", "8", "16", "32"],
+    ]
+    choices = loaded("engine_choices")
+    assert len(choices.find_sweeps(choices.without(results, H100.name, tmp_path / "others"))) == 1
+
+
+def test_predicted_times_are_compared_with_recorded_ones(tmp_path: Path) -> None:
+    for n_chan in (1000, 4000, 16000):
+        record(tmp_path, H200, {DEFAULT: n_chan / 100}, n_chan=n_chan)
+    script = str(next(file for file in FILES if file.stem == "expected_times"))
+    words = [str(tmp_path), "--kernel", EXAMPLE]
+    told = subprocess.run([sys.executable, script, *words], capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[-1].split()[1:3] == ["sm_90", "3"]
 
 
 def loaded(name: str) -> ModuleType:

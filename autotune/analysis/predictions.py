@@ -26,7 +26,7 @@ def experience_with(kernel: AnyKernel, sweeps: Iterable[SweepRecord]) -> Experie
     """Returns the experience of one kernel's sweeps, which predicts by the method that loses least; None if there is
     nothing measured.
     """
-    measured = [_measured(sweep) for sweep in sweeps if sweep.median_s]
+    measured = [measured_problem(sweep) for sweep in sweeps if sweep.median_s]
     try:
         return experience_of(kernel, measured)
     except ValueError:
@@ -82,7 +82,8 @@ def _drawn(sweeps: Sequence[SweepRecord]) -> list[SweepRecord]:
     return found
 
 
-def _measured(sweep: SweepRecord) -> MeasuredProblem:
+def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
+    """Returns what a sweep measured, which must be something."""
     best = min(sweep.median_s.values())
     pairs = sorted(((config, median / best) for config, median in sweep.median_s.items()), key=lambda pair: pair[1])
     return MeasuredProblem(sweep.about.problem, sweep.device, tuple(pairs), best)

@@ -370,7 +370,7 @@ class Kernel(ABC, Generic[P]):
             found = self.space.parse(wanted)
             if self.space.broken(problem, found, device) is None:
                 return found
-        return self.space.enumerate(problem, device).nearest(wanted)
+        return self.space.nearest(problem, device, wanted)
 
     def problem_for(self, values: Mapping[str, object], inputs: Inputs) -> P:
         """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.

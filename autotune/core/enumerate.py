@@ -7,12 +7,22 @@ parameter that has no value yet. Then it is asked again when that one has.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import log
 from typing import Any
 
 from .config import Value
 from .device import Device
 from .parameter import Constraint, Parameter
 from .problem import Problem
+
+
+def value_distance(a: Value | None, b: Value | None) -> tuple[int, float]:
+    """Returns (1 if two values of a parameter differ, absolute log-ratio of numbers); None: there is no value."""
+    if a == b:
+        return 0, 0.0
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
+        return 1, abs(log(a / b))
+    return 1, 0.0
 
 
 class _Unassigned(Exception):
@@ -62,6 +72,9 @@ class _Partial(Mapping[str, Value]):
 class Enumerator:
     """One enumeration: ``configs``, the values of each allowed configuration, in the order of the declarations; and how
     many ``refused``, by the reason of the constraint that was the first to decide.
+
+    ``near``: a config, to which only the nearest allowed one is looked for: fewest parameters differ, then smallest
+    log-ratios.
     """
 
     def __init__(
@@ -71,6 +84,7 @@ class Enumerator:
         problem: Problem,
         device: Device,
         restrict: Mapping[str, tuple[Value, ...]],
+        near: Mapping[str, Value] | None = None,
     ) -> None:
         self._parameters = parameters
         self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
@@ -79,22 +93,38 @@ class Enumerator:
         # The parameters that decide whether others exist.
         self._deciding = sorted({other for p in parameters for other, _ in p.condition})
         self._counts: dict[tuple[Value | None, ...], int] = {}
-        self._problem, self._device = problem, device
+        self._problem, self._device, self._near = problem, device, near
+        self._least = (len(parameters) + 1, 0.0)
         self.configs: list[dict[str, Value]] = []
         self.refused: Counter[str] = Counter()
         waiting = self._ask([(constraint, "") for constraint in constraints], "", {}, 0)
         if waiting is not None:
             self._extend({}, 0, waiting)
 
-    def _extend(self, values: dict[str, Value], index: int, waiting: list[tuple[Constraint, str]]) -> None:
+    def _extend(
+        self,
+        values: dict[str, Value],
+        index: int,
+        waiting: list[tuple[Constraint, str]],
+        away: tuple[int, float] = (0, 0.0),
+    ) -> None:
         if index == len(self._parameters):
+            if self._near is not None:
+                self._least, self.configs = away, []
             self.configs.append(values)
             return
         parameter = self._parameters[index]
         for more in self._assignments(values, index):
+            if self._near is not None:
+                farther = value_distance(more.get(parameter.name), self._near.get(parameter.name))
+                there = away[0] + farther[0], away[1] + farther[1]
+                if there >= self._least:  # what follows is no nearer
+                    continue
+            else:
+                there = away
             undecided = self._ask(waiting, parameter.name, more, index + 1)
             if undecided is not None:
-                self._extend(more, index + 1, undecided)
+                self._extend(more, index + 1, undecided, there)
 
     def _assignments(self, values: dict[str, Value], index: int) -> Iterator[dict[str, Value]]:
         parameter = self._parameters[index]

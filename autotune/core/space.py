@@ -8,12 +8,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import log
 from threading import Lock
 
 from .config import Config, Value, reads_back
 from .device import Device
-from .enumerate import Enumerator
+from .enumerate import Enumerator, value_distance
 from .errors import UsageError
 from .parameter import Constraint, Parameter, Predicate, clause, completed_config
 from .problem import Problem
@@ -232,6 +231,15 @@ class Space:
         found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
         return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))
 
+    def nearest(self, problem: Problem, device: Device, wanted: Mapping[str, Value]) -> Config:
+        """Returns what ``enumerate(problem, device).nearest(wanted)`` does, without looking at what is farther away.
+
+        Raises:
+            UsageError: when no config is allowed.
+        """
+        found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, {}, wanted)
+        return Config(found.configs[0]) if found.configs else self.enumerate(problem, device).nearest(wanted)
+
     def check_values(self, name: str, values: tuple[Value, ...]) -> None:
         """Raises UsageError unless ``name`` is a parameter and ``values`` are among its own."""
         if name not in self.parameters:
@@ -291,12 +299,5 @@ class Space:
 
 def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
     """Returns (parameters that differ, sum of absolute log-ratios of the numbers among them)."""
-    n_different, log_distance = 0, 0.0
-    for name in {**config, **wanted}:
-        a, b = config.get(name), wanted.get(name)
-        if a == b:
-            continue
-        n_different += 1
-        if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
-            log_distance += abs(log(a / b))
-    return n_different, log_distance
+    steps = [value_distance(config.get(name), wanted.get(name)) for name in {**config, **wanted}]
+    return sum(differs for differs, _ in steps), sum(log_ratio for _, log_ratio in steps)

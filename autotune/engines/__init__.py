@@ -5,7 +5,7 @@ on any source and sink of ``streams``. The rooms in here import one way, too: ``
 ``f``, ``x`` and ``files``; ``run``; ``kernels`` and ``corrections``; ``machine`` and ``streams``.
 
 This room imports from those that run kernels (runtime, source, devices and below), from records, which say which config
-is fastest, and from sweep, which tunes what they do not know.
+is fastest, from emit and prediction, which foretell what they do not say, and from sweep, which tunes it.
 """
 
 from .f.engine import FEngine

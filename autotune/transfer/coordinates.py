@@ -71,7 +71,7 @@ def coordinates(points: Sequence[TransferPoint], domain: Domain) -> Coordinates:
     found.update({name: [column] for name, column in zip(KNOWN, filled.T, strict=False)})
     found[DEVICE] = [np.array([point.away for point in points])]
     for name in dict.fromkeys(name for point in points for name in point.fields):
-        found[f"field {name}"] = _of_field([point.fields.get(name) for point in points])
+        found[f"field {name}"] = columns_of_field([point.fields.get(name) for point in points])
     groups = [number for number, group in enumerate(found.values()) for _ in group]
     columns = np.array([column for group in found.values() for column in group]).T
     return Coordinates(np.ascontiguousarray(columns), np.array(groups), tuple(found))
@@ -121,8 +121,8 @@ def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(level == ABSENT, 0.5, scaled[level]))
 
 
-def _of_field(values: Sequence[object]) -> list[np.ndarray]:
-    """Returns the columns of a problem's field; any two different words are MISMATCH apart."""
+def columns_of_field(values: Sequence[object]) -> list[np.ndarray]:
+    """Returns the columns of a problem's field, each float [n_values]; two different words are MISMATCH apart."""
     given = [_hashable(value) for value in values]
     if all(is_number(value) for value in given):
         return [np.array([octave(float(value)) for value in given])]  # type: ignore[arg-type]

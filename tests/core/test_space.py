@@ -67,6 +67,43 @@ def test_the_first_that_is_allowed_is_the_first_that_heuristics_allow_too() -> N
         space.first_allowed(None, Device("a GPU", "cuda", "sm_90"), ())
 
 
+def test_the_nearest_is_found_without_all_others() -> None:
+    asked = list[str]()
+    space = Space(
+        KIND=("one", "two", "three"),
+        N=(1, 2, 4, 8, 16),
+        M=when((3, 6, 12), KIND=("two", "three")),
+        DEPTH=when((0, 1, 5), KIND="one"),
+        MORE=tuple(range(20)),
+        WORD=("a", "b", "c"),
+    )
+
+    @space.constraint("a product is bounded")
+    def bounded(problem: Any, config: Config, device: object) -> bool:
+        asked.append(str(problem))
+        return bool(config.N * config.get("M", 1) * (config.get("DEPTH", 1) + 1) % problem == 0 and config.MORE != 7)
+
+    @space.constraint("a word is not the first one")
+    def later(problem: Any, config: Config, device: object) -> bool:
+        return bool(config.WORD != "a")
+
+    wanted: list[dict[str, Any]] = [
+        {"KIND": "one", "N": 4, "DEPTH": 5, "MORE": 7, "WORD": "a"},
+        {"KIND": "two", "N": 16, "M": 3, "MORE": 0, "WORD": "a"},
+        {"KIND": "three", "N": 2, "M": 6, "MORE": 19, "WORD": "a"},
+    ]
+    for problem in (2, 3, 6, 8, 12, 96):
+        asked.clear()
+        every = space.enumerate(problem, None)
+        n_all = len(asked)
+        for config in wanted:
+            asked.clear()
+            assert space.nearest(problem, None, config) == every.nearest(config), (problem, config)
+            assert len(asked) < n_all
+    with pytest.raises(UsageError, match="2700 violate: a product is bounded"):
+        space.nearest(1000003, None, wanted[0])
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -81,7 +118,7 @@ def test_the_first_that_is_allowed_is_the_first_that_heuristics_allow_too() -> N
 )
 def test_a_config_that_cannot_be_is_refused_with_what_may_be(given: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as error:
-        example().parse(given)  # type: ignore[arg-type]
+        example().parse(given)
     assert says in str(error.value)
 
 
@@ -222,11 +259,11 @@ def test_enumerations_are_kept_and_not_more_of_them_than_memory_holds(monkeypatc
         made[0] += config.A == config.B == config.C == 0
         return True
 
-    first = space.enumerate(0, None)  # type: ignore[arg-type]
-    assert space.enumerate(0, None) is first and made == [1]  # type: ignore[arg-type]
+    first = space.enumerate(0, None)
+    assert space.enumerate(0, None) is first and made == [1]
     for problem in range(20):
-        assert len(space.enumerate(problem, None).configs) == 1000  # type: ignore[arg-type]
+        assert len(space.enumerate(problem, None).configs) == 1000
     assert sum(len(each.configs) for each in space._kept.values()) <= 2500
-    assert made == [20] and space.enumerate(19, None) and made == [20]  # type: ignore[arg-type]
+    assert made == [20] and space.enumerate(19, None) and made == [20]
     monkeypatch.setattr(spaces, "MOST_CONFIGS", 10)  # what is asked for is kept in any case
-    assert space.enumerate(0, None) is space.enumerate(0, None) and len(space._kept) == 1  # type: ignore[arg-type]
+    assert space.enumerate(0, None) is space.enumerate(0, None) and len(space._kept) == 1

@@ -66,7 +66,7 @@ FilterBankOption = Annotated[
     typer.Option(
         "--filter-bank",
         help="What makes voltages of samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
-        "channelise where package or records say that it is faster.",
+        "channelise where package or records let one expect that it is faster.",
     ),
 ]
 ChunkOption = Annotated[

@@ -43,10 +43,10 @@ def filter_bank(
     stream: Stream,
     decimation: int,
 ) -> FilterBank:
-    """Returns the filter bank that was asked for, or that is known to be the faster one; tells which, and why."""
+    """Returns the filter bank that was asked for, or that is expected to be the faster one; tells which, and why."""
 
     def decide() -> tuple[bool, str]:
-        is_one, why = _choice(bay.backend, bay.kernels, info, settings)
+        is_one, why = uses_channelise(bay.backend, bay.kernels, info, settings)
         what = "channelise" if is_one else "pfb_fir, FFT and postproc"
         of = " of complex samples" if info.is_complex else ""
         return is_one, f"filter bank of {settings.n_channels} channels{of}: {what}; {why}"
@@ -56,7 +56,7 @@ def filter_bank(
     return bank(bay, info, settings, gains, stream, decimation)
 
 
-def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:
+def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:
     """Returns whether channelise is used, and why."""
     if kernels.filter_bank == CHAIN:
         return False, "as asked for"
@@ -64,29 +64,31 @@ def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: Band
     if not is_asked and backend.device.kind == "host":
         return False, "as always on host"
     try:
-        alone = kernels.expected_s("channelise", **fields_of(info, settings))
+        alone = kernels.expected_time("channelise", **fields_of(info, settings))
     except UsageError as error:
         return False, f"channelise cannot be used: {error}"
     if is_asked:
         return True, "as asked for"
     if alone is None:
         return False, "no time of channelise is known here"
-    known = {name: kernels.expected_s(name, **fields) for name, fields in stages(info, settings).items()}
-    times = [time for time in known.values() if time is not None]
-    if len(times) < len(known):
-        unknown = " and ".join(name for name, time in known.items() if time is None)
-        return False, f"no time of {unknown} is known here to compare that of channelise with"
-    chain, told = sum(times), ""
-    if alone >= chain:
-        transform = _transform_s(backend, info, settings)
-        chain, told = chain + transform, f", its FFT, timed now, {seconds_text(transform)} of them"
+    known = {name: kernels.expected_time(name, **fields) for name, fields in stages(info, settings).items()}
+    if unknown := [name for name, time in known.items() if time is None]:
+        return False, f"no time of {' and '.join(unknown)} is known here to compare that of channelise with"
+    times = {name: time for name, time in known.items() if time is not None}
+    chain, parts = sum(time.seconds for time in times.values()), [f"{name} {time}" for name, time in times.items()]
+    if alone.seconds >= chain:
+        transform = transform_s(backend, info, settings)
+        chain += transform
+        parts.append(f"FFT {seconds_text(transform)} (timed now)")
+    else:
+        parts.append("and an FFT besides")
     return (
-        alone < chain,
-        f"channelise takes {seconds_text(alone)} a batch by what is known, the chain {seconds_text(chain)}{told}",
+        alone.seconds < chain,
+        f"a batch takes channelise {alone}, the chain {seconds_text(chain)}: {', '.join(parts)}",
     )
 
 
-def _transform_s(backend: Backend, info: SampleInfo, settings: BandSettings) -> float:
+def transform_s(backend: Backend, info: SampleInfo, settings: BandSettings) -> float:
     """Times the transform of a batch, of which there are no records."""
     shape = settings.shape(info)
     n_rows, length = info.n_pols * shape.spectra_per_batch, shape.step

@@ -36,6 +36,8 @@ class FXEngine:
         batches_per_dump: a batch is the heaps of one time.
         chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
+            fastest. Visibilities are the same.
         report: takes a line of progress now and then.
         trace: takes the spans of the device's work, when they are over.
 
@@ -54,7 +56,7 @@ class FXEngine:
         batches_per_dump: int,
         chunk_samples: int,
         send_empty: bool = True,
-        n_slices: int = 1,
+        n_slices: int | None = None,
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] = lambda spans: None,
     ) -> None:

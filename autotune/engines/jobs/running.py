@@ -40,9 +40,9 @@ class Running:
     """The way in which an engine runs.
 
     ``package``: what ``autotune emit`` wrote, whose configs are used; else those of ``results``, a folder of recorded
-    sweeps; else each kernel's default.
+    sweeps; on a GPU they predict what they do not have; else each kernel's default.
     ``tune``: "quick" tunes first what neither has.
-    ``filter_bank``: "chain" or "channelise"; "auto" takes what they know to be faster (docs/engines-kernels.md).
+    ``filter_bank``: "chain" or "channelise"; "auto" takes what they expect to be faster (docs/engines-kernels.md).
     ``device``: auto (a GPU if there is one), host, cuda or cuda:1.
     ``chunk``: samples of each polarisation that go to the device together; None: as many as suit the device.
     ``tell``: takes lines about what was chosen.

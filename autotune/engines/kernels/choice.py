@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
 
 from ...core.config import Config
 from ...core.definition import AnyKernel
@@ -16,11 +16,14 @@ from ...source.registry import load_kernel
 from ...sweep.request import of_types
 from ...system.cache import cache_dir
 from ...system.limits import check_type
+from ...transfer.duration import HOW, ExpectedTime
 from ..machine.backend import Backend, Launcher
-from .known import ConfigSource, LookupAnswer, PackageSource, RecordSource, best
+from .known import ConfigSource, LookupAnswer, best
+from .package_source import PackageSource
 
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
 KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class KernelChoice:
 class Kernels:
     """Gives launchers of kernels by name. What is known of a choice is told once, when it is made.
 
-    A configuration comes from what knows it at the best tier of the lookup: ``package``, then ``results``. Where
-    neither does, it is the kernel's default.
+    A configuration comes from what knows it at the best tier of the lookup: ``package``, then ``results``. What neither
+    recorded is predicted, on a GPU of an architecture that they recorded. Elsewhere it is the kernel's default.
 
     Args:
         tell: takes one line for each choice, and lines of progress of tuning.
@@ -46,7 +49,7 @@ class Kernels:
         tune: an effort, such as ``quick``: what nobody knows well is first tuned on the backend's device. The sweeps
             are recorded in ``results``, by default in the folder ``results`` of the user's cache.
         filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
-            (one kernel, where it serves) or ``auto``: what is known to be the faster one.
+            (one kernel, where it serves) or ``auto``: what is expected to be faster.
 
     Raises:
         UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
@@ -66,7 +69,7 @@ class Kernels:
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
-        self._lock, self._chosen, self._decided = Lock(), dict[KernelKey, KernelChoice](), dict[Hashable, bool]()
+        self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
         if tune is not None:
             from ...sweep.settings import effort
 
@@ -77,7 +80,9 @@ class Kernels:
         self._results = None if results is None else Path(results)
         self._known: list[ConfigSource] = [] if package is None else [PackageSource(package)]
         if self._results is not None:
-            self._known.append(RecordSource(self._results, may_be_empty=tune is not None))
+            from .record_source import RecordSource  # it imports what learns from sweeps, which takes a while
+
+            self._known.append(RecordSource(self._results, tell, may_be_empty=tune is not None))
 
     def launcher(self, name: str, **fields: object) -> tuple[Launcher, Any]:
         """Returns a launcher for the baked fields, loaded, and the problem of the largest sizes.
@@ -94,23 +99,30 @@ class Kernels:
                 chosen = self._chosen[asked] = self._choose(name, fields)
         return self._backend.launcher(chosen.kernel, chosen.problem, chosen.config, chosen.source), chosen.problem
 
-    def expected_s(self, name: str, **fields: object) -> float | None:
-        """Returns how long a launch takes by what was measured on this very device; None where nothing says it.
+    def expected_time(self, name: str, **fields: object) -> ExpectedTime | None:
+        """Returns how long a launch takes with the best config known, and how that is known.
+
+        None on host, and where nothing was recorded on a device of this architecture.
 
         Raises:
             UsageError: as ``launcher``.
         """
         kernel, problem, _ = self._problem(name, fields)
-        found, _ = self._answer(kernel, problem)
-        return None if found is None else found.seconds
+        if self._backend.device.kind == "host":
+            return None
+        with self._lock:
+            times = [one.expected_time(kernel, problem, self._backend.device) for one in self._known]
+        found = [time for time in times if time is not None]
+        return min(found, key=lambda time: HOW.index(time.how), default=None)
 
-    def decided(self, what: Hashable, decide: Callable[[], tuple[bool, str]]) -> bool:
+    def decided(self, what: Hashable, decide: Callable[[], tuple[T, str]]) -> T:
         """Returns what was decided of ``what``: ``decide`` is asked once, and its line told."""
         with self._lock:
             if what not in self._decided:
                 self._decided[what], line = decide()
                 self._tell(line)
-            return self._decided[what]
+            found: T = self._decided[what]
+            return found
 
     def _problem(self, name: str, fields: Mapping[str, object]) -> tuple[AnyKernel, Any, Config]:
         """Returns a kernel, its problem and its default config there."""
@@ -131,6 +143,8 @@ class Kernels:
 
             assert self._results is not None
             tune(kernel, problem, self._backend.identifier, self._tune, self._results, self._tell)
+            for one in self._known:
+                one.read_again()
             found, reasons = self._answer(kernel, problem)
         config = default if found is None else found.choice.config
         self._tell(_line(name, config, default, found, reasons))

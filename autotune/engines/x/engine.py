@@ -23,7 +23,8 @@ from ..run.threads import run_beside
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import Batches, VoltageInfo, VoltageSource
 from .output import XOutput
-from .stage import XSettings, XStage
+from .settings import XSettings
+from .stage import XStage
 
 ALIKE = (
     "n_channels",
@@ -47,6 +48,8 @@ class XEngine:
         batches_per_dump: a batch is the heaps of one time.
         batches_per_chunk: batches that go to the device together.
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
+            fastest. Visibilities are the same.
         report: takes a line of progress now and then.
         trace: takes the spans of the device's work, when they are over.
     """
@@ -61,7 +64,7 @@ class XEngine:
         batches_per_dump: int,
         batches_per_chunk: int = 8,
         send_empty: bool = True,
-        n_slices: int = 1,
+        n_slices: int | None = None,
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] = lambda spans: None,
     ) -> None:
@@ -129,7 +132,7 @@ class XEngine:
 
 
 def x_settings(
-    antennas: Sequence[VoltageInfo], batches_per_dump: int, batches_per_chunk: int, n_slices: int
+    antennas: Sequence[VoltageInfo], batches_per_dump: int, batches_per_chunk: int, n_slices: int | None
 ) -> XSettings:
     """Returns the settings of an X-engine of these antennas.
 

@@ -10,7 +10,8 @@ from ..run.bay import Bay
 from ..run.counters import XCounters
 from ..run.queues import Buckets
 from ..streams.visibilities import VisibilitySink
-from .stage import PRODUCTS, Visibilities, XSettings
+from .settings import PRODUCTS, XSettings
+from .stage import Visibilities
 
 
 @dataclass

@@ -4,46 +4,19 @@ All memory is allocated and all kernels are compiled when it is made. Ranges of 
 which a dump reduces to 32 bits and clears.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from ...source.registry import load_kernel
 from ..machine.activity import KERNELS
 from ..machine.backend import Backend, DeviceArray, Event
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..run.counters import XCounters
 from .plan import BatchRange, Integration, XPlan
-
-PRODUCTS = 4  # polarisation products of a baseline
-
-
-@dataclass(frozen=True)
-class XSettings:
-    """Says what an X-engine makes of voltages."""
-
-    n_antennas: int
-    n_channels: int
-    spectra_per_heap: int
-    batch_samples: int  # samples from one batch to the next
-    batches_per_dump: int  # batches of a dump
-    batches_per_chunk: int = 1
-    bits: int = 8
-    n_slices: int = 1  # sums that a channel is shared among, which a dump adds
-    n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
-
-    @property
-    def n_baselines(self) -> int:
-        return self.n_antennas * (self.n_antennas + 1) // 2
-
-    @property
-    def chunk_shape(self) -> tuple[int, ...]:
-        """Returns the shape of a chunk: int8 [batch, antenna, C, time, pol, 2], without the last axis at 4 bits."""
-        parts = () if self.bits == 4 else (2,)
-        return (self.batches_per_chunk, self.n_antennas, self.n_channels, self.spectra_per_heap, 2, *parts)
+from .settings import PRODUCTS, XSettings, accumulate_fields, correlate_fields
+from .slices import slices_of
 
 
 @dataclass
@@ -78,23 +51,12 @@ class XStage:
         self.stream, self._activity = backend.stream(), bay.activity
         self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
         self.plan = XPlan(s.n_antennas, s.batch_samples, s.batches_per_dump)
-        fields = {
-            "bits": s.bits,
-            "layout": "batches",
-            "n_receivers": s.n_antennas,
-            "n_times": s.spectra_per_heap,
-            "overwrites": False,
-            "n_channels": s.n_channels,
-            "n_batches": s.batches_per_chunk,
-            "first_batch": 0,
-            "n_slices": s.n_slices,
-        }
-        self._most = min(s.batches_per_chunk, most_batches(fields))
-        self._correlate, self._correlate_problem = kernels.launcher("correlate", **fields, n_used=self._most)
-        self._reduce, self._reduce_problem = kernels.launcher(
-            "accumulate", n_accumulators=s.n_slices, n_channels=s.n_channels, n_receivers=s.n_antennas
-        )
-        sums = (s.n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
+        n_slices = slices_of(s, kernels, backend.device.kind)
+        fields = correlate_fields(s, n_slices)
+        self._most = fields["n_used"] or s.batches_per_chunk
+        self._correlate, self._correlate_problem = kernels.launcher("correlate", **fields)
+        self._reduce, self._reduce_problem = kernels.launcher("accumulate", **accumulate_fields(s, n_slices))
+        sums = (n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
         self._accumulators = backend.empty(sums, np.int64)
         self.stream.zero(self._accumulators)
         self._buffers = [self._visibilities(backend) for _ in range(s.n_buffers)]
@@ -152,9 +114,3 @@ class XStage:
             saturated=backend.empty((1,), np.uint64),
             present=backend.empty((s.n_baselines,), np.uint8),
         )
-
-
-def most_batches(fields: Mapping[str, object]) -> int:
-    """Returns the batches that one launch of ``correlate`` can sum up in its 32 bits, 1 at least."""
-    problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
-    return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

@@ -11,20 +11,26 @@ from autotune.core.definition import problem_name
 from autotune.emit.winners import gather
 from autotune.emit.writer import write_package
 from autotune.engines.kernels import choice as choices
-from autotune.engines.kernels import known
+from autotune.engines.kernels import package_source
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
+from autotune.prediction import predictor
 from autotune.runtime.lookup import choose, loss_text
 from autotune.source.registry import load_kernel
 from autotune.sweep import settings
+from autotune.transfer.duration import ELSEWHERE, EXPECTED, HERE
 
-from ...recorded import H200, record
+from ...recorded import A100, H100, H200, record
 
 KERNEL = load_kernel("accumulate")
 
 
 class Uncompiled(HostBackend):
     """Gives launchers that only know what they are of."""
+
+    def __init__(self, device: Device | None = None) -> None:
+        super().__init__()
+        self.device = device or self.device
 
     def launcher(self, kernel: Any, problem: Any, config: Config, source: str | None = None) -> Any:
         return SimpleNamespace(config=config, source=source)
@@ -45,9 +51,11 @@ def recorded(results: Path, best: Config, device: Device = BACKEND.device, **fie
     return results
 
 
-def asked(told: list[str], fields: dict[str, Any] = FIELDS, **given: Any) -> tuple[Config, str]:
+def asked(
+    told: list[str], fields: dict[str, Any] = FIELDS, backend: Uncompiled = BACKEND, **given: Any
+) -> tuple[Config, str]:
     """The config of a launcher, and what was told last."""
-    launcher, _ = Kernels(BACKEND, told.append, **given).launcher("accumulate", **fields)
+    launcher, _ = Kernels(backend, told.append, **given).launcher("accumulate", **fields)
     return launcher.config, told[-1]
 
 
@@ -106,8 +114,86 @@ def test_records_of_another_device_are_not_for_this_one(tmp_path: Path) -> None:
     assert config == DEFAULT and f"{why}); expected slowdown: unknown" in line
 
 
+# ---------------------------------------------------------------------- what nobody recorded
+MORE = {**FIELDS, "n_accumulators": 4}
+
+
+def known_on(device: Device, folder: Path) -> list[dict[str, Path]]:
+    """Records of that device, and a package of them."""
+    results = recorded(folder / "results", FAST, device)
+    return [{"results": results}, {"package": write_package([results], folder / "tuned")}]
+
+
+@pytest.mark.parametrize("device", [H200, H100], ids=["of the device", "of another one"])
+def test_what_nobody_recorded_is_predicted(tmp_path: Path, device: Device) -> None:
+    for known in known_on(device, tmp_path):
+        config, line = asked([], MORE, Uncompiled(H200), **known)
+        assert config.WGS == FAST.WGS and "(predicted: expected to be the fastest by 1 recorded problems" in line
+        assert "compiled for sm_90: " in line and line.endswith("; expected slowdown: unknown")
+    assert asked([], MORE, Uncompiled(A100), results=tmp_path / "results") == (
+        KERNEL.default_config(KERNEL.problem(MORE), A100),
+        f"accumulate: the default config (records in {tmp_path / 'results'}: nothing is known of these baked fields); "
+        "expected slowdown: unknown",
+    )
+    why = "nothing is known of these baked fields on NVIDIA A100, nor on another device of sm_80"
+    assert why in asked([], FIELDS, Uncompiled(A100), results=tmp_path / "results")[1]
+
+
+def test_the_loss_of_predictions_is_told_alike(tmp_path: Path) -> None:
+    results = recorded(tmp_path / "results", FAST, H200)
+    recorded(results, FAST, H200, n_channels=50)
+    lines = [
+        asked([], MORE, Uncompiled(H200), **known)[1].partition("(predicted: ")[2]
+        for known in ({"results": results}, {"package": write_package([results], tmp_path / "tuned")})
+    ]
+    assert lines[0] == lines[1] and lines[0].endswith("slowdown: 0.0 % (median; worst 0.0 %, from 2 held-out problems)")
+
+
+def test_a_prediction_that_does_not_serve_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = predictor._built
+
+    def spills(kernel: Any, launch: Any, source: str, device: Device) -> str:
+        if f"WGS = {FAST.WGS}" in source:
+            raise UsageError("accumulate spills 8 bytes of registers")
+        return built(kernel, launch, source, device)
+
+    monkeypatch.setattr(predictor, "_built", spills)
+    config, line = asked([], MORE, Uncompiled(H200), results=recorded(tmp_path / "results", FAST, H200))
+    assert config.WGS != FAST.WGS and "(predicted: " in line and "gives way: accumulate spills 8 bytes" in line
+
+
+def test_tiers_go_before_each_other_as_the_lookup_has_them(tmp_path: Path) -> None:
+    """A package predicts; the records are of another GPU, which goes before."""
+    package = write_package([recorded(tmp_path / "of-package", FAST, H200, n_accumulators=4)], tmp_path / "tuned")
+    results = recorded(tmp_path / "results", SLOW, H100)
+    assert "(predicted: " in asked([], FIELDS, Uncompiled(H200), package=package)[1]
+    config, line = asked([], FIELDS, Uncompiled(H200), package=package, results=results)
+    assert config == SLOW and "(architecture: not tuned on NVIDIA H200" in line
+
+
+def test_nothing_is_predicted_on_host(tmp_path: Path) -> None:
+    for known in known_on(BACKEND.device, tmp_path):
+        kernels = Kernels(BACKEND, lambda line: None, **known)
+        assert kernels.launcher("accumulate", **MORE)[0].config.WGS == DEFAULT.WGS
+        line = asked([], {**FIELDS, "n_channels": 3000}, **known)[1]
+        assert "(nearest: " in line and "gives way" not in line
+        assert kernels.expected_time("accumulate", **FIELDS) is None
+
+
+def test_the_best_known_time_is_expected(tmp_path: Path) -> None:
+    (other,) = known_on(H100, tmp_path / "other")[1:]
+    for known in known_on(H200, tmp_path):
+        here = Kernels(Uncompiled(H200), print, **other | known)
+        times = [here.expected_time("accumulate", **fields) for fields in (FIELDS, MORE)]
+        assert [time and time.how for time in times] == [HERE, EXPECTED]
+        assert times[0] and times[0].seconds == pytest.approx(1e-5)
+        assert Kernels(Uncompiled(A100), print, **known).expected_time("accumulate", **FIELDS) is None
+    elsewhere = Kernels(Uncompiled(H200), print, **other).expected_time("accumulate", **FIELDS)
+    assert elsewhere and elsewhere.how == ELSEWHERE
+
+
 def test_a_source_that_has_changed_is_told(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "render", lambda kernel, problem, config: SimpleNamespace(key="another"))
+    monkeypatch.setattr(package_source, "render", lambda kernel, problem, config: SimpleNamespace(key="another"))
     config, line = asked([], package=package)
     assert config == FAST and line.endswith("; but its source has changed since); expected slowdown: unknown")
 
@@ -135,11 +221,14 @@ def test_a_choice_is_made_once(package: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.quick
 def test_what_is_wrong_is_told_in_one_line(package: Path, tmp_path: Path) -> None:
+    unread = write_package([recorded(tmp_path / "unread", FAST)], tmp_path / "unread_package")
+    (unread / "measured.json").write_text("{}")
     (package / "wisdom.json").write_text("{}")
     broken = recorded(tmp_path / "broken", FAST)
     next(broken.rglob("sweep.json")).write_text("{")
     for given, message in (
         ({"package": package}, "wisdom.json is damaged: "),
+        ({"package": unread}, "measured.json is damaged: "),
         ({"package": "no_such.package"}, "no importable module of that name"),
         ({"package": "numpy"}, "with a wisdom.json"),
         ({"results": broken}, "sweep.json is damaged: "),

@@ -1,0 +1,124 @@
+"""What recorded sweeps know of configurations and times."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from ...analysis.predictions import measured_problem
+from ...core.definition import AnyKernel, Device, baked_values
+from ...core.errors import UsageError, clipped, one_line
+from ...core.problem import Problem
+from ...emit.foresight import Foresight, foresight
+from ...emit.winners import Gathered, gather
+from ...prediction.predictor import Predictor
+from ...records.about import About
+from ...records.damage import Damaged
+from ...records.folder import SweepFolder, find_sweeps
+from ...runtime.lookup import PREDICTED, Prediction
+from ...transfer.duration import Durations, ExpectedTime
+from .foreseen import predictor_of
+from .known import LONGEST_REASON, NOTHING, LookupAnswer, chosen
+
+
+@dataclass(frozen=True)
+class RecordedKernel:
+    """The sweeps of a kernel on one architecture, those that hold.
+
+    Implements ``runtime.lookup.Predicting``.
+    """
+
+    kernel: AnyKernel
+    gathered: Gathered
+    tell: Callable[[str], None] = field(repr=False)
+
+    def predicted(self, kernel: AnyKernel, problem: Problem, device: Device) -> Prediction | str:
+        return self._predictor.predicted(kernel, problem, device)
+
+    def default(self, kernel: AnyKernel, problem: Problem, device: Device) -> Prediction | str:
+        return self._predictor.default(kernel, problem, device)
+
+    def answer(self, problem: Problem, device: Device, where: str) -> LookupAnswer | str:
+        """Returns the lookup's choice; on a GPU also one that is predicted."""
+        predicting = None if device.kind == "host" else self
+        choice = chosen(self.gathered.wisdom, self.kernel, problem, device, predicting)
+        if isinstance(choice, str):
+            return choice
+        if choice.tier == PREDICTED:
+            losses = replace(self.gathered.wisdom, losses=self._foresight.losses)
+            if (loss := losses.loss(self.kernel.name, device, PREDICTED)) is not None:
+                choice = replace(choice, expected_loss=loss.median, left_out=loss)
+        return LookupAnswer(choice, where)
+
+    @cached_property
+    def durations(self) -> Durations:
+        """Returns what the sweeps say of times."""
+        return Durations(self.kernel, [measured_problem(sweep) for sweep in self.gathered.sweeps if sweep.median_s])
+
+    @cached_property
+    def _foresight(self) -> Foresight:
+        return foresight(self.gathered.sweeps, {self.kernel.name: self.kernel}, self.tell)
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        experience = self._foresight.experiences.get(self.kernel.name)
+        return Predictor(dict) if experience is None else predictor_of(self.kernel, experience)
+
+
+class RecordSource:
+    """Recorded sweeps at or under a folder. What they teach of a kernel is learnt when it is first asked for.
+
+    Args:
+        tell: takes a line when something is learnt, which takes seconds; the user's cache keeps it.
+
+    Raises:
+        UsageError: when there is none, unless ``may_be_empty``; or when none can be read.
+    """
+
+    def __init__(self, folder: Path, tell: Callable[[str], None], may_be_empty: bool = False) -> None:
+        self.name, self._folder, self._tell, self._may_be_empty = f"records in {folder}", folder, tell, may_be_empty
+        self.read_again()
+
+    def read_again(self) -> None:
+        """Look for sweeps anew, since some were added."""
+        self._abouts: dict[Path, About] = {sweep.path: sweep.about() for sweep in self._sweeps()}
+        self._kernels = dict[tuple[str, str], RecordedKernel | str]()
+
+    def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
+        of_kernel = {path: about for path, about in self._abouts.items() if about.kernel == kernel.name}
+        here = {path: about for path, about in of_kernel.items() if about.device.arch == device.arch}
+        baked = baked_values(problem)
+        if (device.kind == "host" or not here) and not any(about.baked_values == baked for about in here.values()):
+            elsewhere = any(about.baked_values == baked for about in of_kernel.values())
+            return NOTHING + elsewhere * f" on {device.name}, nor on another device of {device.arch}"
+        known = self._recorded(kernel, device.arch, list(here))
+        return known if isinstance(known, str) else known.answer(problem, device, self.name)
+
+    def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
+        place = kernel.name, device.arch
+        here = [path for path, about in self._abouts.items() if (about.kernel, about.device.arch) == place]
+        known = self._recorded(kernel, device.arch, here) if here else ""
+        return None if isinstance(known, str) else known.durations.expected(problem, device)
+
+    def _recorded(self, kernel: AnyKernel, arch: str, paths: Sequence[Path]) -> RecordedKernel | str:
+        """Returns what holds of these sweeps, of all baked fields: they tell what a tier of the lookup loses.
+
+        Or why nothing does, in one line.
+        """
+        if (kernel.name, arch) not in self._kernels:
+            try:
+                found: RecordedKernel | str = RecordedKernel(kernel, gather(paths), self._tell)
+            except UsageError as error:
+                found = clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON)
+            self._kernels[kernel.name, arch] = found
+        return self._kernels[kernel.name, arch]
+
+    def _sweeps(self) -> list[SweepFolder]:
+        try:
+            return find_sweeps(self._folder)
+        except Damaged:
+            raise
+        except UsageError:
+            if self._may_be_empty:
+                return []
+            raise

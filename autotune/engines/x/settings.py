@@ -1,0 +1,72 @@
+"""What an X-engine makes of voltages, and the fields of its kernels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...source.registry import load_kernel
+
+PRODUCTS = 4  # polarisation products of a baseline
+BYTES = 2 * 8  # of a product's sum: two parts of 64 bits
+
+
+@dataclass(frozen=True)
+class XSettings:
+    """Says what an X-engine makes of voltages."""
+
+    n_antennas: int
+    n_channels: int
+    spectra_per_heap: int
+    batch_samples: int  # samples from one batch to the next
+    batches_per_dump: int  # batches of a dump
+    batches_per_chunk: int = 1
+    bits: int = 8
+    n_slices: int | None = None  # sums that a channel is shared among, which a dump adds; None: the fastest
+    n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
+
+    @property
+    def n_baselines(self) -> int:
+        return self.n_antennas * (self.n_antennas + 1) // 2
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Returns the shape of a chunk: int8 [batch, antenna, C, time, pol, 2], without the last axis at 4 bits."""
+        parts = () if self.bits == 4 else (2,)
+        return (self.batches_per_chunk, self.n_antennas, self.n_channels, self.spectra_per_heap, 2, *parts)
+
+    @property
+    def slice_bytes(self) -> int:
+        """Returns the bytes of one slice of the accumulators, int64 [C, n_baselines, 4, 2]."""
+        return self.n_channels * self.n_baselines * PRODUCTS * BYTES
+
+
+def correlate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
+    """Returns the fields of ``correlate`` for a whole chunk, or as much of it as one launch takes."""
+    fields = {
+        "bits": settings.bits,
+        "layout": "batches",
+        "n_receivers": settings.n_antennas,
+        "n_times": settings.spectra_per_heap,
+        "overwrites": False,
+        "n_channels": settings.n_channels,
+        "n_batches": settings.batches_per_chunk,
+        "first_batch": 0,
+        "n_slices": n_slices,
+    }
+    most = most_batches(fields)
+    return {**fields, "n_used": most if most < settings.batches_per_chunk else 0}  # 0: all, as sweeps record it
+
+
+def accumulate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
+    """Returns the fields of ``accumulate``."""
+    return {
+        "n_accumulators": n_slices,
+        "n_channels": settings.n_channels,
+        "n_receivers": settings.n_antennas,
+    }
+
+
+def most_batches(fields: Mapping[str, object]) -> int:
+    """Returns the batches that one launch of ``correlate`` can sum up in its 32 bits, 1 at least."""
+    problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
+    return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

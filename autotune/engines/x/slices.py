@@ -1,0 +1,68 @@
+"""Chooses into how many slices the X-engine cuts the batches of a launch, each with accumulators of its own.
+
+Few antennas make few blocks of a launch, and slices make more. Each of them makes a dump longer: all are added then.
+"""
+
+from collections.abc import Iterator
+
+from ...core.definition import ceil_div
+from ...core.units import seconds_text
+from ..kernels.choice import Kernels
+from .settings import XSettings, accumulate_fields, correlate_fields
+
+CANDIDATES = (1, 2, 4, 8, 16, 32)
+MOST_BYTES = 1 << 30  # of accumulators of several slices; one slice may have any
+
+
+def slices_of(settings: XSettings, kernels: Kernels, kind: str) -> int:
+    """Returns ``settings.n_slices``, or if it is None the number whose dumps are expected to take least; tells why.
+
+    ``kind``: of the device. On host it is 1.
+
+    Raises:
+        UsageError: when the settings are not a problem of the kernels.
+    """
+    return kernels.decided(("n_slices", settings), lambda: _choice(settings, kernels, kind))
+
+
+def _choice(settings: XSettings, kernels: Kernels, kind: str) -> tuple[int, str]:
+    what = f"slices of {settings.n_antennas} antennas"
+    if settings.n_slices is not None:
+        return settings.n_slices, f"{what}: {settings.n_slices}; as asked for"
+    if kind == "host":
+        return 1, f"{what}: 1; as always on host"
+    found = list(_expected(settings, kernels))
+    if not found or found[0][0] != 1:
+        return 1, f"{what}: 1; no time of correlate and accumulate is known here"
+    seconds, how = found[0][1:]
+    n, least, how_least = min(found, key=lambda one: one[1])
+    if n == 1:
+        others = ", ".join(f"{seconds_text(time)} with {n}" for n, time, _ in found[1:])
+        return 1, f"{what}: 1; a dump takes {seconds_text(seconds)} ({how}){others and ', '}{others}"
+    return n, f"{what}: {n}; a dump takes {seconds_text(least)} ({how_least}), {seconds_text(seconds)} with 1 ({how})"
+
+
+def allowed_slices(settings: XSettings) -> list[int]:
+    """Returns the numbers to choose from: at most the batches of a launch, whose accumulators fit into MOST_BYTES."""
+    n_batches = _batches_of_launch(settings, 1)
+    return [n for n in CANDIDATES if n == 1 or (n <= n_batches and n * settings.slice_bytes <= MOST_BYTES)]
+
+
+def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, float, str]]:
+    """Yields numbers of slices with the seconds of a dump, all its launches of correlate and one of accumulate, and how
+    they are known; those whose times are known.
+    """
+    for n_slices in allowed_slices(settings):
+        n = _batches_of_launch(settings, n_slices)
+        used = n if n < settings.batches_per_chunk else 0
+        each = kernels.expected_time("correlate", **{**correlate_fields(settings, n_slices), "n_used": used})
+        dump = kernels.expected_time("accumulate", **accumulate_fields(settings, n_slices))
+        if each is not None and dump is not None:
+            how = each.how if each.how == dump.how else f"correlate {each.how}, accumulate {dump.how}"
+            yield n_slices, ceil_div(settings.batches_per_dump, n) * each.seconds + dump.seconds, how
+
+
+def _batches_of_launch(settings: XSettings, n_slices: int) -> int:
+    """Returns the batches that a launch of ``correlate`` takes: a chunk, unless a dump or 32 bits hold fewer."""
+    most = correlate_fields(settings, n_slices)["n_used"] or settings.batches_per_chunk
+    return int(min(most, settings.batches_per_dump))

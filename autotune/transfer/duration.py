@@ -1,0 +1,161 @@
+"""Predicts how long a launch of a kernel takes at a problem, from the best times of recorded problems.
+
+A Gaussian process over the problem's fields, in octaves, predicts the logarithm of time / floor. The floor is what the
+data sheet leaves (``floor.py``), so that most of what sizes and devices change is in it, and little is left to learn.
+Times of one architecture are learnt from together.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import exp, log, log2
+from statistics import fmean
+
+import numpy as np
+
+from ..core.definition import Device, Kernel
+from ..core.problem import Problem
+from ..core.units import seconds_text
+from .coordinates import columns_of_field
+from .covariance import Hyperparameters, Prior, squared_differences
+from .experience import MeasuredProblem
+from .floor import Floor, bytes_per_s, floor_of
+from .neighbour import apart
+from .posterior import Posterior
+
+HERE, ELSEWHERE, EXPECTED = HOW = "measured here", "scaled from another GPU", "predicted"
+SAME = 0.01  # octaves up to which two problems count as one: a buffer that is longer by a few samples
+PRIOR = Prior(weight=(-2.5, 1.0))  # an octave of one field takes correlation to 0.99: most of it is in the floor
+N_STEPS = 40
+
+
+@dataclass(frozen=True)
+class ExpectedTime:
+    """The time of a launch by the best config known, and how it is known: one of HOW."""
+
+    seconds: float
+    how: str
+
+    def __str__(self) -> str:
+        return f"{seconds_text(self.seconds)} ({self.how})"
+
+
+@dataclass(frozen=True)
+class _Timed:
+    problem: Problem
+    device: Device
+    seconds: float
+    floor: Floor
+
+    @property
+    def log_ratio(self) -> float:
+        return log(self.seconds / self.floor.seconds)
+
+
+class Durations:
+    """What is known of a kernel's times. ``problems``: recorded ones, of any devices."""
+
+    def __init__(self, kernel: Kernel[Problem], problems: Iterable[MeasuredProblem]) -> None:
+        self._kernel, self._problems = kernel, tuple(problems)
+        self._known: dict[str, _Known | None] = {}  # by architecture
+
+    def expected(self, problem: Problem, device: Device) -> ExpectedTime | None:
+        """Returns the time to expect; None where nothing was recorded on a device of that architecture.
+
+        The same problem's time on this very device is taken as it is, on other devices of the architecture as its mean
+        ratio to their floors. Other times are predicted.
+        """
+        known = self._of(device.arch)
+        if known is None:
+            return None
+        floor = known.floor(problem, device)
+        same = [timed for timed in known.timed if _apart(timed.problem, problem) <= SAME]
+        for timed in sorted(same, key=lambda timed: _apart(timed.problem, problem)):
+            if timed.device.name == device.name:
+                return ExpectedTime(timed.seconds, HERE)
+        if same:
+            ratio = fmean(timed.log_ratio for timed in same)
+            return ExpectedTime(floor.seconds * exp(ratio), ELSEWHERE)
+        return ExpectedTime(floor.seconds * exp(known.predicted(problem, floor)), EXPECTED)
+
+    def left_out_errors(self, arch: str) -> list[tuple[MeasuredProblem, float]]:
+        """Returns predicted / recorded time of each problem, predicted from all others of the architecture."""
+        known = self._of(arch)
+        found = []
+        for timed in known.timed if known else ():
+            assert known is not None
+            others = known.without(lambda other, timed=timed: _apart(other.problem, timed.problem) <= SAME)  # type: ignore[misc]
+            if others.timed:
+                error = exp(others.predicted(timed.problem, timed.floor) - timed.log_ratio)
+                found.append((MeasuredProblem(asdict(timed.problem), timed.device, (), timed.seconds), error))
+        return found
+
+    def _of(self, arch: str) -> "_Known | None":
+        if arch not in self._known:
+            given = [one for one in self._problems if one.device.arch == arch]
+            self._known[arch] = _known_of(self._kernel, given)
+        return self._known[arch]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Times of one architecture with the length scales fitted to them; ``memory``: bytes per second, by device."""
+
+    kernel: Kernel[Problem]
+    timed: tuple[_Timed, ...]
+    usual_memory: float
+    hyper: Hyperparameters
+
+    def floor(self, problem: Problem, device: Device) -> Floor:
+        return floor_of(self.kernel, problem, device, bytes_per_s(device) or self.usual_memory)
+
+    def without(self, left_out: Callable[[_Timed], bool]) -> "_Known":
+        """Returns what is known but for some problems; the length scales stay."""
+        return replace(self, timed=tuple(timed for timed in self.timed if not left_out(timed)))
+
+    def predicted(self, problem: Problem, floor: Floor) -> float:
+        """Returns the logarithm of time / floor."""
+        points = [(asdict(timed.problem), timed.floor) for timed in self.timed]
+        columns, groups = _place([*points, (asdict(problem), floor)])
+        n, values = len(points), np.array([timed.log_ratio for timed in self.timed])
+        posterior = Posterior(columns, groups, self.hyper, range(n), np.array([n]))
+        mean, deviation = _scale(values)
+        return float(mean + deviation * posterior.mean((values - mean) / deviation)[0])
+
+
+def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _Known | None:
+    """Fits length scales to the times of one architecture; None where there are none."""
+    known_memory = sorted(rate for one in problems if (rate := bytes_per_s(one.device)))
+    usual = known_memory[len(known_memory) // 2] if known_memory else 1e12
+    timed = []
+    for one in problems:
+        try:
+            problem = kernel.problem(dict(one.problem))
+            floor = floor_of(kernel, problem, one.device, bytes_per_s(one.device) or usual)
+        except Exception:  # another definition may have recorded what this one has no work or launch of
+            continue
+        timed.append(_Timed(problem, one.device, one.seconds, floor))
+    if not timed:
+        return None
+    columns, groups = _place([(asdict(one.problem), one.floor) for one in timed])
+    values = np.array([one.log_ratio for one in timed])
+    mean, deviation = _scale(values)
+    hyper = Hyperparameters(int(groups.max()) + 1, PRIOR)
+    hyper.fit(squared_differences(columns, groups, hyper.n_groups), (values - mean) / deviation, N_STEPS)
+    return _Known(kernel, tuple(timed), usual, hyper)
+
+
+def _place(points: Sequence[tuple[dict[str, object], Floor]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns columns, float [n_points, n_columns], and their groups: the fields, the floor, and what bounds it."""
+    found = [columns_of_field([fields[name] for fields, _ in points]) for name in points[0][0]]
+    found.append([np.array([log2(floor.seconds) for _, floor in points])])
+    found.append([np.array([log2(floor.of_bytes / max(floor.of_operations, 1e-12)) for _, floor in points])])
+    groups = [number for number, group in enumerate(found) for _ in group]
+    return np.ascontiguousarray(np.array([column for group in found for column in group]).T), np.array(groups)
+
+
+def _scale(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), max(float(values.std()), 0.05)
+
+
+def _apart(one: Problem, other: Problem) -> float:
+    return apart(asdict(one), asdict(other))

@@ -1,0 +1,47 @@
+"""How well times of launches are predicted: each recorded problem of an architecture, from all the others of it.
+
+    python benchmarks/expected_times.py results --kernel channelise --kernel pfb_fir
+
+A line for each kernel and architecture: predicted / recorded time as its factor off 1, the median, nine tenths, and the
+worst with its problem. It needs no GPU.
+"""
+
+import argparse
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+
+from autotune.analysis.predictions import measured_problem
+from autotune.cli.tables import print_table
+from autotune.records.record import read_sweeps
+from autotune.runtime.wisdom import fields_text
+from autotune.source.registry import load_kernel
+from autotune.transfer.duration import Durations
+
+KERNELS = ("channelise", "pfb_fir", "postproc", "correlate", "accumulate")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--kernel", action="append", help=f"default: {', '.join(KERNELS)}")
+    given = parser.parse_args()
+    sweeps, _ = read_sweeps([given.results])
+    rows = []
+    for name in given.kernel or KERNELS:
+        kernel = load_kernel(name)
+        own = [sweep for sweep in sweeps if sweep.kernel == kernel.name and sweep.median_s]
+        durations = Durations(kernel, map(measured_problem, own))
+        for arch in sorted({sweep.device.arch for sweep in own}):
+            errors = durations.left_out_errors(arch)
+            off = np.array([exp(abs(log(error))) for _, error in errors])
+            worst, error = errors[int(off.argmax())]
+            where = f"{error:.2f} of {1e6 * worst.seconds:.3g} us at {fields_text(worst.problem)}"
+            figures = (f"{np.median(off):.3f}", f"{np.percentile(off, 90):.2f}", f"{off.max():.2f}")
+            rows.append((kernel.name, arch, str(len(errors)), *figures, where))
+    print_table(("kernel", "architecture", "problems", "median", "90 %", "worst", "where"), rows)
+
+
+if __name__ == "__main__":
+    main()
