@@ -128,7 +128,7 @@ def known_on(device: Device, folder: Path) -> list[dict[str, Path]]:
 def test_what_nobody_recorded_is_predicted(tmp_path: Path, device: Device) -> None:
     for known in known_on(device, tmp_path):
         config, line = asked([], MORE, Uncompiled(H200), **known)
-        assert config.WGS == FAST.WGS and "(predicted: expected to be the fastest by 1 recorded problems" in line
+        assert config.WGS == FAST.WGS and "(predicted: the winner of the nearest recorded problem" in line
         assert "compiled for sm_90: " in line and line.endswith("; expected slowdown: unknown")
     assert asked([], MORE, Uncompiled(A100), results=tmp_path / "results") == (
         KERNEL.default_config(KERNEL.problem(MORE), A100),
@@ -152,7 +152,7 @@ def test_the_loss_of_predictions_is_told_alike(tmp_path: Path) -> None:
 def test_a_prediction_that_does_not_serve_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = predictor._built
 
-    def spills(kernel: Any, launch: Any, source: str, device: Device) -> str:
+    def spills(kernel: Any, launch: Any, source: str, device: Device) -> tuple[str, bool]:
         if f"WGS = {FAST.WGS}" in source:
             raise UsageError("accumulate spills 8 bytes of registers")
         return built(kernel, launch, source, device)
