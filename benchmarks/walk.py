@@ -39,7 +39,7 @@ EXAMPLE = ROOT / "docs" / "example" / "detect.py"
 MOST_MODULES = 22
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
-SEARCH = ("search/", "transfer/")
+SEARCH = ("search/", "transfer/", "system/one_thread.py")
 ANY = "any"  # config of what the loop does that is not for one of them
 DRIVER = "devices/"
 SHARED = ("trial/case.py", "runtime/binding.py", DRIVER)
@@ -115,7 +115,7 @@ class Watcher:
                 return Place(module, outer.part, outer.visit)
             return Place(module, outer.part, self._visit(outer.part, outer.visit, module))
         is_given = "" if module.startswith("core/") else _config_of(frame.f_locals.values())
-        if outer.module == LOOP and module != LOOP and frame.f_code.co_name != "propose":
+        if outer.module == LOOP and not module.startswith((LOOP, "core/")) and frame.f_code.co_name != "propose":
             is_given = is_given or ANY
         if module == LOOP or not (is_given or frame.f_code.co_name == "propose"):
             return Place(module)

@@ -83,7 +83,7 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
     assert "mports " in told, f"autotune/{room}/__init__.py does not say what the room may import"
 
 
-BROUGHT = ("core", "runtime", "rendering", "transfer")  # rooms that a package of winners has, or may have
+BROUGHT = ("core", "runtime", "rendering", "transfer", "prediction")  # rooms that a package of winners has
 FOREIGN = {"numpy", "cupy", "cupy_backends", "cuda", "torch", "jinja2", "threadpoolctl"}  # what they may import
 
 

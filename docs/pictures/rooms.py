@@ -25,6 +25,7 @@ ROOMS = {
     "records": ("what sweeps leave on the disk; exports", PURPLE),
     "system": ("processes, cache, locks, memory", BLUE),
     "source": ("registry of kernels and what is installed", BLUE),
+    "prediction": ("answers what nobody recorded", BLUE),
     "rendering": ("templates to CUDA", BLUE),
     "transfer": ("predicts times from elsewhere", BLUE),
     "runtime": ("lookup, launcher, GPU", BLUE),
@@ -49,7 +50,7 @@ def picture() -> str:
         _layer(p, 76 + STEP * i, layer)
     bottom = 76 + STEP * len(layers)
     p.arrow((42, 80), (42, bottom - 12))
-    p.text(LEFT, bottom + 16, "emit copies core and runtime into each package of winners as they are.", "small muted")
+    p.text(LEFT, bottom + 16, "emit copies core, runtime, rendering, transfer and prediction into packages as they are.", "small muted")
     p.text(660, 56, "Added from outside, by entry points:", "muted")
     return p.svg()
 

@@ -47,6 +47,7 @@ def asked(tuned: ModuleType, **fields: Any) -> Any:
     return tuned.detect(**fields, device="NVIDIA H200").choice
 
 
+@pytest.mark.quick
 def test_problems_between_the_records_get_what_their_neighbours_had(tuned: ModuleType) -> None:
     short, long = asked(tuned, n_time=100), asked(tuned, n_time=10000)
     assert (short.tier, short.config) == ("predicted", WIDE)

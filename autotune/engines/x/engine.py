@@ -23,7 +23,7 @@ from ..run.threads import run_beside
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import Batches, VoltageInfo, VoltageSource
 from .output import XOutput
-from .settings import XSettings
+from .x_settings import XSettings
 from .stage import XStage
 
 ALIKE = (

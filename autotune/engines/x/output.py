@@ -10,7 +10,7 @@ from ..run.bay import Bay
 from ..run.counters import XCounters
 from ..run.queues import Buckets
 from ..streams.visibilities import VisibilitySink
-from .settings import PRODUCTS, XSettings
+from .x_settings import PRODUCTS, XSettings
 from .stage import Visibilities
 
 

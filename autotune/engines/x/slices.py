@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...core.definition import ceil_div
 from ...core.units import seconds_text
 from ..kernels.choice import Kernels
-from .settings import XSettings, accumulate_fields, correlate_fields
+from .x_settings import XSettings, accumulate_fields, correlate_fields
 
 CANDIDATES = (1, 2, 4, 8, 16, 32)
 MOST_BYTES = 1 << 30  # of accumulators of several slices; one slice may have any

@@ -15,7 +15,7 @@ from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..run.counters import XCounters
 from .plan import BatchRange, Integration, XPlan
-from .settings import PRODUCTS, XSettings, accumulate_fields, correlate_fields
+from .x_settings import PRODUCTS, XSettings, accumulate_fields, correlate_fields
 from .slices import slices_of
 
 
