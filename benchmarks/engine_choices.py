@@ -37,8 +37,8 @@ from autotune.engines.jobs.running import Running
 from autotune.engines.kernels.choice import CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.backend import Backend, DeviceArray
 from autotune.engines.streams.samples import SampleInfo
-from autotune.engines.x.x_settings import XSettings, accumulate_fields, correlate_fields
 from autotune.engines.x.slices import allowed_slices, slices_of
+from autotune.engines.x.x_settings import XSettings, accumulate_fields, correlate_fields
 from autotune.records.folder import find_sweeps
 from autotune.source.registry import load_kernel
 

@@ -84,7 +84,7 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
 
 
 BROUGHT = ("core", "runtime", "rendering", "transfer", "prediction")  # rooms that a package of winners has
-FOREIGN = {"numpy", "cupy", "cupy_backends", "cuda", "torch", "jinja2", "threadpoolctl"}  # what they may import
+FOREIGN = {"numpy", "cupy", "cupy_backends", "cuda", "torch", "jinja2"}  # what they may import
 
 
 def test_what_packages_may_bring_along_needs_little() -> None:

@@ -12,8 +12,8 @@ from autotune import Device
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.x import slices
-from autotune.engines.x.x_settings import XSettings, accumulate_fields, correlate_fields
 from autotune.engines.x.slices import slices_of
+from autotune.engines.x.x_settings import XSettings, accumulate_fields, correlate_fields
 from autotune.source.registry import load_kernel
 
 from ...recorded import A100, H200, HOST, record

@@ -10,8 +10,8 @@ from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.run.counters import XCounters
-from autotune.engines.x.x_settings import XSettings
 from autotune.engines.x.stage import Visibilities, XStage
+from autotune.engines.x.x_settings import XSettings
 
 from ..f.test_band import random_cuts
 from ..stand_ins import correlate
