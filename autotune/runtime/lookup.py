@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import log, prod
 from pathlib import Path
@@ -27,6 +27,7 @@ from ..core.problem import Problem, distance, replaced
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
+MOST_TOLD = 5  # tuned problems that an error lists
 FAR = 2.0  # octaves, summed over the runtime sizes, beyond which a prediction is better than the nearest record
 ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without records
     **dict.fromkeys(("A100", "A30"), "sm_80"),
@@ -140,7 +141,7 @@ def choose(
     entries = [e for e in wisdom.entries if e.kernel == kernel.name and _same(e.baked, baked)]
     fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
     if not entries and not fallbacks and predicting is None:
-        raise UsageError(_unknown(wisdom, kernel.name, baked))
+        raise UsageError(_unknown(wisdom, kernel.name, baked, ()))
     tune = _command(wisdom, kernel.name, baked)
     problem = asked_problem(wisdom, kernel, {**baked, **(runtime or {})})
     sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
@@ -195,7 +196,7 @@ def choose(
         plain = Prediction(fallback.config, fallback.source_key, why)
         return _of_prediction(request, plain, DEFAULT, wisdom.loss(kernel.name, device, PLAIN), refused)
     if not entries and not fallbacks:
-        raise UsageError(f"{_unknown(wisdom, kernel.name, baked)}\nNothing else answers: {'; '.join(refused)}")
+        raise UsageError(_unknown(wisdom, kernel.name, baked, refused))
     raise UsageError(
         f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. Tune it there: {tune}"
     )
@@ -401,11 +402,16 @@ def _command(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
     return shlex.join(["autotune", "sweep", "--kernel", named, "--problem", fields_text(baked)])
 
 
-def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
-    """Returns the error for an untuned problem: the tuned ones, and the command that would tune it."""
-    lines = []
-    for known in wisdom.baked_sets(kernel):
+def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object], refused: Iterable[str]) -> str:
+    """Returns the error for an untuned problem: why nothing else answers, the command that would tune it, and the tuned
+    problems with most values alike.
+    """
+    lines = [f"{kernel} was not tuned for {fields_text(baked)}", *dict.fromkeys(refused)]
+    lines = ["; ".join(lines), f"To tune it: {_command(wisdom, kernel, baked)}"]
+    tuned = sorted(wisdom.baked_sets(kernel), key=lambda known: sum(known[n] != baked.get(n) for n in known))
+    for known in tuned[:MOST_TOLD]:
         on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
-        lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
-    there = "Tuned problems:\n" + "\n".join(lines) if lines else f"No problem of {kernel} was tuned."
-    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTo tune it: {_command(wisdom, kernel, baked)}"
+        lines.append(f"  tuned: {fields_text(known)} ({', '.join(on) or 'default only'})")
+    if len(tuned) > MOST_TOLD:
+        lines.append(f"  and {len(tuned) - MOST_TOLD} more")
+    return "\n".join(lines if tuned else [*lines, f"No problem of {kernel} was tuned"])

@@ -23,8 +23,8 @@ from ..run.threads import run_beside
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import Batches, VoltageInfo, VoltageSource
 from .output import XOutput
-from .x_settings import XSettings
 from .stage import XStage
+from .x_settings import XSettings
 
 ALIKE = (
     "n_channels",

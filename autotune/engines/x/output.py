@@ -10,8 +10,8 @@ from ..run.bay import Bay
 from ..run.counters import XCounters
 from ..run.queues import Buckets
 from ..streams.visibilities import VisibilitySink
-from .x_settings import PRODUCTS, XSettings
 from .stage import Visibilities
+from .x_settings import PRODUCTS, XSettings
 
 
 @dataclass

@@ -15,8 +15,8 @@ from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..run.counters import XCounters
 from .plan import BatchRange, Integration, XPlan
-from .x_settings import PRODUCTS, XSettings, accumulate_fields, correlate_fields
 from .slices import slices_of
+from .x_settings import PRODUCTS, XSettings, accumulate_fields, correlate_fields
 
 
 @dataclass
