@@ -2,8 +2,8 @@
 
     python benchmarks/questions.py tuned --seed 7 --questions 200 --device "NVIDIA H100 80GB HBM3"
 
-No GPU is needed; where NVRTC is, every predicted config is compiled. Printed are the answers by tier, what had no answer
-or no stated loss, how many of the compiled ones spill, and the time of an answer.
+No GPU is needed; where NVRTC is, every predicted config is compiled. Printed are the answers by tier, what had no
+answer or no stated loss, how many of the compiled ones spill, and the time of an answer.
 """
 
 import argparse
