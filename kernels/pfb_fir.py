@@ -32,6 +32,7 @@ from autotune import (
 COMPLEX_BITS = 64  # bits of a sample of two floats
 COPY_BITS = 128  # bits that one asynchronous copy moves
 MAX_TAPS = 64  # their weights and samples are held in registers
+ONE_TURN_TAPS = 40  # from 48 on, compilers for sm_120 spill up to 1400 bytes where a part is of one turn, none of two
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
 
 
@@ -239,7 +240,8 @@ class PfbFir(Kernel[Problem]):
 
         spectra = 48 if taps <= 16 else 96 if taps <= 32 else 512
         if n_rows(spectra) <= 3 * (spectra + taps):  # three waves or less
-            spectra = min((512, 96, 64, 48, 32), key=n_rows)
+            two_turns = taps > ONE_TURN_TAPS and device.compute_capability >= 120
+            spectra = min((n for n in (512, 96, 64, 48, 32) if not two_turns or n > taps), key=n_rows)
         stages = ((wgs, 4), (wgs, 3), (wgs, 2), (64, 2))[taps >= 16 :]  # less and less shared memory
         choices = ({**rest, "SPECTRA": spectra, "WGS": some, "STAGES": n} for some, n in stages)
         return self.space.first_allowed(problem, device, choices)

@@ -21,6 +21,7 @@ WHOLE_SPECTRA = {64: 64, 128: 32, 256: 32, 512: 16, 1024: 16}
 COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
 TILE_OF_COLUMNS = {8: (32, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
 WANTED_THREADS = (512, 384, 1)  # of a multiprocessor: with more, each has too few registers; with fewer, all wait
+MOST_SINGLE = 8  # spectra of a block whose threads store voltages one by one: the place of each takes registers
 ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
 
 
@@ -43,9 +44,11 @@ def of_both(problem: Problem, spectra: int) -> Params:
 
 def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
     """Yields configs of one launch. Longer parts read less twice, but all multiprocessors should have one. A thread
-    has a pair of channels, of as many spectra as leave work for all.
+    has a pair of channels, of as many spectra as leave work for all, and few of one polarisation where heaps are not
+    whole words: compilers spilled 100 to 400 bytes of a thread that stores 16 such voltages.
     """
-    longest = WHOLE_SPECTRA[n_channels]
+    is_single = problem.n_pols == 1 and problem.spectra_per_heap * problem.voltage_bytes % 4 > 0
+    longest = min(WHOLE_SPECTRA[n_channels], MOST_SINGLE) if is_single else WHOLE_SPECTRA[n_channels]
     n_multiprocessors = device.n_multiprocessors or ASSUMED_MULTIPROCESSORS
     while longest > 4 and 2 * ceil_div(problem.n_spectra, longest) < n_multiprocessors:
         longest //= 2
