@@ -50,7 +50,12 @@ def picture() -> str:
         _layer(p, 76 + STEP * i, layer)
     bottom = 76 + STEP * len(layers)
     p.arrow((42, 80), (42, bottom - 12))
-    p.text(LEFT, bottom + 16, "emit copies core, runtime, rendering, transfer and prediction into packages as they are.", "small muted")
+    p.text(
+        LEFT,
+        bottom + 16,
+        "emit copies core, runtime, rendering, transfer and prediction into packages as they are.",
+        "small muted",
+    )
     p.text(660, 56, "Added from outside, by entry points:", "muted")
     return p.svg()
 
