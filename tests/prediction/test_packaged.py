@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autotune import Config, UsageError
+from autotune import Config, Device, UsageError
 from autotune.core.schema import seal
 from autotune.emit.writer import write_package
 
@@ -28,14 +28,18 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def recorded_on(device: Device, results: Path) -> Path:
     """Records of short integrations, where WIDE is fast, and of long ones, where TALL is."""
     for n_time in (64, 128, 256):
-        record(tmp_path / "results", H200, TIMES, n_time=n_time)
+        record(results, device, TIMES, n_time=n_time)
     for n_time in (8192, 16384, 32768):
-        record(tmp_path / "results", H200, {**TIMES, TALL: 10.0}, n_time=n_time)
-    return write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+        record(results, device, {**TIMES, TALL: 10.0}, n_time=n_time)
+    return results
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_package([recorded_on(H200, tmp_path / "results")], tmp_path / "tuned", kernels=KERNELS)
 
 
 @pytest.fixture
