@@ -18,7 +18,7 @@ from .test_packaged import recorded_on
 RESULTS = Path(__file__).parents[2] / "results"
 ASKED: dict[str, dict[str, Any]] = {  # small, and none of them recorded
     "accumulate": {"n_accumulators": 5, "n_channels": 9, "n_receivers": 21},
-    "channelise": {"taps": 7, "n_channels": 96, "sample_bits": 9, "spectra_per_heap": 11, "n_heaps": 3},
+    "channelise": {"taps": 7, "n_channels": 128, "sample_bits": 9, "spectra_per_heap": 11, "n_heaps": 3},
     "correlate": {"bits": 8, "layout": "batches", "n_receivers": 37, "n_times": 48, "n_channels": 5, "n_batches": 3},
     "ddc": {"taps": 99, "decimation": 11, "sample_bits": 9, "n_samples": 40001},
     "dequantize": {"out_type": "bfloat16", "missing": True, "n_beams": 3, "n_freqs": 7, "n_times": 1032},
