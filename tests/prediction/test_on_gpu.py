@@ -1,8 +1,6 @@
 """What packages predict, checked and launched on a GPU."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,20 +25,15 @@ ASKED: dict[str, dict[str, Any]] = {  # small, and none of them recorded
 }
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """A package of the project's records, which has an H100's and an H200's."""
-    folder = write_package([RESULTS], tmp_path_factory.mktemp("package") / "tuned")
-    yield import_package(folder, "tuned_on_gpu")
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted(ASKED))
-def test_what_nobody_recorded_is_right(name: str, package: ModuleType) -> None:
-    """Checked at edge sizes by the package itself, and called with inputs of the problem."""
+def test_what_nobody_recorded_is_right(name: str, tmp_path: Path) -> None:
+    """Checked at edge sizes by a package of one GPU's records itself, and called with inputs of the problem."""
     import cupy
 
     kernel = all_kernels()[name]
+    folder = write_package([RESULTS / "NVIDIA_H200" / name], tmp_path / "tuned")
+    package = import_package(folder, f"tuned_{name}")
     function = getattr(package, name)(**ASKED[name], verify=True)
     assert function.choice.verified and "edge sizes" in function.choice.why, function.choice
     problem = kernel.problem(ASKED[name])
@@ -59,7 +52,7 @@ def test_a_wrong_config_gives_way(tmp_path: Path) -> None:
     folder = write_package([recorded_on(device, tmp_path / "results")], tmp_path / "tuned", kernels=KERNELS)
     tuned = import_package(folder, "tuned_wrong")
     best = tuned.detect(n_time=100).choice.config
-    template, sum_is = folder / "kernels" / "detect.cu.j2", "power[c] = "
+    template, sum_is = folder / "kernels" / "detect.cu.j2", "\n        power[c] = "
     wrong = f"{{% if config.BLOCK_C == {best.BLOCK_C} and config.BLOCK_T == {best.BLOCK_T} %}}1.01f * {{% endif %}}"
     assert template.read_text().count(sum_is) == 1
     template.write_text(template.read_text().replace(sum_is, f"{sum_is}{wrong}"))
