@@ -33,9 +33,12 @@ def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
 def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
     """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work.
 
-    Where batches end within a unit, what converts integers spills registers.
+    Where batches end within a unit, what converts integers spills registers; and nibbles, where an odd number of units
+    ends within a stage of two.
     """
     n, is_ragged = problem.n_receivers, problem.n_times % problem.unit_times > 0
+    if problem.bits == 4 and problem.n_times > problem.unit_times:
+        is_ragged = problem.n_times % (2 * problem.unit_times) > 0
     least = LEAST_OF_WGMMA if problem.layout == "blocks" else LEAST_OF_CONVERTED[problem.bits]
     if device.compute_capability != 90 or n < least or (is_ragged and problem.bits < 16):
         return False
