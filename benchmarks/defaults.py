@@ -31,7 +31,7 @@ from autotune.source.registry import load_kernel
 from autotune.trial.verify_configs import sample_of
 
 RESULTS = Path(__file__).parents[1] / "results"
-FEW_BYTES = 128  # of a thread that may be spilled, stores and loads together: configs that do not fit spill thousands
+FEW_BYTES = 72  # of a thread that may be spilled, stores and loads together: 68 by channelise of more than 16 taps
 N_OTHERS = 8  # configs that are compiled where a default spills more, to see whether any would do better
 BUILT = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
 

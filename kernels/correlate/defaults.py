@@ -33,9 +33,12 @@ def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
 def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
     """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work.
 
-    Where batches end within a unit, what converts integers spills registers.
+    Where batches end within a unit, what converts integers spills registers; and nibbles, where an odd number of units
+    ends within a stage of two.
     """
     n, is_ragged = problem.n_receivers, problem.n_times % problem.unit_times > 0
+    if problem.bits == 4 and problem.n_times > problem.unit_times:
+        is_ragged = problem.n_times % (2 * problem.unit_times) > 0
     least = LEAST_OF_WGMMA if problem.layout == "blocks" else LEAST_OF_CONVERTED[problem.bits]
     if device.compute_capability != 90 or n < least or (is_ragged and problem.bits < 16):
         return False
@@ -72,16 +75,19 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
 def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     """Blocks of 32 receivers a side; one of 48 has all of 41 to 48. A stage is of four units of times, or of two of
     nibbles of few receivers. In layout batches copies are short, so that a stage is copied late rather than early where
-    there are many blocks, whose copies are under way meanwhile; batches that end within a unit take more registers.
+    there are many blocks, whose copies are under way meanwhile. Batches that end within a unit take more registers, of
+    which compilers spilled up to 40 bytes a thread, but none with four buffers and two of them ahead.
     """
     is_ragged = problem.n_times % problem.unit_times > 0
     side = 48 if 40 < problem.n_receivers <= 48 and not is_ragged else SIDE
     units = 2 if problem.bits == 4 and problem.n_receivers < TILE else 4
     n_blocks = n_tiles(problem.n_receivers, side) * problem.n_channels * problem.n_slices
-    if problem.layout == "blocks" or problem.bits == 4 or is_ragged:
+    if problem.layout == "blocks" or (problem.bits == 4 and not is_ragged):
         buffers, ahead = 3, 2
+    elif n_blocks > 2 * n_multiprocessors and not is_ragged:
+        buffers, ahead = 3, 1
     else:
-        buffers, ahead = (3, 1) if n_blocks > 2 * n_multiprocessors else (4, 2)
+        buffers, ahead = 4, 2
     return dict(
         MMA="mma_sync",
         NR_RECEIVERS_PER_BLOCK=side,

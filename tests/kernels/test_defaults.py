@@ -101,6 +101,24 @@ def test_defaults_compile_without_spills(name: str, defaults: Any, capsys: pytes
     assert defaults.build(load_kernel(name), 1, 5) == 0, capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "arch", "values"),
+    [
+        ("channelise", "sm_90", dict(taps=5, n_pols=1, bits=4, spectra_per_heap=50)),  # voltages are stored one by one
+        ("pfb_fir", "sm_120", dict(taps=64, n_channels=131, sample_bits=5, n_pols=1, n_spectra=676)),
+        ("correlate", "sm_89", dict(bits=16, layout="batches", n_receivers=23, n_times=92, overwrites=True)),
+        ("correlate", "sm_90", dict(bits=4, layout="batches", n_receivers=298, n_times=160, n_channels=322)),
+    ],
+)
+def test_defaults_that_registers_are_few_for_spill_nothing(
+    name: str, arch: str, values: dict[str, Any], defaults: Any
+) -> None:
+    kernel, device, needed = load_kernel(name), of_architecture(arch), defaults.Needed([], [], [])
+    problem = kernel.problem(values)
+    assert list(defaults.faults(kernel, problem, kernel.default_config(problem, device), device, needed)) == []
+    assert needed.spilled and max(needed.spilled) == 0
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_defaults_are_fast_where_they_were_measured(name: str, defaults: Any, sweeps: list[SweepRecord]) -> None:
     middle, worst, least = BOUNDS[name]
