@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -21,7 +22,7 @@ from autotune.core.definition import AnyKernel
 from autotune.records.as_recorded import problem_of
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.source.registry import load_kernel
-from autotune.transfer.experience import METHODS, MODEL, Experience, ranked
+from autotune.transfer.experience import METHODS, MODEL, Experience, MeasuredProblem, ranked
 
 N_FIRST = 4
 RESULTS = Path(__file__).parents[1] / "results"
@@ -63,11 +64,7 @@ def losses(
     """Yields the losses of each method's first config, and of the best of the model's first few."""
     for sweep in sweeps:
         fields, card = dict(sweep.about.problem), sweep.device.name
-        rest = experience.without(
-            lambda one, fields=fields, card=card: (
-                dict(one.problem) == fields or (left_out == "card" and one.device.name == card)
-            )
-        )
+        rest = experience.without(partial(is_left_out, fields, card if left_out == "card" else ""))
         if not rest.knows(sweep.device):
             continue
         problem = problem_of(kernel, sweep.about)
@@ -77,6 +74,10 @@ def losses(
         ]
         of_four = [loss for config in first[METHODS.index(MODEL)] if (loss := sweep.loss(config)) is not None]
         yield (*(sweep.loss(configs[0]) for configs in first), min(of_four, default=None))
+
+
+def is_left_out(fields: dict[str, object], card: str, one: MeasuredProblem) -> bool:
+    return dict(one.problem) == fields or one.device.name == card
 
 
 def told(found: list[float | None]) -> str:

@@ -28,7 +28,7 @@ KERNELS = first_is_quick(sorted(all_kernels()))
 BOUNDS = {
     "accumulate": (1.01, 1.10, 14),
     "channelise": (1.02, 1.10, 14),
-    "correlate": (1.01, 1.15, 13),
+    "correlate": (1.01, 1.25, 13),
     "ddc": (1.05, 1.25, 45),
     "dequantize": (1.01, 1.05, 12),
     "pfb_fir": (1.02, 1.10, 15),
