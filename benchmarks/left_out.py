@@ -9,7 +9,7 @@ median and worst in percent, and how many were told. With --package, what the pa
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -76,7 +76,7 @@ def losses(
         yield (*(sweep.loss(configs[0]) for configs in first), min(of_four, default=None))
 
 
-def is_left_out(fields: dict[str, object], card: str, one: MeasuredProblem) -> bool:
+def is_left_out(fields: Mapping[str, object], card: str, one: MeasuredProblem) -> bool:
     return dict(one.problem) == fields or one.device.name == card
 
 

@@ -36,7 +36,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = f"{ROOT / 'autotune'}{os.sep}"
 EXAMPLE = ROOT / "docs" / "example" / "detect.py"
-MOST_MODULES = 22
+MOST_MODULES = 23
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
 SEARCH = ("search/", "transfer/", "system/one_thread.py")

@@ -23,7 +23,7 @@ class PredictingPackage(Package):
 
     @cached_property
     def predicting(self) -> Predictor:
-        return Predictor(self._experiences, self._ahead, self._identity, jinja=f"{self.name}[render]")
+        return Predictor(self._experiences, self._ahead, self._identity)
 
     def source(self, key: str) -> str:
         made = self.predicting.source(key)

@@ -147,7 +147,7 @@ def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
     assert [name.partition(":")[0] for name in lookup["data"][0]["y"]] == ["default"], (
         "all ddc have one size at run time"
     )
-    assert lookup["data"][0]["x"][0] == pytest.approx(100 * (2.59 - 1), rel=0.05), "the README's median speed-up"
+    assert 0 < lookup["data"][0]["x"][0] < 10, "a default that knows its problem loses a few percent"
     one = seen(tmp_path / "y.html", DDC / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432")
     for figure in (*page.figures, *one.figures):
         go.Figure(without_newer(figure))  # raises where plotly knows no such member
