@@ -36,10 +36,10 @@ def _choice(settings: XSettings, kernels: Kernels, kind: str) -> tuple[int, str]
     found = list(_expected(settings, kernels))
     if not found or found[0][0] != 1:
         return 1, f"{what}: 1; no time of correlate and accumulate is known here"
-    seconds, how = found[0][1:]
-    n, least, how_least = min(found, key=lambda one: one[1] * (1 + UNSURE * (EXPECTED in one[2])))
+    seconds, how = found[0][1:3]
+    n, least, how_least, _ = min(found, key=lambda one: one[3])
     if n == 1:
-        others = ", ".join(f"{seconds_text(time)} with {n}" for n, time, _ in found[1:])
+        others = ", ".join(f"{seconds_text(time)} with {n}" for n, time, _, _ in found[1:])
         return 1, f"{what}: 1; a dump takes {seconds_text(seconds)} ({how}){others and ', '}{others}"
     return n, f"{what}: {n}; a dump takes {seconds_text(least)} ({how_least}), {seconds_text(seconds)} with 1 ({how})"
 
@@ -50,9 +50,9 @@ def allowed_slices(settings: XSettings) -> list[int]:
     return [n for n in CANDIDATES if n == 1 or (n <= n_batches and n * settings.slice_bytes <= MOST_BYTES)]
 
 
-def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, float, str]]:
-    """Yields numbers of slices with the seconds of a dump, all its launches of correlate and one of accumulate, and how
-    they are known; those whose times are known.
+def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, float, str, float]]:
+    """Yields numbers of slices with the seconds of a dump, all its launches of correlate and one of accumulate, how
+    they are known, and the seconds with what is UNSURE; those whose times are known.
     """
     for n_slices in allowed_slices(settings):
         n = _batches_of_launch(settings, n_slices)
@@ -61,7 +61,9 @@ def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, floa
         dump = kernels.expected_time("accumulate", **accumulate_fields(settings, n_slices))
         if each is not None and dump is not None:
             how = each.how if each.how == dump.how else f"correlate {each.how}, accumulate {dump.how}"
-            yield n_slices, ceil_div(settings.batches_per_dump, n) * each.seconds + dump.seconds, how
+            launches = ceil_div(settings.batches_per_dump, n) * each.seconds
+            unsure = launches * (each.how == EXPECTED) + dump.seconds * (dump.how == EXPECTED)
+            yield n_slices, launches + dump.seconds, how, launches + dump.seconds + UNSURE * unsure
 
 
 def _batches_of_launch(settings: XSettings, n_slices: int) -> int:
