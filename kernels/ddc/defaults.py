@@ -20,6 +20,7 @@ Choice = dict[str, Any]
 TYPICAL_MULTIPROCESSORS = 100  # of a device that does not say
 STAGE_BYTES = 330  # of a row: stages of 160 to 330 bytes were fastest nearly everywhere
 MOST_REGISTERS = 236  # by the estimate, of mma.sync: where it was higher, compilers needed more than there are
+MOST_SAMPLES = 128  # of a step by mma_sync: 224 spilled
 FEW_TAPS = 16  # filters that threads are as fast at as products of two bytes for each sample
 
 
@@ -27,7 +28,9 @@ def choices(problem: Problem, device: Device) -> Iterator[Choice]:
     """Yields configs in the order in which they are to be tried; the constraints decide."""
     for mma in products(problem, device):
         for step in steps_by_worth(problem, mma):
-            if mma != "mma_sync" or step * problem.decimation <= 2 * problem.taps:  # or most products are with zeros
+            n_samples = step * problem.decimation
+            # beyond them most products are with zeros, or a thread has no registers for its samples
+            if mma != "mma_sync" or n_samples <= min(2 * problem.taps, MOST_SAMPLES):
                 yield from multiplied(problem, device, mma, step)
     yield from by_threads(problem)
     for mma in instructions(device):  # for high decimations: threads have no room for their samples
