@@ -5,8 +5,9 @@ architecture alone, as on a GPU that nobody recorded. The sweep that was left ou
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from statistics import fmean
 
@@ -54,12 +55,20 @@ def left_out_losses(experience: Experience, kernel: AnyKernel, sweeps: Sequence[
     found: defaultdict[str, list[float | None]] = defaultdict(list)
     for sweep in _drawn(sweeps):
         fields = sweep.about.problem
-        others = experience.without(lambda one, fields=fields: dict(one.problem) == dict(fields))  # type: ignore[misc]
-        elsewhere = others.without(lambda one, name=sweep.device.name: one.device.name == name)  # type: ignore[misc]
+        others = experience.without(partial(_is_of_problem, fields))
+        elsewhere = others.without(partial(_is_on_device, sweep.device.name))
         for where, rest in ((sweep.device.name, others), (sweep.device.arch, elsewhere)):
             if rest.knows(sweep.device) and (config := _first(rest, kernel, sweep)) is not None:
                 found[where].append(sweep.loss(config))
     return dict(found)
+
+
+def _is_of_problem(fields: Mapping[str, object], one: MeasuredProblem) -> bool:
+    return dict(one.problem) == dict(fields)
+
+
+def _is_on_device(name: str, one: MeasuredProblem) -> bool:
+    return one.device.name == name
 
 
 def _first(experience: Experience, kernel: AnyKernel, sweep: SweepRecord) -> Config | None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ..analysis import predictions
 from ..analysis.losses import loss_summary
 from ..analysis.predictions import MOST_LEFT_OUT, best_method, experience_with
 from ..core.definition import AnyKernel, Device, baked_values
@@ -84,7 +85,7 @@ def _of_kernel(kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Foresight:
 def _kept_path(kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Path:
     """Returns the path named by all that follows: the sweeps' medians, the definition, and how it is learnt from."""
     digest = hashlib.sha256(repr((kernel.name, VERSION, N_FITTED, N_STEPS, MOST_LEFT_OUT)).encode())
-    for path in (*kernel.source_paths, *sorted(Path(model.__file__).parent.glob("*.py"))):
+    for path in (*kernel.source_paths, *sorted(Path(model.__file__).parent.glob("*.py")), Path(predictions.__file__)):
         digest.update(path.read_bytes())
     for sweep in sorted(sweeps, key=lambda one: one.identity):
         digest.update(repr((sweep.identity, sweep.device, sorted(map(repr, sweep.median_s.items())))).encode())

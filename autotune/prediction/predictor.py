@@ -6,7 +6,7 @@ asked for, is wrong at an edge size gives way to the next one of the ranking.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from threading import RLock
 
@@ -36,14 +36,12 @@ class Predictor:
         ahead: returns configurations that were rendered before, each with its text, for (kernel, problem, device).
         identity: returns a digest of what all rankings follow from, so that the user's cache may keep them; "": it may
             not.
-        jinja: what to install where Jinja2 is missing.
         verifies: whether predictions are checked at edge sizes, on the current GPU.
     """
 
     experiences: Callable[[], Mapping[str, Experience]]
     ahead: Callable[[str, Problem, Device], Iterable[tuple[Config, Text]]] = lambda kernel, problem, device: ()
     identity: Callable[[], str] = lambda: ""
-    jinja: str = JINJA
     verifies: bool = False
     _sources: dict[str, str] = field(default_factory=dict)
     _made: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
@@ -124,7 +122,7 @@ class Predictor:
 
     @property
     def _no_jinja(self) -> str:
-        return f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{self.jinja}"'
+        return f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{JINJA}"'
 
     def _rendered(
         self, configs: Iterable[Config], kernel: Kernel[Problem], problem: Problem
@@ -138,7 +136,7 @@ class Predictor:
             return variant.key, variant.source
 
         for config in configs:
-            yield config, lambda config=config: text(config)  # type: ignore[misc]
+            yield config, partial(text, config)
 
     def _first(
         self,

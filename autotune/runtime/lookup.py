@@ -305,7 +305,7 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, object], devic
     try:
         parameters.bind(**values)
     except TypeError as error:
-        fields = ", ".join(name for name in parameters.parameters if name != "device")
+        fields = ", ".join(name for name in parameters.parameters if name not in ("device", "verify"))
         raise UsageError(f"{kernel}: {error} (its problem has {fields})") from error
     try:
         choice = function(**values, device=device).choice
