@@ -322,21 +322,12 @@ def _of_entry(
     request: LookupRequest, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
 ) -> Choice:
     """Makes a choice from ``entry``; ``left_out`` is the loss of the tier, but an exact answer has its own regret."""
-    kernel, device, baked, runtime = request
-    return Choice(
-        kernel=kernel,
-        device=device.name,
-        baked=dict(baked),
-        runtime=runtime,
-        config=entry.config,
-        tier=tier,
-        why=_also(why, refused),
-        source_key=entry.source_key,
+    choice = _of_prediction(request, Prediction(entry.config, entry.source_key, why, True), tier, left_out, refused)
+    return dataclasses.replace(
+        choice,
         evidence=entry.evidence,
         tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
-        expected_loss=entry.regret if tier == EXACT else left_out.median if left_out else None,
-        left_out=left_out,
-        verified=True,
+        expected_loss=entry.regret if tier == EXACT else choice.expected_loss,
     )
 
 
