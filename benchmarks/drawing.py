@@ -1,12 +1,23 @@
-"""Problems of each kernel, drawn by a seed over the whole ranges of their fields, as strangers would ask for them."""
+"""Problems of each kernel, drawn by a seed over the whole ranges of their fields, as strangers would ask for them.
 
+    python benchmarks/drawing.py --kernel correlate --seed 2001 --problems 10 > drawn.toml
+    autotune campaign drawn.toml
+
+Run as a program, it prints a campaign of problems of a usual size.
+"""
+
+import argparse
+import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from autotune.core.definition import AnyKernel
+from autotune.core.errors import UsageError
+from autotune.source.registry import load_kernel
 
 Draw = Callable[[random.Random], dict[str, Any]]
+LEAST_BYTES, MOST_BYTES, MOST_FLOPS = 4e6, 4e8, 4e11  # of a launch of a usual size
 
 
 def between(rng: random.Random, least: int, most: int) -> int:
@@ -118,3 +129,38 @@ def drawn(kernel: AnyKernel, n: int, seed: int) -> Iterator[Any]:
     rng = random.Random(f"{kernel.name} {seed}")
     for _ in range(n):
         yield kernel.problem(DRAWS[kernel.name](rng))
+
+
+def usual(kernel: AnyKernel, n: int, seed: int) -> Iterator[Any]:
+    """Yields ``n`` problems that are allowed and whose launch is neither tiny nor huge, the same for the same seed."""
+    rng = random.Random(f"{kernel.name} {seed}")
+    while n:
+        try:
+            problem = kernel.problem(DRAWS[kernel.name](rng))
+            work = kernel.work(problem)
+        except UsageError:
+            continue
+        if LEAST_BYTES <= work.bytes <= MOST_BYTES and work.flops <= MOST_FLOPS:
+            n -= 1
+            yield problem
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", required=True, choices=DRAWS)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--problems", type=int, default=10)
+    parser.add_argument("--trials", type=int, default=40, help="of each sweep")
+    asked = parser.parse_args()
+    kernel = load_kernel(asked.kernel)
+    print(f"# Drawn by benchmarks/drawing.py, seed {asked.seed}.")
+    print(f'kernel = "{kernel.name}"\nrevisit = 0\n')
+    print(f"[sweep]\ntrials = {asked.trials}\nfinalists = 2\nsamples = 9")
+    for problem in usual(kernel, asked.problems, asked.seed):
+        print("\n[[problems]]")
+        for name, value in vars(problem).items():
+            print(f"{name} = {json.dumps(value)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
     python benchmarks/unrecorded.py tuned --seed 7 --problems 6 --out unrecorded.json
     python benchmarks/unrecorded.py tuned --seed 7 --recorded 6 --without "NVIDIA H100 80GB HBM3"
 
-Problems of each kernel are drawn by the seed, of LEAST_BYTES to MOST_BYTES and none that ``results`` has. At each: the
+Problems of each kernel are drawn by the seed, of a usual size and none that ``results`` has. At each: the
 package's answer, the best of the first four of its ranking, the kernel's default, a quick and a normal sweep that
 begin with the records. All that these name are measured side by side; the loss of each is its median over the least.
 With --recorded, quick sweeps of recorded problems as well, which know the records of other devices alone: whether one
@@ -25,7 +25,7 @@ from statistics import median
 from threading import Lock
 from typing import Any
 
-from drawing import DRAWS
+from drawing import DRAWS, usual
 
 from autotune.cli.tables import print_table
 from autotune.core.config import Config
@@ -43,7 +43,6 @@ from autotune.sweep.settings import Settings, effort
 from autotune.transfer.experience import MODEL, NEIGHBOUR, Experience, ranked
 from autotune.trial.bench import Bench
 
-LEAST_BYTES, MOST_BYTES, MOST_FLOPS = 4e6, 4e8, 4e11  # of a launch
 N_FIRST = 4
 _asking = Lock()  # a package is asked by one thread at a time
 SLOWER = 0.05  # of the default, beyond which a prediction counts as worse
@@ -110,19 +109,9 @@ def main() -> int:
 
 def drawn(name: str, sweeps: list[SweepRecord], given: argparse.Namespace) -> list[Any]:
     """Returns problems that no sweep is of, whose launch is neither tiny nor huge."""
-    kernel, rng = load_kernel(name), random.Random(f"{name} {given.seed}")
     recorded = {sweep.about.problem_name for sweep in sweeps if sweep.kernel == name}
-    found: list[Any] = []
-    while len(found) < given.problems:
-        try:
-            problem = kernel.problem(DRAWS[name](rng))
-            work = kernel.work(problem)
-        except UsageError:
-            continue
-        usual = LEAST_BYTES <= work.bytes <= MOST_BYTES and work.flops <= MOST_FLOPS
-        if usual and problem_name(problem) not in recorded:
-            found.append(problem)
-    return found
+    drawn = usual(load_kernel(name), given.problems, given.seed)
+    return [problem for problem in drawn if problem_name(problem) not in recorded]
 
 
 def records_beside(results: Path, folder: Path, without: str = "") -> Path:
