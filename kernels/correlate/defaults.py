@@ -14,11 +14,13 @@ from .problem import Problem
 SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
 WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
 LEAST_OF_WGMMA = 56  # receivers: with 33, mma_sync is a seventh faster
-LEAST_OF_CONVERTED = {
-    4: 97,
-    8: 129,
-    16: 129,
-}  # receivers in layout batches, by bits: wgmma has to convert what it reads
+# Units of times of a slice, by layout. With 1 to 23, wgmma takes 1.2 to 2.3 times as long, since results are most of
+# the bytes; with 32, 0.6 times; where it converts what it reads, with 64 of up to 128 receivers still 1.2 to 1.3 times.
+LEAST_UNITS_OF_WGMMA = {"blocks": 24, "batches": 100}
+MANY_UNITS = 256  # of a slice: with so many, 64 receivers are enough for what converts, too
+FEW_UNITS = 32  # of a slice of few receivers, which is read as early as it can be used
+LEAST_STAGES = 3  # of a slice: with fewer, nothing is copied while something is multiplied
+LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
 USUAL_MULTIPROCESSORS = 100  # of a device that does not say
 
 
@@ -39,8 +41,10 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
     n, is_ragged = problem.n_receivers, problem.n_times % problem.unit_times > 0
     if problem.bits == 4 and problem.n_times > problem.unit_times:
         is_ragged = problem.n_times % (2 * problem.unit_times) > 0
-    least = LEAST_OF_WGMMA if problem.layout == "blocks" else LEAST_OF_CONVERTED[problem.bits]
-    if device.compute_capability != 90 or n < least or (is_ragged and problem.bits < 16):
+    n_units = units_of_slice(problem)
+    least = LEAST_OF_WGMMA if problem.layout == "blocks" or n_units >= MANY_UNITS else LEAST_OF_CONVERTED
+    is_small = n < least or n_units < LEAST_UNITS_OF_WGMMA[problem.layout]
+    if device.compute_capability != 90 or is_small or (is_ragged and problem.bits < 16):
         return False
     large, small = n_tiles(n, TILE), n_tiles(n, SIDE)
     fills = 2 * large * problem.n_channels * problem.n_slices >= n_multiprocessors
@@ -51,6 +55,11 @@ def n_tiles(n_receivers: int, side: int) -> int:
     """Returns the square tiles that hold all baselines."""
     rows = ceil_div(n_receivers, side)
     return rows * (rows + 1) // 2
+
+
+def units_of_slice(problem: Problem) -> int:
+    """Returns the units of times that a block adds up; each batch begins a new one."""
+    return problem.n_batches // problem.n_slices * ceil_div(problem.n_times, problem.unit_times)
 
 
 def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
@@ -74,18 +83,21 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
 
 def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     """Blocks of 32 receivers a side; one of 48 has all of 41 to 48. A stage is of four units of times, or of two of
-    nibbles of few receivers. In layout batches copies are short, so that a stage is copied late rather than early where
-    there are many blocks, whose copies are under way meanwhile. Batches that end within a unit take more registers, of
-    which compilers spilled up to 40 bytes a thread, but none with four buffers and two of them ahead.
+    nibbles of few receivers, or shorter where a slice has few. In layout batches copies are short, so that a stage is
+    copied late rather than early where there are many blocks, whose copies are under way meanwhile; of nibbles, only
+    where batches end within a unit. Fewer blocks of such batches have four buffers, with which compilers spilled none.
     """
     is_ragged = problem.n_times % problem.unit_times > 0
     side = 48 if 40 < problem.n_receivers <= 48 and not is_ragged else SIDE
-    units = 2 if problem.bits == 4 and problem.n_receivers < TILE else 4
+    most_units = 2 if problem.bits == 4 and problem.n_receivers < TILE else 4
+    n_units = units_of_slice(problem)
+    units = next((units for units in (4, 2) if units <= most_units and n_units >= LEAST_STAGES * units), 1)
     n_blocks = n_tiles(problem.n_receivers, side) * problem.n_channels * problem.n_slices
-    if problem.layout == "blocks" or (problem.bits == 4 and not is_ragged):
-        buffers, ahead = 3, 2
-    elif n_blocks > 2 * n_multiprocessors and not is_ragged:
+    is_late = problem.layout == "batches" or (problem.n_receivers <= SIDE and n_units < FEW_UNITS)
+    if n_blocks > 2 * n_multiprocessors and is_late and (problem.bits > 4 or is_ragged):
         buffers, ahead = 3, 1
+    elif problem.layout == "blocks" or (problem.bits == 4 and not is_ragged):
+        buffers, ahead = 3, 2
     else:
         buffers, ahead = 4, 2
     return dict(
