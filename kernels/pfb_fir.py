@@ -222,14 +222,16 @@ class PfbFir(Kernel[Problem]):
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
         """Two columns of a thread, or one where their weights would take too many registers. Records of the H200 and
-        H100: parts of three turns of taps, or what ends with a whole wave of few blocks.
+        H100: parts of three turns of taps, or what ends with a whole wave of few blocks. A turn of three taps or fewer is
+        short, so that four of them are copied together.
         """
         taps, step, n_multiprocessors = problem.taps, problem.step, device.n_multiprocessors or 100
         columns = 2 if taps <= (16 if problem.is_complex else 24) and step % 2 == 0 else 1
         wgs = 128 if 2 * step > 128 * columns else 64
         if ceil_div(problem.n_spectra, 32) * problem.n_pols * step < 2 * n_multiprocessors * wgs * columns:
             columns, wgs = 1, 64  # not two blocks for each multiprocessor
-        rest: dict[str, Any] = {"WGS": wgs, "COLUMNS": columns, "MIN_BLOCKS": 1, "TURNS": 1, "STORE": "streaming"}
+        rest: dict[str, Any] = {"WGS": wgs, "COLUMNS": columns, "MIN_BLOCKS": 1, "STORE": "streaming"}
+        rest["TURNS"] = 4 if taps <= 3 else 1
         n_together = n_multiprocessors * (device.registers_per_block // (wgs * registers(problem, Config(rest))))
 
         def n_rows(spectra: int) -> int:
@@ -238,7 +240,7 @@ class PfbFir(Kernel[Problem]):
             n_blocks = ceil_div(step, wgs * columns) * ceil_div(problem.n_spectra, part) * problem.n_pols
             return ceil_div(n_blocks, n_together) * (part + taps)
 
-        spectra = 48 if taps <= 16 else 96 if taps <= 32 else 512
+        spectra = 32 if taps <= 8 else 48 if taps <= 16 else 96 if taps <= 32 else 512
         if n_rows(spectra) <= 3 * (spectra + taps):  # three waves or less
             two_turns = taps > ONE_TURN_TAPS and device.compute_capability >= 120
             spectra = min((n for n in (512, 96, 64, 48, 32) if not two_turns or n > taps), key=n_rows)
