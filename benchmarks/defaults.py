@@ -5,8 +5,9 @@
 
 A default loses what its median is above the best one of a sweep. Where its config was not measured, that is untold; the
 last columns say what the nearest measured one loses. --build draws that many problems of each kernel, compiles their
-defaults for five architectures, and fails on an error or a spill. It does not on a small one, as the fastest recorded
-config of channelise with 32 taps has; nor where other configs spill as well, as of ddc at decimations above 100.
+defaults for five architectures, and fails on an error or a spill. It does not on a small one, nor where other configs
+spill as well, as of ddc at decimations above 100; nor on sm_90, whose defaults follow records: what is fastest of
+channelise with more than 16 taps spills up to 460 bytes of a thread.
 """
 
 import argparse
@@ -31,9 +32,10 @@ from autotune.source.registry import load_kernel
 from autotune.trial.verify_configs import sample_of
 
 RESULTS = Path(__file__).parents[1] / "results"
-FEW_BYTES = 72  # of a thread that may be spilled, stores and loads together: 68 by channelise of more than 16 taps
+FEW_BYTES = 72  # of a thread that may be spilled, stores and loads together
 N_OTHERS = 8  # configs that are compiled where a default spills more, to see whether any would do better
 BUILT = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
+RECORDED = "sm_90"  # where speed was measured, and decides
 
 
 # ---------------------------------------------------------------------- what defaults lose
@@ -114,7 +116,8 @@ def faults(kernel: AnyKernel, problem: Any, config: Config, device: Device, need
         needed.registers.append(figures.registers or 0)
         needed.spilled.append(figures.spill_bytes or 0)
         needed.shared.append((figures.shared_bytes or 0) + step.shared_bytes)
-        if needed.spilled[-1] > FEW_BYTES and others_fit(kernel, problem, device, names):
+        is_much = needed.spilled[-1] > FEW_BYTES and device.arch != RECORDED
+        if is_much and others_fit(kernel, problem, device, names):
             yield f"{name} spills {needed.spilled[-1]} bytes, and other configs do not"
         if needed.shared[-1] > ARCHITECTURES[device.arch].shared_bytes:
             yield f"{name} needs {needed.shared[-1]} bytes of shared memory"

@@ -24,7 +24,7 @@ COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
 TILE_OF_COLUMNS = {8: (16, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
 WANTED_THREADS = (512, 384, 1)  # of a multiprocessor: with more, each has too few registers; with fewer, all wait
 BESIDES = {1: 2.2, 2: 0.9}  # what a block of one launch does besides, in spectra, by polarisations
-FEW_WAVES = 8  # of blocks, of which the last shows
+FEW = 8  # blocks of a multiprocessor, of which the last shows
 MOST_SINGLE = 8  # spectra of a block whose threads store voltages one by one: the place of each takes registers
 ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
 
@@ -34,52 +34,61 @@ def parts(problem: Problem, device: Device) -> Iterator[Params]:
     n = problem.n_channels
     if not (is_power_of_two(n) and LEAST_CHANNELS <= n <= MOST_CHANNELS):
         n = LEAST_CHANNELS  # any: none is allowed
-    n_multiprocessors = device.n_multiprocessors or ASSUMED_MULTIPROCESSORS
-    yield from (whole_spectra if n <= MOST_ROW else columns_and_rows)(problem, n_multiprocessors, n)
+    yield from (whole_spectra if n <= MOST_ROW else columns_and_rows)(problem, device, n)
 
 
-def rows_read(problem: Problem, spectra: int, besides: float, blocks_at_once: float) -> float:
-    """Returns what a multiprocessor reads, in spectra, if a block has so many and reads others besides: all that its
-    blocks read, which are whole parts of heaps, or what one of them does.
+def multiprocessors(device: Device) -> int:
+    return device.n_multiprocessors or ASSUMED_MULTIPROCESSORS
 
-    Args:
-        blocks_at_once: of the device, by those that a part takes.
+
+def may_spill(device: Device) -> bool:
+    """Returns whether more than 16 taps may take more registers than a thread has: where it was measured, what spilled
+    up to 460 bytes was up to 1.3 times as fast as what spilled none.
     """
-    n_parts = Geometry(problem, Config(SPECTRA=spectra)).n_parts
-    n_waves = n_parts / blocks_at_once
-    return (ceil(n_waves) if n_waves <= FEW_WAVES else n_waves) * (spectra + besides)
+    return device.compute_capability == 90
 
 
-def of_both(problem: Problem, spectra: int) -> Params:
+def n_parts(problem: Problem, spectra: int) -> int:
+    """Returns the parts, of so many spectra, that a problem has; those at the end of a heap are as long as the others."""
+    return Geometry(problem, Config(SPECTRA=spectra)).n_parts
+
+
+def of_both(problem: Problem, spectra: int, weights: int) -> Params:
     """Returns what one launch and two have in common. Each polarisation in its turn leaves room for twice the spectra,
-    and its voltages wait in registers. A thread has 16 weights of a column; with more, it had none left for sums.
+    and its voltages wait in registers.
     """
-    found: Params = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra), "FIR_TAPS": 16 if problem.taps > 8 else 8}
+    found: Params = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra)}
+    found["FIR_TAPS"] = weights if problem.taps > 8 else 8
     found |= {"UNPACKING": "in_place", "POLS": "in_turn" if problem.n_pols == 2 else "together"}
     return found | ({"KEPT": "registers"} if problem.n_pols == 2 else {})
 
 
-def whole_spectra(problem: Problem, n_multiprocessors: int, n_channels: int) -> Iterator[Params]:
+def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
     """Yields configs of one launch. Longer parts read less twice, but heaps are whole parts, and all multiprocessors
     should have one. A thread has a pair of channels, of as many spectra as leave work for all, and few of one
     polarisation where heaps are not whole words: compilers spilled 100 to 400 bytes of a thread that stores 16 such
     voltages.
     """
     n_pairs = n_channels // 2
+    weights = 32 if problem.taps > 32 and may_spill(device) else 16
 
     def threads_of(spectra: int) -> int:
         return max(128, n_pairs * spectra // 16)
 
     def work(spectra: int) -> tuple[bool, float]:
-        return spectra == 4 < problem.spectra_per_heap, rows_read(problem, spectra, BESIDES[problem.n_pols], n_multiprocessors)
+        n_each = n_parts(problem, spectra) / multiprocessors(device)  # parts of a multiprocessor
+        n_each = ceil(n_each) if n_each <= FEW else n_each
+        return spectra == 4 < problem.spectra_per_heap, n_each * (spectra + BESIDES[problem.n_pols])
 
     is_single = problem.n_pols == 1 and problem.spectra_per_heap * problem.voltage_bytes % 4 > 0
     longest = min(WHOLE_SPECTRA[n_channels], MOST_SINGLE) if is_single else WHOLE_SPECTRA[n_channels]
     sizes = sorted((n for n in (64, 32, 16, 8, 4) if n <= longest), key=work)
     for spectra, n_threads in product(sizes, WANTED_THREADS):
         threads = threads_of(spectra)
+        if problem.taps > 16 and threads == 128 and n_threads == WANTED_THREADS[0] and not may_spill(device):
+            continue
         together = (n for n in (16, 8, 4) if n <= spectra and n_pairs * (spectra // n) >= threads)
-        yield of_both(problem, spectra) | {
+        yield of_both(problem, spectra, weights) | {
             "ALGORITHM": "one",
             "SAMPLES": "ahead",
             "THREADS": threads,
@@ -89,24 +98,31 @@ def whole_spectra(problem: Problem, n_multiprocessors: int, n_channels: int) -> 
         }
 
 
-def columns_and_rows(problem: Problem, n_multiprocessors: int, n_channels: int) -> Iterator[Params]:
+def columns_and_rows(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
     """Yields configs of two launches: of columns, whose points are samples far apart, and then of rows.
 
     Complex samples are as many bytes as what lies between the launches, and want shorter columns. Sums of more than 16
     taps take more registers, of fewer threads.
     """
+    is_long = problem.taps > 16 and not may_spill(device)
     points = 8 if problem.is_complex and n_channels == 4096 else COLUMNS_OF[n_channels]
     columns, most_threads = TILE_OF_COLUMNS[points]
-    wanted = WANTED_THREADS[1:] if problem.taps > 16 else WANTED_THREADS
-    threads = n_channels // points // 2
-    column_blocks = n_multiprocessors * 2 / (n_channels // points // columns)
-    row_blocks = n_multiprocessors * WANTED_THREADS[0] / threads / (points / 2)
-    sizes = sorted((16, 8, 4), key=lambda n: rows_read(problem, n, 2 + problem.taps / 8, column_blocks))
-    row_sizes = sorted((8, 4), key=lambda n: rows_read(problem, n, 1.5, row_blocks))
+    weights = 32 if problem.taps > 16 and points > 8 and may_spill(device) else 16
+    wanted = WANTED_THREADS[1:] if is_long else WANTED_THREADS
+    threads = max(256, n_channels // points // 2)
+    # as many parts as run at once, of columns and of rows
+    columns_at_once = multiprocessors(device) * 2 / (n_channels // points // columns)
+    rows_at_once = multiprocessors(device) * WANTED_THREADS[0] / threads / (points / 2)
+
+    def work(spectra: int, besides: float, at_once: float) -> float:
+        return max(1.0, n_parts(problem, spectra) / at_once) * (spectra + besides)
+
+    sizes = sorted((16, 8, 4), key=lambda n: work(n, 2 + problem.taps / 8, columns_at_once))
+    row_sizes = sorted((8, 4), key=lambda n: work(n, 1.5, rows_at_once))
     for spectra, of_columns, row_spectra, of_rows in product(sizes, wanted, row_sizes, WANTED_THREADS):
-        column_threads = 128 if problem.taps > 16 else max(128, min(most_threads, columns * spectra))
+        column_threads = 128 if is_long else max(128, min(most_threads, columns * spectra))
         n_column_blocks = max(1, of_columns // column_threads)
-        yield of_both(problem, spectra) | {
+        yield of_both(problem, spectra, weights) | {
             "ALGORITHM": "two",
             "COLUMN_POINTS": points,
             "COLUMNS": columns,

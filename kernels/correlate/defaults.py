@@ -14,9 +14,11 @@ from .problem import Problem
 SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
 WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
 LEAST_OF_WGMMA = 56  # receivers: with 33, mma_sync is a seventh faster
-# Units of times of a slice, by layout. With 1 to 23, wgmma takes 1.2 to 2.3 times as long, since results are most of
-# the bytes; with 32, 0.6 times; where it converts what it reads, with 64 of up to 128 receivers still 1.2 to 1.3 times.
-LEAST_UNITS_OF_WGMMA = {"blocks": 24, "batches": 100}
+# Units of times of a slice, by layout. With 1 to 9, wgmma takes 1.2 to 2.3 times as long, since results are most of the
+# bytes, unless chains of many channels hide that; with 14, 0.8, and with 32, 0.6 times. Units of nibbles take half as
+# long, and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
+LEAST_UNITS_OF_WGMMA = {"blocks": 12, "batches": 100}
+LEAST_SHARE = 0.45  # of multiprocessors that have a tile
 MANY_UNITS = 256  # of a slice: with so many, 64 receivers are enough for what converts, too
 FEW_UNITS = 32  # of a slice of few receivers, which is read as early as it can be used
 LEAST_STAGES = 3  # of a slice: with fewer, nothing is copied while something is multiplied
@@ -43,12 +45,13 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
         is_ragged = problem.n_times % (2 * problem.unit_times) > 0
     n_units = units_of_slice(problem)
     least = LEAST_OF_WGMMA if problem.layout == "blocks" or n_units >= MANY_UNITS else LEAST_OF_CONVERTED
-    is_small = n < least or n_units < LEAST_UNITS_OF_WGMMA[problem.layout]
+    is_short = n_units < LEAST_UNITS_OF_WGMMA[problem.layout] * (2 if problem.bits == 4 else 1)
+    is_small = n < least or (is_short and not chains_are_long(problem, n_multiprocessors))
     if device.compute_capability != 90 or is_small or (is_ragged and problem.bits < 16):
         return False
-    large, small = n_tiles(n, TILE), n_tiles(n, SIDE)
-    fills = 2 * large * problem.n_channels * problem.n_slices >= n_multiprocessors
-    return fills and large * TILE**2 <= WGMMA_GAIN * small * SIDE**2
+    if n_products(problem) < LEAST_SHARE * n_multiprocessors:
+        return False
+    return is_short or n_tiles(n, TILE) * TILE**2 <= WGMMA_GAIN * n_tiles(n, SIDE) * SIDE**2
 
 
 def n_tiles(n_receivers: int, side: int) -> int:
@@ -57,9 +60,19 @@ def n_tiles(n_receivers: int, side: int) -> int:
     return rows * (rows + 1) // 2
 
 
+def n_products(problem: Problem) -> int:
+    """Returns the products of 64 by 64 receivers that blocks make."""
+    return n_tiles(problem.n_receivers, TILE) * problem.n_channels * problem.n_slices
+
+
 def units_of_slice(problem: Problem) -> int:
     """Returns the units of times that a block adds up; each batch begins a new one."""
     return problem.n_batches // problem.n_slices * ceil_div(problem.n_times, problem.unit_times)
+
+
+def chains_are_long(problem: Problem, n_multiprocessors: int) -> bool:
+    """Returns whether each multiprocessor has four chains of eight channels, and rows that need not be converted."""
+    return problem.layout == "blocks" and n_products(problem) >= 4 * 8 * n_multiprocessors
 
 
 def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
@@ -68,12 +81,14 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     once if its chains are alike; the last of several ends earlier if chains taper.
     """
     chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
-    n_products = n_tiles(problem.n_receivers, TILE) * problem.n_channels * problem.n_slices
-    is_one_wave = bool(chains) and n_products <= 4 * n_multiprocessors
+    if units_of_slice(problem) < LEAST_UNITS_OF_WGMMA["blocks"]:
+        chains = (8,)  # as long as there are
+    n_each = n_products(problem) / n_multiprocessors
+    is_one_wave = bool(chains) and n_each <= 4
     if is_one_wave:
-        chain = next(chain for chain in (1, 2, 4) if n_products <= chain * n_multiprocessors)
+        chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
     else:
-        chain = next((chain for chain in chains if n_products >= 4 * chain * n_multiprocessors), 1)
+        chain = next((chain for chain in chains if n_each >= 4 * chain), 1)
     converts = problem.bits == 4 or problem.layout == "batches"
     config = {"MMA": "wgmma", "STAGES": 7 if problem.layout == "blocks" else 5, "IN_FLIGHT": 1 if converts else 2}
     config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128, "STORE": "stream"}

@@ -19,7 +19,8 @@ from .tensor import tensor_geometry
 Choice = dict[str, Any]
 TYPICAL_MULTIPROCESSORS = 100  # of a device that does not say
 STAGE_BYTES = 330  # of a row: stages of 160 to 330 bytes were fastest nearly everywhere
-MOST_REGISTERS = 236  # by the estimate, of mma.sync: where it was higher, compilers needed more than there are
+MOST_REGISTERS = 236  # by the estimate, of mma.sync: where it was higher, compilers often needed more than there are
+ALL_REGISTERS = 255
 MOST_SAMPLES = 128  # of a step by mma_sync: 224 spilled
 FEW_TAPS = 16  # filters that threads are as fast at as products of two bytes for each sample
 
@@ -35,7 +36,7 @@ def choices(problem: Problem, device: Device) -> Iterator[Choice]:
     yield from by_threads(problem)
     for mma in instructions(device):  # for high decimations: threads have no room for their samples
         for step in STEPS:
-            yield from multiplied(problem, device, mma, step)
+            yield from multiplied(problem, device, mma, step, ALL_REGISTERS)
     yield from by_subgroups()
 
 
@@ -58,10 +59,15 @@ def products(problem: Problem, device: Device) -> tuple[str, ...]:
     return (*WGMMA, "mma_sync") if 8 < bits <= MAX_HALF_BITS else ("wgmma_int8", "wgmma", "mma_sync")
 
 
-def multiplied(problem: Problem, device: Device, mma: str, step: int) -> Iterator[Choice]:
-    """Yields configs by tensor cores, with steps of so many outputs."""
+def multiplied(
+    problem: Problem, device: Device, mma: str, step: int, most_registers: int = MOST_REGISTERS
+) -> Iterator[Choice]:
+    """Yields configs by tensor cores, with steps of so many outputs; of mma.sync, with so many registers at most."""
     choice = {"ALGORITHM": "tensor", "MMA": mma, "STEP": step}
-    yield from by_warps(problem, device, choice) if mma == "mma_sync" else by_warpgroups(problem, device, choice)
+    if mma == "mma_sync":
+        yield from by_warps(problem, device, choice, most_registers)
+    else:
+        yield from by_warpgroups(problem, device, choice)
 
 
 def steps_by_worth(problem: Problem, mma: str) -> list[int]:
@@ -130,7 +136,7 @@ def fills(problem: Problem, device: Device, block: Choice) -> bool:
     return n_blocks * 5 >= multiprocessors(device) * geometry.min_blocks * 4
 
 
-def by_warps(problem: Problem, device: Device, choice: Choice) -> Iterator[Choice]:
+def by_warps(problem: Problem, device: Device, choice: Choice, most_registers: int) -> Iterator[Choice]:
     """Yields configs with mma.sync. Runs repeat the samples that their first outputs need, so they are at least eight
     times as long as the filter, in outputs; but a call that does not fill the device has the shortest.
     """
@@ -144,7 +150,7 @@ def by_warps(problem: Problem, device: Device, choice: Choice) -> Iterator[Choic
         rest = {"STAGE": stage, "STAGES": 2, "UNROLL": unroll, "WINDOW": window}
         for resident in (16, 4):
             block = choice | {"RESIDENT": resident} | rest
-            if tensor_geometry(problem, Config(block)).registers <= MOST_REGISTERS:
+            if tensor_geometry(problem, Config(block)).registers <= most_registers:
                 yield from (block | {"RUN": run} for run in runs[:2])
 
 
