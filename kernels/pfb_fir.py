@@ -222,7 +222,7 @@ class PfbFir(Kernel[Problem]):
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
         """Two columns of a thread, or one where their weights would take too many registers. Records of the H200 and
-        H100: parts of three turns of taps, or what ends with a whole wave of few blocks. A turn of three taps or fewer is
+        H100: parts of three turns of taps, or what ends with a whole wave of few blocks. Turns of up to three taps are
         short, so that four of them are copied together.
         """
         taps, step, n_multiprocessors = problem.taps, problem.step, device.n_multiprocessors or 100
