@@ -79,7 +79,8 @@ def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator
     def work(spectra: int) -> tuple[bool, float]:
         n_each = n_parts(problem, spectra) / multiprocessors(device)  # parts of a multiprocessor
         n_each = ceil(n_each) if n_each <= FEW else n_each
-        return spectra == 4 < problem.spectra_per_heap, n_each * (spectra + BESIDES[problem.n_pols])
+        reread = max(0, problem.taps - 16) / 32  # weights beyond those that a thread holds
+        return spectra == 4 < problem.spectra_per_heap, n_each * (spectra + BESIDES[problem.n_pols] + reread)
 
     is_single = problem.n_pols == 1 and problem.spectra_per_heap * problem.voltage_bytes % 4 > 0
     longest = min(WHOLE_SPECTRA[n_channels], MOST_SINGLE) if is_single else WHOLE_SPECTRA[n_channels]

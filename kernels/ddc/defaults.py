@@ -33,7 +33,7 @@ def choices(problem: Problem, device: Device) -> Iterator[Choice]:
             # beyond them most products are with zeros, or a thread has no registers for its samples
             if mma != "mma_sync" or n_samples <= min(2 * problem.taps, MOST_SAMPLES):
                 yield from multiplied(problem, device, mma, step)
-    yield from by_threads(problem)
+    yield from by_threads(problem, device)
     for mma in instructions(device):  # for high decimations: threads have no room for their samples
         for step in STEPS:
             yield from multiplied(problem, device, mma, step, ALL_REGISTERS)
@@ -154,17 +154,20 @@ def by_warps(problem: Problem, device: Device, choice: Choice, most_registers: i
                 yield from (block | {"RUN": run} for run in runs[:2])
 
 
-def by_threads(problem: Problem) -> Iterator[Choice]:
+def by_threads(problem: Problem, device: Device) -> Iterator[Choice]:
     """Yields configs without tensor cores. A thread loads two samples at once, or four where rows have them; outputs
     of short rows are staged, since they are stored at every few samples. Several blocks hide each other's waits, where
-    shared memory has room for them.
+    shared memory has room for them. A block makes four tiles, with the weights mixed once, if all multiprocessors have
+    one.
     """
     decimation = problem.decimation
     phases = 1 if decimation % 2 else 2 if decimation % 4 or decimation == 4 else 4
-    rest = {"PHASES": phases, "TILES": 4, "STORE": "staged" if 2 <= decimation <= 16 else "direct"}
+    rest = {"PHASES": phases, "STORE": "staged" if 2 <= decimation <= 16 else "direct"}
     for coarsen in (8, 4) if 2 <= decimation < 16 else (4,):
         for wgs, n_blocks in ((64, 8), (64, 1)) if phases == 1 else ((128, 4), (64, 8), (128, 1), (64, 1)):
-            yield {"ALGORITHM": "register", "WGS": wgs, "COARSEN": coarsen, "MIN_BLOCKS": n_blocks} | rest
+            is_long = problem.n_pols * problem.n_out >= 4 * wgs * coarsen * multiprocessors(device)
+            block = {"WGS": wgs, "COARSEN": coarsen, "MIN_BLOCKS": n_blocks, "TILES": 4 if is_long else 1}
+            yield {"ALGORITHM": "register"} | block | rest
 
 
 def by_subgroups() -> Iterator[Choice]:

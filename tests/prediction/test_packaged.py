@@ -175,7 +175,12 @@ def test_where_none_compiles_the_error_says_it_of_each(tuned: ModuleType, monkey
 
 @pytest.mark.parametrize(
     ("registers", "spilled", "n_shared", "told"),
-    [(40, 0, 0, None), (255, 16, 0, "spills 16 bytes"), (40, 0, 10**6, "needs 1000000 bytes of shared memory")],
+    [
+        (40, 0, 0, None),
+        (40, 464, 0, None),
+        (255, 608, 0, "spills 608 bytes"),
+        (40, 0, 10**6, "needs 1000000 bytes of shared memory"),
+    ],
 )
 def test_spills_and_shared_memory_are_read_from_the_compiler(
     registers: int, spilled: int, n_shared: int, told: str | None, monkeypatch: pytest.MonkeyPatch
@@ -190,9 +195,10 @@ def test_spills_and_shared_memory_are_read_from_the_compiler(
     monkeypatch.setattr(predictor.nvrtc, "available", lambda: None)
     kernel, launch = load_kernel(EXAMPLE), Launch((1, 1, 1), (32, 1, 1))
     if told is None:
-        assert predictor._built(kernel, launch, "", H200) == ("compiled for sm_90: 40 registers, no spills", False)
+        spills = f"spills {spilled} bytes" if spilled else "no spills"
+        assert predictor._built(kernel, launch, "", H200) == (f"compiled for sm_90: 40 registers, {spills}", False)
     elif spilled:
-        assert predictor._built(kernel, launch, "", H200) == ("spills 16 bytes of registers", True)
+        assert predictor._built(kernel, launch, "", H200) == ("spills 608 bytes of registers", True)
     else:
         with pytest.raises(UsageError, match=told):
             predictor._built(kernel, launch, "", H200)
