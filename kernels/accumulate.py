@@ -139,24 +139,27 @@ class Accumulate(Kernel[Problem]):
         return Launch(grid(problem, config), (int(config.WGS), 1, 1))
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """All accumulators are read at once, up to 16. Records of the H200 and H100: tiles are of all channels
-        together where a channel has less than 16 of them; half of a tile where there are few; and more of it where some
-        accumulators are left for a second turn, whose loads are fewer.
+        """All accumulators are read at once, up to 16, or 8 where some of more are left for a last turn. Records of the
+        H200 and H100, and drawn problems: tiles are of all channels together where a channel has less than 16 of them;
+        half of a tile where there are few; and more of it where a last turn has fewer accumulators to load.
         """
         n, n_multiprocessors = problem.n_accumulators, device.n_multiprocessors or 100
         depth = max(depth for depth in (1, 2, 4, 8, 16) if depth <= n)
+        if depth == 16 and n % 16:
+            depth = 8
         is_small = problem.n_channels * problem.n_visibilities < 4 * 256 * n_multiprocessors
-        vector = 2 if depth == 1 or (depth < 16 and n % depth == 0 and not is_small) else 1
+        has_rest = n % depth > 0
+        vector = 2 if depth == 1 or has_rest or (depth < 16 and not is_small) else 1
         is_flat = problem.n_visibilities < 16 * 256
         return {
             "GRID": "flat" if is_flat else "channels",
-            "WGS": 128,
+            "WGS": 256 if has_rest and is_flat and not is_small else 128,
             "VECTOR": vector,
-            "COARSEN": min(8, MAX_LOADS // depth) if n % depth else 1,
+            "COARSEN": min(4, MAX_LOADS // depth // vector) if has_rest else 1,
             "DEPTH": depth,
             **({"TILES": 1} if is_flat else {}),
             "READ": "plain",
-            "CLEAR": "streaming" if depth == 16 else "plain",
+            "CLEAR": "streaming" if depth == 16 or has_rest else "plain",
             "STORE": "plain" if depth == 16 else "streaming",
         }
 

@@ -241,6 +241,7 @@ class PfbFir(Kernel[Problem]):
             return ceil_div(n_blocks, n_together) * (part + taps)
 
         spectra = 32 if taps <= 8 else 48 if taps <= 16 else 96 if taps <= 32 else 512
+        spectra = min(spectra, next((n for n in (32, 48, 64, 96) if n >= problem.n_spectra), spectra))
         if n_rows(spectra) <= 3 * (spectra + taps):  # three waves or less
             two_turns = taps > ONE_TURN_TAPS and device.compute_capability >= 120
             spectra = min((n for n in (512, 96, 64, 48, 32) if not two_turns or n > taps), key=n_rows)

@@ -198,19 +198,20 @@ class Postproc(Kernel[Problem]):
         return {"shared_bytes": shared_bytes(problem, config)}
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """A tile of 64 channels and spectra, or half of one where spectra are up to three times the L2, or heaps short.
-        Of what the L2 does not hold, hints keep voltages from displacing more: up to a tenth, by records of the H200
-        and H100.
+        """A tile of 64 channels and spectra, or half of one where spectra are up to three times the L2, or heaps short;
+        then, with blocks of times, half of its channels too. Of what the L2 does not hold, hints keep voltages from
+        displacing more: up to a tenth, by records of the H200 and H100.
         """
         n_bytes = 8 * problem.n_receivers * problem.n_spectra * problem.n_pols * problem.n_channels
         is_short = n_bytes <= 3 * device.l2_bytes or problem.spectra_per_heap <= 32
         spectra = 32 if is_short else 64
+        is_narrow = is_short and problem.layout == "blocks" and problem.spectra_per_heap >= 16
         return {
             **self.default,
-            "WGS": 128 if is_short else 256,
-            "BLOCK_C": 64 if problem.n_channels > 32 else 32,
+            "WGS": 128 if is_short and not is_narrow else 256,
+            "BLOCK_C": 32 if problem.n_channels <= 32 or is_narrow else 64,
             "BLOCK_S": max(spectra, problem.times_per_block) if problem.layout == "blocks" else spectra,
-            "HINTS": "stream" if device.l2_bytes < n_bytes <= 3 * device.l2_bytes else "none",
+            "HINTS": "stream" if is_narrow or device.l2_bytes < n_bytes <= 3 * device.l2_bytes else "none",
         }
 
     def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:

@@ -13,14 +13,14 @@ from .problem import Problem
 
 SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
 WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
+SHORT_GAIN = 1.3  # the same, of slices of few units of times, whose results are most of the bytes
 LEAST_OF_WGMMA = 56  # receivers: with 33, mma_sync is a seventh faster
-# Units of times of a slice, by layout. With 1 to 9, wgmma takes 1.2 to 2.3 times as long, since results are most of the
-# bytes, unless chains of many channels hide that; with 14, 0.8, and with 32, 0.6 times. Units of nibbles take half as
-# long, and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
-LEAST_UNITS_OF_WGMMA = {"blocks": 12, "batches": 100}
+# Units of times of a slice, by layout: with one, wgmma takes 2.3 times as long, unless chains of many channels hide
+# that; and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
+LEAST_UNITS_OF_WGMMA = {"blocks": 4, "batches": 100}
 LEAST_SHARE = 0.45  # of multiprocessors that have a tile
 MANY_UNITS = 256  # of a slice: with so many, 64 receivers are enough for what converts, too
-FEW_UNITS = 32  # of a slice of few receivers, which is read as early as it can be used
+FEW_UNITS = 24  # of a slice; of few receivers, it is read as late as it is used
 LEAST_STAGES = 3  # of a slice: with fewer, nothing is copied while something is multiplied
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
 USUAL_MULTIPROCESSORS = 100  # of a device that does not say
@@ -45,13 +45,15 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
         is_ragged = problem.n_times % (2 * problem.unit_times) > 0
     n_units = units_of_slice(problem)
     least = LEAST_OF_WGMMA if problem.layout == "blocks" or n_units >= MANY_UNITS else LEAST_OF_CONVERTED
-    is_short = n_units < LEAST_UNITS_OF_WGMMA[problem.layout] * (2 if problem.bits == 4 else 1)
-    is_small = n < least or (is_short and not chains_are_long(problem, n_multiprocessors))
+    is_hidden = chains_are_long(problem, n_multiprocessors)
+    is_small = n < least or (n_units < LEAST_UNITS_OF_WGMMA[problem.layout] and not is_hidden)
     if device.compute_capability != 90 or is_small or (is_ragged and problem.bits < 16):
         return False
     if n_products(problem) < LEAST_SHARE * n_multiprocessors:
         return False
-    return is_short or n_tiles(n, TILE) * TILE**2 <= WGMMA_GAIN * n_tiles(n, SIDE) * SIDE**2
+    is_short = n_units < FEW_UNITS
+    gain = SHORT_GAIN if is_short else WGMMA_GAIN
+    return (is_short and is_hidden) or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
 
 
 def n_tiles(n_receivers: int, side: int) -> int:
@@ -78,14 +80,15 @@ def chains_are_long(problem: Problem, n_multiprocessors: int) -> bool:
 def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     """Chains of two channels hide how a block begins and ends; of nibbles, whose tiles take half as long, of eight.
     Where voltages of more bits are converted, chains gain nothing. One wave of blocks, as of few receivers, ends at
-    once if its chains are alike; the last of several ends earlier if chains taper.
+    once if its chains are alike; the last of several ends earlier if chains taper. Where slices are short, chains are
+    as long as there are channels for.
     """
     chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
-    if units_of_slice(problem) < LEAST_UNITS_OF_WGMMA["blocks"]:
-        chains = (8,)  # as long as there are
     n_each = n_products(problem) / n_multiprocessors
     is_one_wave = bool(chains) and n_each <= 4
-    if is_one_wave:
+    if problem.layout == "blocks" and units_of_slice(problem) < FEW_UNITS:
+        chain = next((chain for chain in (8, 4, 2) if n_each >= chain), 1)
+    elif is_one_wave:
         chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
     else:
         chain = next((chain for chain in chains if n_each >= 4 * chain), 1)
