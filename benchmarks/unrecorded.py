@@ -33,6 +33,7 @@ from autotune.core.definition import AnyKernel, problem_name
 from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices import find_device
 from autotune.prediction.packaged import experiences_in, read_measured
+from autotune.records.paths import device_path
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.records.trial import Trial
 from autotune.source.registry import load_kernel
@@ -116,7 +117,8 @@ def drawn(name: str, sweeps: list[SweepRecord], given: argparse.Namespace) -> li
 
 def records_beside(results: Path, folder: Path, without: str = "") -> Path:
     """Returns a folder of results that begins with all that is recorded, but for the device ``without``."""
-    for shelf in (path for path in results.glob("*/*") if path.is_dir() and path.parent.name != without):
+    left_out = device_path(results, without)
+    for shelf in (path for path in results.glob("*/*") if path.is_dir() and path.parent != left_out):
         (folder / shelf.parent.name / shelf.name).mkdir(parents=True, exist_ok=True)
         for sweep in shelf.iterdir():
             os.symlink(sweep.resolve(), folder / shelf.parent.name / shelf.name / sweep.name)

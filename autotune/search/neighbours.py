@@ -26,7 +26,7 @@ from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
 from ..records.objectives import FASTEST, Objective
 from ..records.outcome import VERDICT
-from ..records.paths import part, sweep_path
+from ..records.paths import kernel_path, part, sweep_path
 from ..records.record import earlier_medians, medians
 from ..records.trial_log import TRIALS
 from ..transfer.neighbour import (
@@ -66,6 +66,18 @@ def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Devi
             for kin, candidates in found.items()
             for neighbour in _nearest(_read(merge(*candidates), own, kin, kernel.space.added), N_READ[kin])
         )
+
+
+def winners_elsewhere(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
+    """Returns what won this very problem on other devices of the architecture."""
+    name, own = part(problem_name(problem)), str(kernel_path(results, device.name, kernel.name))
+    found: list[tuple[Config, float]] = []
+    with _lock:
+        for shelf in _shelves(results, kernel.name):
+            about = _about(shelf.folder, name)
+            if shelf.folder != own and about is not None and kinship(about[1], device) == SAME_ARCHITECTURE:
+                found += _measured(shelf.folder, name, kernel.space.added)[:1]
+    return tuple(dict.fromkeys(config for config, _ in found))
 
 
 def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Container[Config]) -> Neighbour | None:

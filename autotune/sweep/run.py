@@ -26,7 +26,7 @@ from ..records.table import load_trials
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
 from ..search import actual_sampler, check_sampler, searcher
-from ..search.neighbours import earlier, known
+from ..search.neighbours import earlier, known, winners_elsewhere
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
@@ -202,7 +202,7 @@ class _Run:
 
     def run(self) -> Sweep:
         context, log, settings = self.context, self.log, self.settings
-        n_total = max(len(log.trials), self.budget)
+        n_total = max(len(log.trials) + self._n_untried(), self.budget)
         previous = self._previous() if len(log.trials) == n_total else None
         n_configs, n_objectives = len(self.enumeration.configs), len(self.objectives.each)
         sampler = actual_sampler(settings.sampler, self.budget, n_configs, n_objectives)
@@ -245,6 +245,22 @@ class _Run:
     @property
     def budget(self) -> int:
         return self.settings.budget(self.context.target.kind, len(self.enumeration.configs))
+
+    def _n_untried(self) -> int:
+        """Returns how many configs that won this problem elsewhere a sweep that goes on has not tried, and tells it.
+
+        A new sweep tries them first, but they may have been recorded since.
+        """
+        if not self.log.trials or not self.settings.n_hints:
+            return 0
+        settings, problem, device = self.settings, self.context.problem, self.context.target.device
+        tried = {self.default, *(trial.config for trial in self.log.trials)}
+        winners = winners_elsewhere(settings.results, self.context.kernel, problem, device)
+        n = len(set(self.enumeration.configs).intersection(winners) - tried)
+        if n and len(self.log.trials) >= self.budget:
+            configs = "config that won" if n == 1 else "configs that won"
+            self.progress.note(f"{n} {configs} this problem on other devices since then: tried here as well")
+        return n
 
     # ------------------------------------------------------------------ the beginning
     def about(self, stale: list[int]) -> About:

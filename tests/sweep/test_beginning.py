@@ -85,6 +85,15 @@ def test_a_record_of_the_problem_on_another_device_is_tried_next_whatever_the_bu
     assert [t.config for t in trials(bench, tmp_path, trials=3)] == [DEFAULT, WIDE, TALL], "the sweep goes on"
 
 
+def test_a_sweep_that_had_ended_tries_what_has_won_on_another_device_since(bench: Bench, tmp_path: Path) -> None:
+    first = [t.config for t in trials(bench, tmp_path, trials=2)]
+    assert WIDE not in first
+    record(tmp_path, OTHER, {WIDE: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
+    assert [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)] == first
+    assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE]
+    assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE], "there is nothing left to try"
+
+
 def test_no_hints_start_cold(bench: Bench, tmp_path: Path) -> None:
     cold = [t.config for t in trials(bench, tmp_path / "cold", n_hints=0)]
     record(tmp_path / "known", OTHER, {WIDE: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
