@@ -54,7 +54,7 @@ class FChain:
         self._bands: list[Band | NarrowBand] = []
         for output, counters in zip(outputs, self.counters, strict=True):
             made = voltage_info(info, output.settings)
-            out = FOutput(bay, bank(output.settings), made, output.sink, counters)
+            out = FOutput(bay, bank(output.settings), made, output.sink, counters, source.is_live)
             self.outputs.append(out)
             deliver = out.deliver if joins is None else _both(out.deliver, joins)
             self._bands.append(_band(bay, info, output, deliver, chunk_packets * info.packet))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.errors import UsageError, one_line
 from ..machine.activity import COPY_OUT
 from ..machine.backend import Event, together
 from ..run.bay import Bay
@@ -38,6 +39,9 @@ class PinnedVoltages:
 class FOutput:
     """Copies voltages out, in the thread that makes them, and writes them, in a thread of its own.
 
+    A live source waits for nobody: what comes while no bucket is free, or after the sink has failed, is dropped and
+    counted, and all else goes on.
+
     Args:
         sink: where they go; None: only what was counted is copied.
     """
@@ -49,9 +53,11 @@ class FOutput:
         info: VoltageInfo,
         sink: VoltageSink | None,
         counters: FCounters,
+        is_live: bool,
     ) -> None:
         self._sink, self._counters, self._activity = sink, counters, bay.activity
-        self._info = info
+        self._info, self._ending, self._is_live = info, bay.ending, is_live
+        self._ending.n_sinks += sink is not None
         self._copies = bay.backend.stream()
 
         def heaps() -> PinnedVoltages:
@@ -63,7 +69,10 @@ class FOutput:
     def deliver(self, made: Voltages) -> tuple[Event, ...]:
         """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""
         assert made.done is not None
-        bucket = self.buckets.free()
+        bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
+        if bucket is None:
+            self._drop(made.heaps, made.n_missing)
+            return ()
         self._copies.after(made.done)
         with self._activity.span(COPY_OUT, self._copies):
             if self._sink is not None and made.heaps.any():
@@ -84,12 +93,32 @@ class FOutput:
         while (bucket := self.buckets.take()) is not None:
             assert bucket.copied is not None and bucket.whole is not None
             bucket.copied.wait()
-            if self._sink is not None:
-                for first, end in ranges(bucket.whole):  # views: a copy would make a live source drop still more
-                    times = bucket.time + self._info.heap_samples * np.arange(first, end)
-                    self._sink.write(times, bucket.voltages[first:end, 0], bucket.saturated[first:end, 0])
-            self._count(bucket, bucket.whole)
+            if self._counters.sink_error or not self._has_written(bucket, bucket.whole):
+                self._drop(bucket.whole, bucket.n_missing)
+            else:
+                self._count(bucket, bucket.whole)
             self.buckets.give_back(bucket)
+
+    def _has_written(self, bucket: PinnedVoltages, whole: np.ndarray) -> bool:
+        """Returns whether the sink took the heaps; an error of it is raised, but where a live source goes on."""
+        if self._sink is None:
+            return True
+        try:
+            for first, end in ranges(whole):  # views: a copy would make a live source drop still more
+                times = bucket.time + self._info.heap_samples * np.arange(first, end)
+                self._sink.write(times, bucket.voltages[first:end, 0], bucket.saturated[first:end, 0])
+        except UsageError as error:
+            if not self._is_live:
+                raise
+            self._counters.sink_error = one_line(str(error))
+            self._ending.sink_failed(error)
+            return False
+        return True
+
+    def _drop(self, whole: np.ndarray, n_missing: int) -> None:
+        with self._counters.lock:
+            self._counters.heaps_dropped += int(np.count_nonzero(whole))
+            self._counters.heaps_missing += n_missing
 
     def _count(self, bucket: PinnedVoltages, whole: np.ndarray) -> None:
         counters = self._counters

@@ -66,7 +66,8 @@ class FXEngine:
         settings = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
         bay, self.counters = Bay(backend, kernels), XCounters()
         self._backend, self._ending = backend, bay.ending
-        self._output = XOutput(bay, settings, sink, self.counters, send_empty)
+        is_live = any(source.is_live for source in sources)
+        self._output = XOutput(bay, settings, sink, self.counters, send_empty, is_live)
         stage = XStage(bay, settings, self._output.deliver, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
         longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step

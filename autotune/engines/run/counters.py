@@ -21,6 +21,8 @@ class FCounters:
     chunks_dropped: int = 0  # chunks of a live source that found no free buffer
     heaps_out: int = 0
     heaps_missing: int = 0  # heaps amid the samples that were left out, because some of theirs did not come
+    heaps_dropped: int = 0  # heaps of a live source whose sink was too slow, or has failed
+    sink_error: str = ""  # why the sink of a live source has failed
     saturated: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_pols]: voltages that were clipped
     power: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [n_pols]: sums of squares
     power_samples: int = 0  # samples of each polarisation that ``power`` is the sum of
@@ -59,6 +61,7 @@ class FCounters:
         parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} missing")
+        parts += dropped_at_sink(self.heaps_dropped, "heaps", self.sink_error)
         if self.packets_missing:
             parts.append(f"{self.packets_missing} packets lost")
         if self.chunks_dropped:
@@ -79,6 +82,8 @@ class XCounters:
     chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
     dumps_out: int = 0  # dumps with at least one good antenna
     dumps_empty: int = 0  # dumps without one, of which something came
+    dumps_dropped: int = 0  # dumps of a live source whose sink was too slow, or has failed
+    sink_error: str = ""  # why the sink of a live source has failed
     dumps_skipped: int = 0  # dumps of which nothing came, in a gap of all antennas: they are not written
     saturated: int = 0  # visibilities that were clipped to 32 bits
     began: float = field(default_factory=time.monotonic)
@@ -97,6 +102,7 @@ class XCounters:
             parts.append(f"{self.dumps_empty} without a good antenna")
         if self.dumps_skipped:
             parts.append(f"{self.dumps_skipped} not there, in gaps")
+        parts += dropped_at_sink(self.dumps_dropped, "dumps", self.sink_error)
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} heaps missing")
         if self.chunks_dropped:
@@ -104,6 +110,11 @@ class XCounters:
         if self.saturated:
             parts.append(f"saturated {self.saturated}")
         return ", ".join(parts)
+
+
+def dropped_at_sink(n: int, what: str, error: str) -> list[str]:
+    """Returns parts of a line: what a live source's sink did not take."""
+    return [f"{n} {what} dropped"] * (n > 0) + [f"the sink has failed: {error}"] * (error != "")
 
 
 def si(value: float) -> str:

@@ -34,11 +34,24 @@ class Ending:
     asked: threading.Event = field(default_factory=threading.Event)  # take no more chunks; finish the one in flight
     failed: threading.Event = field(default_factory=threading.Event)  # give up
     error: BaseException | None = None
+    n_sinks: int = 0  # sinks that take what is made; at the end of the last one there is nothing to run for
+
+    @property
+    def is_near(self) -> bool:
+        """Returns whether no more is to be read."""
+        return self.asked.is_set() or self.failed.is_set()
 
     def fail(self, error: BaseException) -> None:
         if self.error is None:
             self.error = error
         self.failed.set()
+
+    def sink_failed(self, error: BaseException) -> None:
+        """Go on without a sink, whose error is raised at the end; end if it was the last one."""
+        self.n_sinks -= 1
+        if self.n_sinks == 0:
+            self.fail(error)
+        self.error = self.error or error
 
 
 class Buckets(Generic[B]):
@@ -118,7 +131,7 @@ def read_chunks(
     ``spare``: what a live source fills while no bucket is free; ``dropped`` is told of such chunks.
     """
     try:
-        while not ending.asked.is_set():
+        while not ending.is_near:
             bucket = buckets.free_now() if source.is_live else buckets.free()
             if bucket is None:
                 if (lost := source.read(spare)) is None:

@@ -83,6 +83,6 @@ def thread(name: str, run: Callable[[], None], ending: Ending, is_reader: bool =
         ending.failed.set()
         raise
     finally:
-        while worker.is_alive() and not (is_reader and (ending.asked.is_set() or ending.failed.is_set())):
+        while worker.is_alive() and not (is_reader and ending.is_near):
             worker.join(POLL_S)
         worker.join(GRACE_S)

@@ -72,7 +72,7 @@ class XEngine:
         bay, self.counters = Bay(backend, kernels), XCounters()
         self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity
         self.f_counters: list[FCounters] = []  # no antenna has samples here
-        self._output = XOutput(bay, settings, sink, self.counters, send_empty)
+        self._output = XOutput(bay, settings, sink, self.counters, send_empty, source.is_live)
         self._stage = XStage(bay, settings, self._output.deliver, self.counters)
         self._copies = backend.stream()
         self._loaded: list[tuple[DeviceArray, Event | None]] = [

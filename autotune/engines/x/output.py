@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...core.errors import UsageError, one_line
 from ..machine.activity import COPY_OUT
 from ..machine.backend import Event
 from ..run.bay import Bay
@@ -28,6 +29,9 @@ class PinnedVisibilities:
 class XOutput:
     """Copies dumps out, in the thread that makes them, and writes them, in a thread of its own.
 
+    A live source waits for nobody: a dump that is made while no bucket is free, or after the sink has failed, is
+    dropped and counted.
+
     Args:
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
     """
@@ -39,7 +43,10 @@ class XOutput:
         sink: VisibilitySink,
         counters: XCounters,
         send_empty: bool,
+        is_live: bool,
     ) -> None:
+        self._ending, self._is_live = bay.ending, is_live
+        self._ending.n_sinks += 1
         self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, bay.activity
         self._copies = bay.backend.stream()
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
@@ -52,7 +59,10 @@ class XOutput:
     def deliver(self, made: Visibilities) -> Event:
         """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""
         assert made.done is not None
-        bucket = self.buckets.free()
+        bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
+        if bucket is None:
+            self._drop()
+            return made.done
         self._copies.after(made.done)
         with self._activity.span(COPY_OUT, self._copies):
             self._copies.copy_out(bucket.visibilities, made.visibilities)
@@ -70,11 +80,33 @@ class XOutput:
         while (bucket := self.buckets.take()) is not None:
             assert bucket.copied is not None
             bucket.copied.wait()
-            is_empty = not bucket.good.any()
-            if self._send_empty or not is_empty:
-                self._sink.write(bucket.time, bucket.visibilities, bucket.good, int(bucket.saturated[0]))
-            with self._counters.lock:
-                self._counters.dumps_out += not is_empty
-                self._counters.dumps_empty += is_empty
-                self._counters.saturated += int(bucket.saturated[0])
+            if self._counters.sink_error or not self._has_written(bucket):
+                self._drop()
+            else:
+                self._count(bucket)
             self.buckets.give_back(bucket)
+
+    def _has_written(self, bucket: PinnedVisibilities) -> bool:
+        """Returns whether the sink took the dump; an error of it is raised, but where a live source goes on."""
+        if not (self._send_empty or bucket.good.any()):
+            return True
+        try:
+            self._sink.write(bucket.time, bucket.visibilities, bucket.good, int(bucket.saturated[0]))
+        except UsageError as error:
+            if not self._is_live:
+                raise
+            self._counters.sink_error = one_line(str(error))
+            self._ending.sink_failed(error)
+            return False
+        return True
+
+    def _count(self, bucket: PinnedVisibilities) -> None:
+        is_empty = not bucket.good.any()
+        with self._counters.lock:
+            self._counters.dumps_out += not is_empty
+            self._counters.dumps_empty += is_empty
+            self._counters.saturated += int(bucket.saturated[0])
+
+    def _drop(self) -> None:
+        with self._counters.lock:
+            self._counters.dumps_dropped += 1

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -112,17 +113,67 @@ class Live(ArraySource):
         return super().read(out)
 
 
-def test_a_slow_sink_makes_a_file_wait_and_a_live_source_drop_whole_chunks() -> None:
-    whole, slow, live = KeptVoltages(), Slow(), Slow()
-    engine(ArraySource(packed(), INFO), output(whole)).run()
-    engine(ArraySource(packed(), INFO), output(slow)).run()
-    assert np.array_equal(whole.timestamps, slow.timestamps)
-    (counters,) = engine(Live(packed(), INFO, repeats=4), output(live), chunk_packets=4).run()
+class Paced(Live):
+    """A source that does not wait for sinks, and comes no faster than the device takes chunks."""
+
+    filled: Callable[[], str] = staticmethod(lambda: "0")
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        while self.filled()[0] > "1":
+            time.sleep(0.001)
+        return ArraySource.read(self, out)
+
+
+def paced(*outputs: Output, repeats: int = 4) -> FEngine:
+    source = Paced(packed(), INFO, repeats=repeats)
+    running = engine(source, *outputs, chunk_packets=4)
+    depth = running.progress._queues["in"].depth
+    source.filled = lambda: "0" if running._ending.is_near else depth()
+    return running
+
+
+def same_where_both_are(some: KeptVoltages, whole: KeptVoltages) -> bool:
+    kept = dict(zip(whole.timestamps.tolist(), whole.voltages, strict=True))
+    return all(np.array_equal(v, kept[t]) for t, v in zip(some.timestamps.tolist(), some.voltages, strict=True))
+
+
+def test_a_slow_sink_makes_a_file_wait_and_of_a_live_source_loses_its_own_heaps_alone() -> None:
+    whole, waited, slow, beside = KeptVoltages(), Slow(), Slow(), KeptVoltages()
+    engine(ArraySource(packed(), INFO, repeats=4), output(whole)).run()
+    engine(ArraySource(packed(), INFO, repeats=4), output(waited)).run()
+    assert np.array_equal(whole.timestamps, waited.timestamps)
+    counters, others = paced(output(slow), output(beside)).run()
+    assert counters.heaps_dropped > 0 and f"{counters.heaps_dropped} heaps dropped" in counters.line()
+    assert counters.heaps_out == len(slow.timestamps) > 0 and same_where_both_are(slow, whole)
+    assert counters.heaps_out + counters.heaps_dropped == others.heaps_out
+    assert others.heaps_dropped == others.chunks_dropped == 0
+    assert np.array_equal(beside.timestamps, whole.timestamps) and same_where_both_are(beside, whole)
+
+
+def test_a_live_source_drops_chunks_while_the_device_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, live = KeptVoltages(), KeptVoltages()
+    engine(ArraySource(packed(), INFO, repeats=4), output(whole)).run()
+    running = engine(Live(packed(), INFO, repeats=4), output(live), chunk_packets=4)
+    monkeypatch.setattr(running.progress, "tick", lambda line: time.sleep(0.05))
+    (counters,) = running.run()
     assert counters.chunks_dropped > 0 and "chunks dropped" in counters.line()
     assert counters.samples_in + counters.chunks_dropped * 4 * PACKET == 4 * N_PACKETS * PACKET
-    kept = dict(zip(whole.timestamps.tolist(), whole.voltages, strict=True))
-    common = [t for t in live.timestamps.tolist() if t in kept]
-    assert common and all(np.array_equal(live.voltages[live.timestamps == t][0], kept[t]) for t in common)
+    assert len(live.timestamps) > 0 and same_where_both_are(live, whole)
+
+
+def test_a_sink_that_fails_ends_alone_while_a_live_source_has_others() -> None:
+    whole, full, beside = KeptVoltages(), Broken(), KeptVoltages()
+    engine(ArraySource(packed(), INFO, repeats=4), output(whole)).run()
+    running = paced(output(full), output(beside))
+    with pytest.raises(UsageError, match="the disk is full"):
+        running.run()
+    broken, others = running.counters
+    assert np.array_equal(beside.timestamps, whole.timestamps) and same_where_both_are(beside, whole)
+    assert "the sink has failed: the disk is full: 4 heaps are stored" in broken.line()
+    assert broken.heaps_out + broken.heaps_dropped == others.heaps_out and broken.heaps_out <= len(full.timestamps)
+    endless = paced(output(Broken()), output(Broken()), repeats=1 << 30)
+    with pytest.raises(UsageError, match="the disk is full"):
+        endless.run()  # nobody takes what is made
 
 
 class Broken(KeptVoltages):

@@ -93,5 +93,13 @@ def test_a_full_disk_ends_it_and_one_polarisation_is_refused() -> None:
     kernels = Kernels(backend, lambda line: None)
     with pytest.raises(UsageError, match="the disk is full"):
         XEngine(backend, ArrayBatches(v, present), Full(), kernels, batches_per_dump=PER_DUMP).run()
+    live = ArrayBatches(v, present)
+    live.is_live = True
+    running = XEngine(backend, live, Full(), kernels, batches_per_dump=PER_DUMP)
+    with pytest.raises(UsageError, match="the disk is full"):
+        running.run()
+    counters = running.counters
+    assert (counters.dumps_out, counters.dumps_empty) == (0, 0) and "the sink has failed: the disk" in counters.line()
+    assert counters.dumps_dropped > 0
     with pytest.raises(UsageError, match="two polarisations of each antenna; there is 1"):
         XEngine(backend, ArrayBatches(v, present, n_pols=1), Full(), kernels, batches_per_dump=PER_DUMP)
