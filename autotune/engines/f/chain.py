@@ -59,7 +59,7 @@ class FChain:
             deliver = out.deliver if joins is None else _both(out.deliver, joins)
             self._bands.append(_band(bay, info, output, deliver, chunk_packets * info.packet))
         self.input = FInput(bay, source, self._bands, self.counters, chunk_packets)
-        self._begin = info.first_timestamp
+        self._begin, self.name = info.first_timestamp, info.antenna
 
     def writers(self) -> dict[str, Callable[[], None]]:
         """Returns what runs beside the caller's thread and ``input.read``, by name."""

@@ -43,15 +43,22 @@ class FInput:
         chunks = [Chunk[Samples](bay.backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
         self.chunks = Buckets(chunks, bay.ending, is_input=True)
         self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
+        self._is_amid = False  # whether a step has begun with a chunk that is not done
 
     def read(self) -> None:
         """Read the source to its end."""
         read_chunks(self._source, self.chunks, self._spare, self._ending, self._dropped)
 
+    @property
+    def is_ready(self) -> bool:
+        """Returns whether the next step waits for nothing."""
+        return self._is_amid or self.chunks.is_ready
+
     def steps(self) -> Iterator[None]:
         """Yields after each chunk that was taken, or some missing packets before it, until the source ends."""
         while (chunk := self.chunks.take()) is not None:
             assert chunk.answer is not None
+            self._is_amid = True
             for missing in self._missing_before(chunk.answer.time):
                 self._make(self._buffers.put(None, missing))
                 yield
@@ -62,6 +69,7 @@ class FInput:
                 counters.took(chunk.answer, self._info.packet)
             self.chunks.give_back(chunk)
             self._make(loaded)
+            self._is_amid = False
             yield
         for band in self._bands:
             band.finish()

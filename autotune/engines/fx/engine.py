@@ -3,6 +3,9 @@
 Voltages stay on the device. Each antenna has a thread that reads. The caller's thread takes a chunk of the antenna that
 is furthest behind, again and again, and gives batches that all antennas are past to the X-engine. One thread writes
 dumps.
+
+A live antenna that is silent for ``patience_s``, while others have sent what waits, is given up until it sends again:
+its data is missing, and the others go on.
 """
 
 import time
@@ -27,6 +30,9 @@ from ..x.output import XOutput
 from ..x.stage import XStage
 from .joining import Joiner
 
+LEAST_PATIENCE_S = 0.2
+LOOK_S = 0.01  # how often an engine that waits for one antenna looks at the others
+
 
 class FXEngine:
     """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=...).run()``.
@@ -36,6 +42,8 @@ class FXEngine:
         batches_per_dump: a batch is the heaps of one time.
         chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        patience_s: seconds for which the others wait for a live antenna; None: as long as two chunks take to come, at
+            least 0.2 s. Up to four chunks of each of the others find room meanwhile.
         n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
             fastest. Visibilities are the same.
         report: takes a line of progress now and then.
@@ -57,6 +65,7 @@ class FXEngine:
         chunk_samples: int,
         send_empty: bool = True,
         n_slices: int | None = None,
+        patience_s: float | None = None,
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] = lambda spans: None,
     ) -> None:
@@ -66,18 +75,22 @@ class FXEngine:
         settings = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
         bay, self.counters = Bay(backend, kernels), XCounters()
         self._backend, self._ending = backend, bay.ending
-        is_live = any(source.is_live for source in sources)
-        self._output = XOutput(bay, settings, sink, self.counters, send_empty, is_live)
+        self._is_live = any(source.is_live for source in sources)
+        chunk_s = max(chunk_samples / source.info.sample_rate_hz for source in sources)
+        self._patience_s = max(LEAST_PATIENCE_S, 2 * chunk_s) if patience_s is None else patience_s
+        self._silent_since: dict[int, float] = {}  # antennas for which others wait
+        self._output = XOutput(bay, settings, sink, self.counters, send_empty, self._is_live)
         stage = XStage(bay, settings, self._output.deliver, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
         longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step
-        self._joiner = Joiner(backend, stage, -(-longest // length) + 3)
+        self._joiner = Joiner(backend, stage, -(-longest // length) + 3, self.counters)
         self._chains = []
         for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
             joins = partial(self._joiner.deliver, antenna)
             chunk_packets = max(1, chunk_samples // source.info.packet)
             self._chains.append(FChain(bay, source, [output], chunk_packets, joins))
-            self._joiner.begins(antenna, self._chains[-1].first_heap())
+            if not source.is_live:  # the first one begins with what comes
+                self._joiner.begins(antenna, self._chains[-1].first_heap())
         self.f_counters = [chain.counters[0] for chain in self._chains]
         queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
         self.progress = StreamProgress(bay.activity, queues, report, trace)
@@ -110,14 +123,42 @@ class FXEngine:
 
     def _compute(self) -> None:
         steps = [chain.steps() for chain in self._chains]
-        while (antenna := self._joiner.behind()) is not None:
+        while (antenna := self._next()) is not None:
             if next(steps[antenna], self) is self:
                 self._joiner.ended(antenna)
             self.progress.tick(self._line)
         self._output.finish()
 
+    def _next(self) -> int | None:
+        """Returns the antenna that has to go on, or None when all have ended.
+
+        With a live source it waits for it, or gives it up.
+        """
+        joiner = self._joiner
+        while True:
+            for antenna in sorted(joiner.given_up):
+                if self._chains[antenna].input.is_ready:
+                    joiner.returns(antenna)
+            order = joiner.order()
+            if not order and not joiner.given_up:
+                return None
+            first = order[0] if order else min(joiner.given_up)
+            waited_for = self._chains[first].input
+            if order and (waited_for.is_ready or not self._is_live):
+                self._silent_since.pop(first, None)
+                return first
+            if not any(self._chains[antenna].input.is_ready for antenna in order[1:]):
+                self._silent_since.pop(first, None)
+            elif time.monotonic() - self._silent_since.setdefault(first, time.monotonic()) >= self._patience_s:
+                joiner.give_up(first)
+                continue
+            waited_for.chunks.wait(LOOK_S)
+            self.progress.tick(self._line)
+
     def _line(self) -> str:
         rate = sum(counters.rate() for counters in self.f_counters)
         missing = sum(counters.packets_missing for counters in self.f_counters)
         lost = f", {missing} packets lost" if missing else ""
+        silent = ", ".join(self._chains[antenna].name or str(antenna) for antenna in sorted(self._joiner.given_up))
+        lost += f", nothing from {silent}" if silent else ""
         return f"{len(self._chains)} antennas, {si(rate)}S/s{lost}, {self.counters.line()}"

@@ -8,6 +8,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ..f.voltage_buffers import Voltages
 from ..machine.backend import Backend, DeviceArray, Event
+from ..run.counters import XCounters
 from ..x.stage import XStage
 
 
@@ -23,16 +24,19 @@ class JoinedChunk:
 class Joiner:
     """Takes each antenna's buffers of voltages, which begin at common times, and gives whole chunks to ``stage``.
 
-    A chunk is given when every antenna is past it. Whoever steps antennas takes the one that is ``behind`` next, so
-    only few chunks are open.
+    A chunk is given when every antenna is past it that was not given up. Whoever steps antennas takes the first one of
+    ``order`` next, so only few chunks are open. What an antenna that was given up makes of times that are past by then
+    is counted and left out.
 
     Args:
         n_chunks: chunks that may be open, by what an antenna makes in one step.
     """
 
-    def __init__(self, backend: Backend, stage: XStage, n_chunks: int) -> None:
+    def __init__(self, backend: Backend, stage: XStage, n_chunks: int, counters: XCounters) -> None:
         settings = stage.settings
-        self._stage, self._copies = stage, backend.stream()
+        self._stage, self._copies, self._counters = stage, backend.stream(), counters
+        self.given_up: set[int] = set()
+        self._passed = -inf  # chunks before were given
         self._length = settings.batches_per_chunk * settings.batch_samples
         self._reached: list[float] = [-inf] * settings.n_antennas
         shape = settings.batches_per_chunk, settings.n_antennas
@@ -45,15 +49,29 @@ class Joiner:
         """Say when the first heap of an antenna leaves, before anything is delivered."""
         self._reached[antenna] = time // self._length * self._length
 
-    def behind(self) -> int | None:
-        """Returns the antenna that has to go on, or None when all have ended."""
-        antenna = min(range(len(self._reached)), key=self._reached.__getitem__)
-        return None if self._reached[antenna] == inf else antenna
+    def order(self) -> list[int]:
+        """Returns the antennas that go on, the one that is furthest behind first: [] when all have ended."""
+        going = (a for a, reached in enumerate(self._reached) if reached < inf and a not in self.given_up)
+        return sorted(going, key=self._reached.__getitem__)
+
+    def give_up(self, antenna: int) -> None:
+        """Wait for an antenna no more, until it ``returns``."""
+        self.given_up.add(antenna)
+        self._pass_on()
+
+    def returns(self, antenna: int) -> None:
+        """Wait for an antenna again, of which something came."""
+        self.given_up.discard(antenna)
+        self._reached[antenna] = max(self._reached[antenna], self._passed)
 
     def deliver(self, antenna: int, made: Voltages) -> tuple[Event, ...]:
         """Take a buffer of voltages; returns the event after which it is not needed."""
         assert made.done is not None
         events: tuple[Event, ...] = ()
+        if made.time < self._passed:
+            with self._counters.lock:
+                self._counters.heaps_late += int(np.count_nonzero(made.heaps))
+            return events
         if made.heaps.any():
             joined = self._opened(made.time)
             self._copies.after(made.done)
@@ -85,9 +103,12 @@ class Joiner:
 
     def _pass_on(self) -> None:
         """Gives the chunks that all antennas are past to the X-engine."""
-        passed = min(self._reached)
+        waited_for = [reached for a, reached in enumerate(self._reached) if a not in self.given_up]
+        if self.given_up and all(reached == inf for reached in waited_for):
+            return  # those that were given up may return
+        self._passed = max(self._passed, min(waited_for))
         for time in sorted(self._open):
-            if time >= passed:
+            if time >= self._passed:
                 break
             joined = self._open.pop(time)
             self._stage.stream.after(self._copies.record())

@@ -80,6 +80,7 @@ class XCounters:
     batches_in: int = 0
     heaps_missing: int = 0  # heaps that did not come, between the first one and the last one of their antenna
     chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
+    heaps_late: int = 0  # heaps that came when the others had gone on without their antenna
     dumps_out: int = 0  # dumps with at least one good antenna
     dumps_empty: int = 0  # dumps without one, of which something came
     dumps_dropped: int = 0  # dumps of a live source whose sink was too slow, or has failed
@@ -105,6 +106,8 @@ class XCounters:
         parts += dropped_at_sink(self.dumps_dropped, "dumps", self.sink_error)
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} heaps missing")
+        if self.heaps_late:
+            parts.append(f"{self.heaps_late} heaps too late")
         if self.chunks_dropped:
             parts.append(f"{self.chunks_dropped} chunks dropped")
         if self.saturated:

@@ -91,6 +91,17 @@ class Buckets(Generic[B]):
                 raise
             return None
 
+    @property
+    def is_ready(self) -> bool:
+        """Returns whether ``take`` returns at once."""
+        return self._filled.qsize() > 0 or self._ending.failed.is_set() or (self._is_input and self._ending.is_near)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something can be taken, or so long."""
+        with self._filled.not_empty:
+            if not self._filled.queue:
+                self._filled.not_empty.wait(seconds)
+
     def give_back(self, bucket: B) -> None:
         self._free.put(bucket)
 
