@@ -62,7 +62,7 @@ class FChain:
         self._begin, self.name = info.first_timestamp, info.antenna
 
     def writers(self) -> dict[str, Callable[[], None]]:
-        """Returns what runs beside the caller's thread and ``input.read``, by name."""
+        """Returns what runs beside the caller's thread and ``input.readers``, by name."""
         return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)}
 
     def first_heap(self) -> int:

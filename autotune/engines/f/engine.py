@@ -66,7 +66,7 @@ class FEngine:
         """
         for counters in self.counters:
             counters.began = time.monotonic()
-        reads, writes = {"reads": self._chain.input.read}, self._chain.writers()
+        reads, writes = self._chain.input.readers(), self._chain.writers()
         run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
         return self.counters
 

@@ -1,13 +1,15 @@
 """The samples of one antenna on their way to the device and through the bands that are made of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..machine.activity import COPY_IN
 from ..run.bay import Bay
 from ..run.counters import FCounters
+from ..run.lent_chunks import N_KEPT, LentChunks
 from ..run.queues import Buckets, Chunk, read_chunks
+from ..streams.lending import Lends
 from ..streams.samples import Samples, Source
 from .band import Band
 from .narrow_band import NarrowBand
@@ -18,7 +20,7 @@ N_LOADED = 3  # buffers of samples on the device
 
 
 class FInput:
-    """Reads chunks, in a thread of its own, and takes them, in the caller's.
+    """Reads chunks, in a thread of its own, and takes them, in the caller's. A source that lends fills pinned memory.
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
@@ -40,13 +42,24 @@ class FInput:
         self._buffers = SampleBuffers(bay.backend, info, head, chunk, N_LOADED)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
-        chunks = [Chunk[Samples](bay.backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
-        self.chunks = Buckets(chunks, bay.ending, is_input=True)
-        self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
+        self._lent: LentChunks[Samples] | None = None
+        if isinstance(source, Lends):
+            arrays = [bay.backend.pinned(shape, dtype) for _ in range(N_CHUNKS + N_KEPT)]
+            self._lent = LentChunks(source, arrays, bay.ending, self._dropped)
+            self.chunks = self._lent.buckets
+        else:
+            chunks = [Chunk[Samples](bay.backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
+            self.chunks = Buckets(chunks, bay.ending, is_input=True)
+        self._spare = np.empty(shape, dtype) if source.is_live and self._lent is None else np.empty(0)
         self._is_amid = False  # whether a step has begun with a chunk that is not done
 
-    def read(self) -> None:
-        """Read the source to its end."""
+    def readers(self) -> dict[str, Callable[[], None]]:
+        """Returns what reads the source to its end, in threads of these names."""
+        if self._lent is not None:
+            return {"reads": self._lent.take, "returns": self._lent.give_back}
+        return {"reads": self._read}
+
+    def _read(self) -> None:
         read_chunks(self._source, self.chunks, self._spare, self._ending, self._dropped)
 
     @property

@@ -114,9 +114,10 @@ class FXEngine:
         self.counters.began = time.monotonic()
         for counters in self.f_counters:
             counters.began = time.monotonic()
-        reads = {f"reads-{antenna}": chain.input.read for antenna, chain in enumerate(self._chains)}
+        reads: dict[str, Callable[[], None]] = {}
         writes: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
         for antenna, chain in enumerate(self._chains):
+            reads |= {f"{name}-{antenna}": run for name, run in chain.input.readers().items()}
             writes |= {f"{name}-{antenna}": run for name, run in chain.writers().items()}
         run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
         return self.f_counters, self.counters

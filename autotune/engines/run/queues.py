@@ -78,6 +78,14 @@ class Buckets(Generic[B]):
         except Empty:
             return None
 
+    def free_soon(self) -> B | None:
+        """Returns a bucket that may be filled, if there is one within POLL_S. Raises Stopped when the engine fails."""
+        if self._ending.failed.is_set():
+            raise Stopped
+        with suppress(Empty):
+            return self._free.get(timeout=POLL_S)
+        return None
+
     def give(self, bucket: B | None) -> None:
         """Pass a filled bucket on; None: no more come."""
         self._filled.put(bucket)

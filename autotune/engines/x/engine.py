@@ -17,9 +17,11 @@ from ..machine.activity import COPY_IN, Span
 from ..machine.backend import Backend, DeviceArray, Event
 from ..run.bay import Bay
 from ..run.counters import FCounters, XCounters
+from ..run.lent_chunks import N_KEPT, LentChunks
 from ..run.queues import Buckets, Chunk, read_chunks
 from ..run.stream_progress import StreamProgress
 from ..run.threads import run_beside
+from ..streams.lending import Lends
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import Batches, VoltageInfo, VoltageSource
 from .output import XOutput
@@ -79,9 +81,16 @@ class XEngine:
             (backend.empty(settings.chunk_shape, np.int8), None) for _ in range(N_LOADED)
         ]
         self._number = 0
-        chunks = [Chunk[Batches](backend.pinned(settings.chunk_shape, np.int8)) for _ in range(N_CHUNKS)]
-        self._chunks = Buckets(chunks, self._ending, is_input=True)
-        self._spare = np.empty(settings.chunk_shape, np.int8) if source.is_live else np.empty(0)
+        self._lent: LentChunks[Batches] | None = None
+        if isinstance(source, Lends):
+            arrays = [backend.pinned(settings.chunk_shape, np.int8) for _ in range(N_CHUNKS + N_KEPT)]
+            self._lent = LentChunks(source, arrays, self._ending, self._dropped)
+            self._chunks = self._lent.buckets
+        else:
+            chunks = [Chunk[Batches](backend.pinned(settings.chunk_shape, np.int8)) for _ in range(N_CHUNKS)]
+            self._chunks = Buckets(chunks, self._ending, is_input=True)
+        is_spared = source.is_live and self._lent is None
+        self._spare = np.empty(settings.chunk_shape, np.int8) if is_spared else np.empty(0)
         queues: dict[str, Buckets[Any]] = {"in": self._chunks, "dumps": self._output.buckets}
         self.progress = StreamProgress(self._activity, queues, report, trace)
         backend.finish()
@@ -102,12 +111,19 @@ class XEngine:
             UsageError: of the source or the sink; what was written stands.
         """
         self.counters.began = time.monotonic()
-        reads, writes = {"reads": self._read}, {"writes": self._output.write}
-        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
+        run_beside(self._ending, self._readers(), {"writes": self._output.write}, self._compute, self._backend.finish)
         return self.counters
 
+    def _readers(self) -> dict[str, Callable[[], None]]:
+        if self._lent is not None:
+            return {"reads": self._lent.take, "returns": self._lent.give_back}
+        return {"reads": self._read}
+
     def _read(self) -> None:
-        read_chunks(self._source, self._chunks, self._spare, self._ending, lambda batches: self.counters.dropped())
+        read_chunks(self._source, self._chunks, self._spare, self._ending, self._dropped)
+
+    def _dropped(self, batches: Batches) -> None:
+        self.counters.dropped()
 
     def _compute(self) -> None:
         while (chunk := self._chunks.take()) is not None:

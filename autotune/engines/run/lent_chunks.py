@@ -1,0 +1,63 @@
+"""Chunks in memory that a source is lent: it fills them, the device copies them, and the source has them again."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+import numpy as np
+
+from ..streams.lending import Lends
+from .queues import Buckets, Chunk, Ending, R, Stopped
+
+N_KEPT = 3  # arrays that a live source always has: those under construction, and one
+
+
+class LentChunks(Generic[R]):
+    """Takes chunks of a source that ``Lends``, in one thread, and gives their memory back, in another one.
+
+    Args:
+        arrays: pinned memory, more than N_KEPT.
+        dropped: is told of chunks of a live source that came while the engine had all but N_KEPT.
+    """
+
+    def __init__(
+        self, source: Lends[R], arrays: Sequence[np.ndarray], ending: Ending, dropped: Callable[[R], None]
+    ) -> None:
+        self._source, self._ending, self._dropped = source, ending, dropped
+        self._chunks = [Chunk[R](array) for array in arrays]
+        self._numbers = {id(chunk): number for number, chunk in enumerate(self._chunks)}
+        self.buckets: Buckets[Chunk[R]] = Buckets([], ending, is_input=True)
+        self._n_taken, self._n_returned, self._has_ended = 0, 0, False
+        source.lend(arrays)
+
+    def take(self) -> None:
+        """Take what comes until the source ends. An error is an end, too: what was taken before is finished."""
+        try:
+            while not self._ending.is_near and (taken := self._source.take()) is not None:
+                number, answer = taken
+                if self._source.is_live and self._n_taken - self._n_returned >= len(self._chunks) - N_KEPT:
+                    self._dropped(answer)
+                    self._source.give_back(number)
+                    continue
+                chunk = self._chunks[number]
+                chunk.answer, chunk.read_at, chunk.copied = answer, time.monotonic(), None
+                self._n_taken += 1
+                self.buckets.give(chunk)
+        except Stopped:
+            raise
+        except BaseException as error:
+            self._ending.error = self._ending.error or error
+        finally:
+            self._has_ended = True
+            self.buckets.give(None)
+
+    def give_back(self) -> None:
+        """Give arrays back that the device has copied, until all of them are with the source that has ended."""
+        while not (self._has_ended and self._n_returned == self._n_taken):
+            chunk = self.buckets.free_soon()
+            if chunk is None:
+                continue
+            if chunk.copied is not None:
+                chunk.copied.wait()
+            self._n_returned += 1
+            self._source.give_back(self._numbers[id(chunk)])
