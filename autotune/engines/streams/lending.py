@@ -5,11 +5,11 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-R_co = TypeVar("R_co", covariant=True)  # the answer about a chunk: Samples or Batches
+Answer_co = TypeVar("Answer_co", covariant=True)  # the answer about a chunk: Samples or Batches
 
 
 @runtime_checkable
-class Lends(Protocol[R_co]):
+class Lends(Protocol[Answer_co]):
     """A source that is lent arrays, besides what it is as a Source or a VoltageSource; its ``read`` is not called.
 
     It may fill several arrays at once, and needs some to go on: whoever takes them gives them back soon.
@@ -20,7 +20,7 @@ class Lends(Protocol[R_co]):
     def lend(self, arrays: Sequence[np.ndarray]) -> None:
         """Take memory to fill, before anything else; arrays have the shape and dtype of ``out`` of ``read``."""
 
-    def take(self) -> tuple[int, R_co] | None:
+    def take(self) -> tuple[int, Answer_co] | None:
         """Returns the number of an array that is filled, and what ``read`` says of it; None at the end. Waits.
 
         Raises:

@@ -14,9 +14,11 @@ from autotune.engines.f.engine import FEngine
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
-from autotune.engines.run.lent_chunks import N_KEPT
+from autotune.engines.run.lent_chunks import N_KEPT, LentChunks
+from autotune.engines.run.queues import Ending
 from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.lending import Lends
+from autotune.engines.streams.samples import Samples
 from autotune.engines.x.engine import XEngine
 
 from ..f.test_engine import INFO, N_PACKETS, PACKET, engine, output, packed
@@ -140,3 +142,31 @@ def test_an_error_of_the_source_ends_the_engine_and_what_was_taken_is_finished()
     with pytest.raises(UsageError, match=DAMAGED):
         running.run()
     assert np.array_equal(whole.timestamps, kept.timestamps) and source.all_are_back()
+
+
+class Copying:
+    """An event of a copy that is over when the test says so."""
+
+    def __init__(self) -> None:
+        self.is_over, self.is_waited_for = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        self.is_waited_for.set()
+        assert self.is_over.wait(30)
+
+
+def test_an_array_is_given_back_when_its_copy_is_over() -> None:
+    source = Lent(ArraySource(packed(), INFO))
+    arrays = [np.zeros((2, N_PACKETS * PACKET * 10 // 8), np.uint8) for _ in range(N_KEPT + 1)]
+    lent: LentChunks[Samples] = LentChunks(source, arrays, Ending(), lambda answer: None)
+    lent.take()
+    chunk, copying = lent.buckets.take(), Copying()
+    assert chunk is not None and lent.buckets.take() is None
+    chunk.copied = copying  # type: ignore[assignment]
+    lent.buckets.give_back(chunk)
+    returns = threading.Thread(target=lent.give_back)
+    returns.start()
+    assert copying.is_waited_for.wait(30) and len(source.filled) == 1
+    copying.is_over.set()
+    returns.join(30)
+    assert not returns.is_alive() and source.all_are_back()
