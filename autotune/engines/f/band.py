@@ -19,7 +19,7 @@ from ..streams.samples import SampleInfo
 from .filter_bank import filter_bank
 from .plan import Batch, FPlan, Run
 from .sample_buffers import LoadedChunk
-from .voltage_buffers import BandSettings, Voltages
+from .voltage_buffers import BandSettings, BatchCounts, Voltages
 
 
 class Band:
@@ -100,8 +100,9 @@ class Band:
     def _describe(self, buffer: Voltages, batch: Batch) -> None:
         buffer.read_at, buffer.time = self._read_at, batch.time * self.decimation
         buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
-        buffer.n_missing = batch.n_missing(self.settings.spectra_per_heap)
-        buffer.n_present = int(np.count_nonzero(batch.present))
+        n_missing = batch.n_missing(self.settings.spectra_per_heap)
+        n_present, n_beyond = int(np.count_nonzero(batch.present)), int(np.count_nonzero(batch.beyond))
+        buffer.counted = BatchCounts(n_missing, n_present, n_beyond)
 
     def _hand_on(self) -> None:
         """Hands a buffer on, and takes the next one."""

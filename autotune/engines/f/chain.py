@@ -69,6 +69,14 @@ class FChain:
         """Returns when the first heap of any band leaves."""
         return min(band.first_heap(self._begin) for band in self._bands)
 
+    def next_time(self) -> int | None:
+        """Returns the time from which all heaps are made with the delays and gains that have been set by now.
+
+        None: all of them will be.
+        """
+        end = self.input.end
+        return None if end is None else max(band.first_heap(end) for band in self._bands)
+
     def steps(self) -> Iterator[None]:
         """Yields after each chunk that was taken; ends when all voltages were delivered."""
         yield from self.input.steps()

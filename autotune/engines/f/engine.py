@@ -53,6 +53,13 @@ class FEngine:
         """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
         self._ending.asked.set()
 
+    def next_time(self) -> int | None:
+        """Returns the time from which all heaps are made with the delays and gains that have been set by now.
+
+        None: all of them will be. What was set for a later time holds from that time on. Any thread may ask.
+        """
+        return self._chain.next_time()
+
     @property
     def is_stopped(self) -> bool:
         """Returns whether the engine was asked to end, by ``stop`` or Ctrl-C."""

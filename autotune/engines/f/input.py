@@ -63,6 +63,11 @@ class FInput:
         read_chunks(self._source, self.chunks, self._spare, self._ending, self._dropped)
 
     @property
+    def end(self) -> int | None:
+        """Returns the time at which the chunk ends that was taken last; None: none was."""
+        return self._buffers.end
+
+    @property
     def is_ready(self) -> bool:
         """Returns whether the next step waits for nothing."""
         return self._is_amid or self.chunks.is_ready

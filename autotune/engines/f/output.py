@@ -1,7 +1,7 @@
 """The voltages of one band on their way from the device to a sink."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..run.bay import Bay
 from ..run.counters import FCounters
 from ..run.queues import Buckets
 from ..streams.voltages import VoltageInfo, VoltageSink
-from .voltage_buffers import BandSettings, Voltages
+from .voltage_buffers import BandSettings, BatchCounts, Voltages
 
 
 @dataclass
@@ -25,8 +25,7 @@ class PinnedVoltages:
     total_power: np.ndarray  # uint64 [n_pols]
     time: int = 0
     whole: np.ndarray | None = None  # bool [n_heaps]
-    n_missing: int = 0
-    n_present: int = 0
+    counted: BatchCounts = field(default_factory=BatchCounts)
     read_at: float = 0.0
     copied: Event | None = None
 
@@ -71,7 +70,7 @@ class FOutput:
         assert made.done is not None
         bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
         if bucket is None:
-            self._drop(made.heaps, made.n_missing)
+            self._drop(made.heaps, made.counted)
             return ()
         self._copies.after(made.done)
         with self._activity.span(COPY_OUT, self._copies):
@@ -79,8 +78,8 @@ class FOutput:
                 self._copies.copy_out(bucket.memory, made.memory)
             else:
                 self._copies.copy_out(bucket.counts, made.counts)
-        bucket.time, bucket.whole, bucket.n_missing = made.time, made.heaps, made.n_missing
-        bucket.n_present, bucket.read_at, bucket.copied = made.n_present, made.read_at, self._copies.record()
+        bucket.time, bucket.whole, bucket.counted = made.time, made.heaps, made.counted
+        bucket.read_at, bucket.copied = made.read_at, self._copies.record()
         self.buckets.give(bucket)
         return (bucket.copied,)
 
@@ -94,7 +93,7 @@ class FOutput:
             assert bucket.copied is not None and bucket.whole is not None
             bucket.copied.wait()
             if self._counters.sink_error or not self._has_written(bucket, bucket.whole):
-                self._drop(bucket.whole, bucket.n_missing)
+                self._drop(bucket.whole, bucket.counted)
             else:
                 self._count(bucket, bucket.whole)
             self.buckets.give_back(bucket)
@@ -115,19 +114,21 @@ class FOutput:
             return False
         return True
 
-    def _drop(self, whole: np.ndarray, n_missing: int) -> None:
+    def _drop(self, whole: np.ndarray, counted: BatchCounts) -> None:
         with self._counters.lock:
             self._counters.heaps_dropped += int(np.count_nonzero(whole))
-            self._counters.heaps_missing += n_missing
+            self._counters.heaps_missing += counted.n_missing
+            self._counters.spectra_beyond += counted.n_beyond
 
     def _count(self, bucket: PinnedVoltages, whole: np.ndarray) -> None:
         counters = self._counters
         with counters.lock:
             counters.heaps_out += int(np.count_nonzero(whole))
-            counters.heaps_missing += bucket.n_missing
+            counters.heaps_missing += bucket.counted.n_missing
+            counters.spectra_beyond += bucket.counted.n_beyond
             counters.saturated += bucket.saturated[whole, 0].sum(axis=0, dtype=np.int64)
             counters.power += bucket.total_power
-            counters.power_samples += bucket.n_present * self._info.step
+            counters.power_samples += bucket.counted.n_present * self._info.step
             if bucket.read_at:
                 counters.latency_s = max(counters.latency_s, time.monotonic() - bucket.read_at)
 

@@ -58,13 +58,15 @@ class Batch:
     """Spectra that are ready for the back end. Those that are not present have any content.
 
     ``fine``: float32 [n_spectra, n_pols], samples. ``phase``: likewise, radians: the centre channel's, which coarse
-    delays do not change. ``present``: bool [n_spectra].
+    delays do not change. ``present``: bool [n_spectra]. ``beyond``: likewise, those that are not present because delays
+    differ by more than ``max_delay_diff``.
     """
 
     time: int  # when the first of them leaves
     fine: np.ndarray
     phase: np.ndarray
     present: np.ndarray
+    beyond: np.ndarray
     begin: int = 0  # the first spectrum that the stream has samples for; it is the first one of a heap
     end: int = 0  # one past the last such spectrum
     n_skipped: int = 0  # spectra of whole batches before this one, all of them in a gap
@@ -187,7 +189,7 @@ class FPlan:
             n = min(n_same, (ready - end) // shape.step + 1)
             self._fill(batch, place, delayed, n, sums)
             if is_gap:
-                batch.present[place : place + n] = False
+                batch.present[place : place + n] = batch.beyond[place : place + n] = False
             yield from self._runs(batch, place, delayed, n)
             self._next += n * shape.step
             self._newest = max(self._newest, end + (n - 1) * shape.step)
@@ -237,7 +239,8 @@ class FPlan:
         fine, phase = np.zeros((n, n_pols), np.float32), np.zeros((n, n_pols), np.float32)
         time = self._next // self.shape.batch_samples * self.shape.batch_samples
         begin = (self._next - time) // self.shape.step
-        self._batch = Batch(time, fine, phase, np.zeros(n, bool), begin, n_skipped=self._n_skipped)
+        present, beyond = np.zeros(n, bool), np.zeros(n, bool)
+        self._batch = Batch(time, fine, phase, present, beyond, begin, n_skipped=self._n_skipped)
         self._n_skipped = 0
         return self._batch
 
@@ -252,6 +255,11 @@ class FPlan:
         ``sums``: packets that came, from _low on, or None where all came.
         """
         shape, some = self.shape, slice(place, place + n)
+
+        def before(first: int, oldest: int) -> int:
+            """Returns how many of the spectra, from sample ``first`` on, begin before one that may be asked for."""
+            return min(n, max(0, -((first - oldest) // shape.step)))
+
         present = batch.present[some]
         present[:] = True
         end = max(d.first for d in delayed) + shape.window
@@ -259,8 +267,9 @@ class FPlan:
             batch.fine[some, pol] = d.fine[:n]
             # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
             batch.phase[some, pol] = d.phase[:n] + (0 if shape.is_complex else np.pi / 2 * (d.coarse & 3))
-            oldest = max(self._newest - shape.head, self._low)  # of the samples that may be asked for
-            n_lost = n if d.first < end - shape.head else min(n, max(0, -((d.first - oldest) // shape.step)))
+            n_beyond = n if d.first < end - shape.head else before(d.first, self._newest - shape.head)
+            n_lost = max(n_beyond, before(d.first, self._low))
+            batch.beyond[place : place + n_beyond] = True
             present[:n_lost] = False
             if sums is not None:
                 from_low = d.first - self._low + shape.step * np.arange(n_lost, n)

@@ -68,6 +68,15 @@ class BandSettings:
         }
 
 
+@dataclass(frozen=True)
+class BatchCounts:
+    """What was counted when a batch was planned."""
+
+    n_missing: int = 0  # heaps of it, and of a gap before it, that lack samples which should have come
+    n_present: int = 0  # spectra
+    n_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
+
+
 @dataclass
 class Voltages:
     """A buffer of voltages on the device, with what was made into it. Arrays of the device are ready at ``done``."""
@@ -79,8 +88,7 @@ class Voltages:
     read_at: float = 0.0  # time.monotonic() when the last samples for it had been read
     time: int = 0  # time of the first spectrum
     heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
-    n_missing: int = 0  # heaps of it, and of a gap before it, that lack samples which should have come
-    n_present: int = 0  # spectra
+    counted: BatchCounts = field(default_factory=BatchCounts)
     done: Event | None = None
     free: tuple[Event, ...] = ()  # the events after which the buffer may be used again
 

@@ -82,6 +82,7 @@ class FXEngine:
         self._output = XOutput(bay, settings, sink, self.counters, send_empty, self._is_live)
         stage = XStage(bay, settings, self._output.deliver, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
+        self._dump_samples = settings.batches_per_dump * settings.batch_samples
         longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step
         self._joiner = Joiner(backend, stage, -(-longest // length) + 3, self.counters)
         self._chains = []
@@ -99,6 +100,16 @@ class FXEngine:
     def stop(self) -> None:
         """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
         self._ending.asked.set()
+
+    def next_time(self) -> int | None:
+        """Returns the time from which all dumps are made with the delays and gains that have been set by now.
+
+        None: all of them will be. Any thread may ask.
+        """
+        times = [time for chain in self._chains if (time := chain.next_time()) is not None]
+        if not times:
+            return None
+        return -(-max(times) // self._dump_samples) * self._dump_samples
 
     @property
     def is_stopped(self) -> bool:

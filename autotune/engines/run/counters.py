@@ -21,6 +21,7 @@ class FCounters:
     chunks_dropped: int = 0  # chunks of a live source that found no free buffer
     heaps_out: int = 0
     heaps_missing: int = 0  # heaps amid the samples that were left out, because some of theirs did not come
+    spectra_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
     heaps_dropped: int = 0  # heaps of a live source whose sink was too slow, or has failed
     sink_error: str = ""  # why the sink of a live source has failed
     saturated: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_pols]: voltages that were clipped
@@ -61,6 +62,8 @@ class FCounters:
         parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} missing")
+        if self.spectra_beyond:
+            parts.append(f"{self.spectra_beyond} spectra left out, whose delays differ by more than max_delay_diff")
         parts += dropped_at_sink(self.heaps_dropped, "heaps", self.sink_error)
         if self.packets_missing:
             parts.append(f"{self.packets_missing} packets lost")

@@ -90,7 +90,8 @@ def test_chunks_that_do_not_come_are_missing_packets(n_missing: int, bank: str) 
     for source, sink in ((ArraySource, given), (Sparse, left_out)):
         made = output(sink)
         made.delays[0].add(Piece(INFO.first_timestamp + 12 * PACKET, 190.0))  # asks for what was before the gap
-        engine(source(packed(), INFO, received), made, bank=bank).run()
+        (counters,) = engine(source(packed(), INFO, received), made, bank=bank).run()
+        assert counters.spectra_beyond == 0
     assert len(given.timestamps) > 0 and np.array_equal(given.timestamps, left_out.timestamps)
     assert np.array_equal(given.voltages, left_out.voltages)
 
@@ -216,3 +217,52 @@ def test_ctrl_c_ends_at_a_heap_and_keeps_what_came() -> None:
     assert 0 < counters.samples_in < 1000 * N_PACKETS * PACKET
     assert counters.heaps_out == len(sink.timestamps) > 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("what", ["gains", "delays"])
+def test_from_next_time_on_all_heaps_are_made_with_what_was_set(what: str) -> None:
+    def change(made: Output) -> None:
+        if what == "gains":
+            made.gains.set(INFO.first_timestamp, 0.05)
+        else:
+            made.delays[1].add(Piece(INFO.first_timestamp, 5.0))
+
+    changed, as_before = output(KeptVoltages()), output(KeptVoltages())
+    change(changed)
+    for made in (changed, as_before):
+        engine(ArraySource(packed(), INFO, repeats=4), made).run()
+    live = output(KeptVoltages())
+    running = engine(ArraySource(packed(), INFO, repeats=4), live)
+    assert running.next_time() is None
+    times: list[int | None] = []
+    tick = running.progress.tick
+
+    def set_it(line: Callable[[], str]) -> None:
+        tick(line)
+        if running.counters[0].samples_in > 2 * N_PACKETS * PACKET and not times:
+            change(live)
+            times.append(running.next_time())
+
+    running.progress.tick = set_it  # type: ignore[method-assign]
+    running.run()
+    sinks = [made.sink for made in (live, changed, as_before)]
+    assert all(isinstance(sink, KeptVoltages) for sink in sinks)
+    found, new, old = ({t: v for t, v in zip(s.timestamps.tolist(), s.voltages, strict=True)} for s in sinks)  # type: ignore
+    (since,) = times
+    assert since is not None and min(found) < since < max(found)
+    for t, voltages in found.items():
+        if t >= since:
+            assert np.array_equal(voltages, new[t])
+    assert any(not np.array_equal(found[t], new[t]) and np.array_equal(found[t], old[t]) for t in found if t < since)
+
+
+def test_spectra_whose_delays_differ_too_much_are_counted() -> None:
+    made = output(KeptVoltages())
+    made.delays[1].add(Piece(INFO.first_timestamp + 40 * PACKET, SETTINGS.max_delay_diff + 300.0))
+    made.delays[1].add(Piece(INFO.first_timestamp + 60 * PACKET, 0.0))
+    (counters,) = engine(ArraySource(packed(), INFO), made).run()
+    assert 0 < counters.spectra_beyond <= 22 * PACKET // L
+    assert f"{counters.spectra_beyond} spectra left out, whose delays differ" in counters.line()
+    assert counters.heaps_missing > 0 and counters.packets_missing == 0
+    (others,) = engine(ArraySource(packed(), INFO), output()).run()
+    assert others.spectra_beyond == 0
