@@ -45,7 +45,13 @@ HEAPS = {
     "a gap is closed": ("f.plan", "        yield from self._gap(time)\n", ""),
     "the last batch is lost": ("f.plan", "            yield self._closed(self._batch)\n\n", "            pass\n\n"),
 }
-BACK = {"what was kept by chance is asked for again": ("f.plan", "self._newest - shape.head, ", "self._low, ")}
+BACK = {
+    "what was kept by chance is asked for again": (
+        "f.plan",
+        "before(d.first, self._newest - shape.head)",
+        "before(d.first, self._low)",
+    )
+}
 APART = {"what was kept by chance is used": ("f.plan", "n if d.first < end - shape.head else ", "")}
 HEADS = {
     "the head is too short": ("f.plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)"),
