@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = (".py", ".hpp", ".cpp", ".cu", ".cuh", ".j2", ".css", ".js", ".typed")
+SOURCES = (".py", ".c", ".hpp", ".cpp", ".cu", ".cuh", ".j2", ".css", ".js", ".typed")
 
 
 def test_the_wheel_holds_every_source_and_nothing_global(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def lint(folder: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The package elsewhere, to be spoilt."""
-    only_python = shutil.ignore_patterns("__pycache__", "*.cpp", "*.hpp", "*.cu")
+    only_python = shutil.ignore_patterns("__pycache__", "*.c", "*.cpp", "*.hpp", "*.cu")
     shutil.copytree(ROOT / "autotune", tmp_path / "autotune", ignore=only_python)
     shutil.copy(CONFIG, tmp_path)
     return tmp_path
@@ -52,7 +52,7 @@ def test_imports_go_one_way_only() -> None:
         ("search/warm_start.py", "import autotune"),
         ("transfer/model.py", "from ..records.trial import Trial"),
         ("rendering/render.py", "from ..source.registry import load_kernel"),
-        ("network.py", "from .engines.f import engine"),
+        ("engines/network/items.py", "from ..f.engine import FEngine"),
         ("control.py", "from .cli import console"),
         ("sweep/loop.py", "import autotune.cli.console"),
         ("core/errors.py", "import typing\nif typing.TYPE_CHECKING:\n    from .space import Space"),

@@ -4,7 +4,6 @@ Everything lands in the cache under a name that is the hash of all it depends on
 process killed at any moment leaves nothing broken. What is found there is used if it is what was put there (kept.py).
 """
 
-import hashlib
 import re
 import time
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
 from ..base import Binary
+from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
 
 HERE = Path(__file__).resolve().parent
@@ -109,11 +109,11 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         raise TrialFailure(Status.COMPILE_FAILED, why)
     compiler = find_compiler()
     text = translate(variant)
-    key = _digest(text, compiler.key, package_fingerprint())
+    key = text_digest(text, compiler.key, package_fingerprint())
     included = {build: _included(compiler, build, text, variant) for build in builds or tuple(BUILD_FLAGS)}
     files, facts, found = {}, [], []
     for build, headers in included.items():
-        path = cache_dir("host") / f"{key}-{_digest(*flags(build), headers)[:8]}.{build}.so"
+        path = cache_dir("host") / f"{key}-{text_digest(*flags(build), headers)[:8]}.{build}.so"
         taken = take(path)
         found.append(taken is not None)
         facts.append(BuildFacts.of(taken[1]) if taken else _compile(compiler, build, text, path, variant))
@@ -129,7 +129,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     return Binary(
         variant=variant.name,
         kernel=variant.kernel,
-        key=_digest(key, *included.values()) if any(included.values()) else key,
+        key=text_digest(key, *included.values()) if any(included.values()) else key,
         code=machine_code.of_text(text + "".join(included.values())),
         files=files,
         shared_bytes=shared_bytes,
@@ -194,51 +194,30 @@ def runtime_library() -> Path:
     Raises:
         UsageError: when the compiler cannot make it.
     """
-    compiler = find_compiler()
-    options = ("-std=c++17", "-O2", "-fPIC", "-w", "-shared")
-    path = cache_dir("host") / f"runtime-{_digest(compiler.key, package_fingerprint(), *options)}.so"
-    if not _is_whole(path):
-        sources = sorted(RUNTIME.glob("*.cpp"))
-        text = "".join(f'#include "{source}"\n' for source in sources)  # one unit compiles three times faster
-        _keep_compiled([*compiler.command, *options, "-x", "c++", "-"], text, path)
-    return path
+    options = ("-std=c++17", "-O2", "-fPIC", "-w", "-shared", "-x", "c++")
+    sources = sorted(RUNTIME.glob("*.cpp"))
+    text = "".join(f'#include "{source}"\n' for source in sources)  # one unit compiles three times faster
+    return own_library("runtime", options, text, package_fingerprint())
 
 
 def shim_header(build: str) -> Path:
     """Returns the header to include before a kernel; its precompiled form lies beside it."""
     compiler = find_compiler()
-    name = f"shim-{_digest(compiler.key, package_fingerprint(), *flags(build))}"
+    name = f"shim-{text_digest(compiler.key, package_fingerprint(), *flags(build))}"
     header = cache_dir("host") / f"{name}.hpp"
     precompiled = header.with_name(f"{header.name}.gch")
-    if not _is_whole(header):
+    if not is_whole(header):
         keep(header, f'#include "{SHIM / "cuda.hpp"}"\n'.encode(), {})
-    if not _is_whole(precompiled):
-        _keep_compiled([*compiler.command, *flags(build), "-x", "c++-header", header], None, precompiled)
+    if not is_whole(precompiled):
+        keep_compiled([*compiler.command, *flags(build), "-x", "c++-header", header], None, precompiled)
     return header
-
-
-_seen: dict[Path, tuple[int, int, int]] = {}
-
-
-def _is_whole(path: Path) -> bool:
-    """Returns whether a shared file is intact; its megabytes are read again only when it has changed."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return False
-    identity = found.st_ino, found.st_size, found.st_mtime_ns
-    if _seen.get(path) != identity:
-        if take(path) is None:
-            return False
-        _seen[path] = identity
-    return True
 
 
 @lru_cache(maxsize=1)
 def package_fingerprint() -> str:
     """Returns a hash of all C++ files of this device."""
     files = sorted([*SHIM.glob("*.hpp"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
-    return _digest(*(f"{file.name}\n{file.read_text()}" for file in files))
+    return text_digest(*(f"{file.name}\n{file.read_text()}" for file in files))
 
 
 # ---------------------------------------------------------------------- compiling one variant
@@ -256,7 +235,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     outcome = run_compiler([*compiler.command, *flags(build), *given], text)
     if outcome.code != 0:
         raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
-    return _digest(outcome.output)
+    return text_digest(outcome.output)
 
 
 def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> BuildFacts:
@@ -326,17 +305,3 @@ def _own_name(symbol: str) -> str:
         at = match.end() + int(match[1])
         parts.append(symbol[match.end() : at])
     return "::".join(parts[2:]) or symbol
-
-
-# ---------------------------------------------------------------------- atomic files
-def _keep_compiled(command: Sequence[str | Path], text: str | None, path: Path) -> None:
-    with temporary_folder() as folder:
-        made = folder / path.name
-        outcome = run_compiler([*command, "-o", made], text)
-        if outcome.code != 0:
-            raise UsageError(f"{command[0]} cannot compile the host device's own files: {clipped(outcome.errors)}")
-        keep(path, made.read_bytes(), {})
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
