@@ -17,7 +17,7 @@ import pytest
 from autotune import Config, Launch, TrialFailure, UsageError
 from autotune.devices import host as module
 from autotune.devices import simulated
-from autotune.devices.host import build, toolchain
+from autotune.devices.host import build, own_files, toolchain
 from autotune.rendering.render import Variant
 from autotune.runtime import gpu, nvrtc
 from autotune.system.cache import cache_dir, prune, scratch_dir
@@ -123,7 +123,7 @@ def test_what_many_compiles_share_is_made_again(monkeypatch: pytest.MonkeyPatch,
     sizes = [path.stat().st_size for path in paths]
     for path in paths:
         flip(path)
-    build._seen.clear()
+    own_files._seen.clear()
     assert (build.runtime_library(), build.shim_header("plain")) == paths[:2]
     assert [build.take(path) is not None for path in paths] == [True] * 3
     assert paths[0].stat().st_size == sizes[0]

@@ -62,16 +62,14 @@ static int64_t now_ns(const struct placing *p)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Returns the time that is `time` in its 48 bits and is nearest to the newest heap's. */
+/* Returns the time that has `time` as its 48 bits and is nearest to the newest heap's; no time is negative. */
 static int64_t unwrapped(const struct placing *p, int64_t time)
 {
     int64_t known = p->newest >= 0 ? p->newest * p->heap_samples : p->near;
     int64_t apart = (time - known) & TIME_MASK;
-    if (known < 0)
-        return time & TIME_MASK;
     if (apart > TIME_MASK / 2)
         apart -= TIME_MASK + 1;
-    return known + apart < 0 ? known + apart + TIME_MASK + 1 : known + apart; /* no time is negative */
+    return known + apart < 0 ? known + apart + TIME_MASK + 1 : known + apart;
 }
 
 /* Returns whether the heap of this number is to be placed, and remembers it as the newest one.
@@ -85,7 +83,7 @@ static int is_believed(struct placing *p, int64_t n)
     int64_t chunks_behind = p->newest / p->chunk_heaps - n / p->chunk_heaps;
     if (p->newest < 0 || ahead > most_ahead || chunks_behind >= p->kept_chunks) {
         int64_t apart = n > p->far ? n - p->far : p->far - n;
-        p->n_far = p->n_far > 0 && apart <= most_ahead ? p->n_far + 1 : 1;
+        p->n_far = apart <= most_ahead ? p->n_far + 1 : 1;
         p->far = n;
         if (p->n_far < p->confirm)
             return 0;

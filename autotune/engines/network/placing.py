@@ -64,7 +64,7 @@ class PlaceRules:
     kept_chunks: int = 8  # chunks of which it is known which heaps have come; the last stop heap goes so many ahead
     confirm: int = 8  # heaps
     quiet_ns: int = 100_000_000  # nanoseconds
-    near: int = -1  # samples: the first heap's time is the one nearest to it; -1: it is less than 2**48
+    near: int = 0  # samples: of times that agree in 48 bits, the first heap's is the one nearest to this
     begin: int = 0  # samples: heaps of earlier times are not placed
     n_enders: int = 1  # stop heaps that end the stream
 
