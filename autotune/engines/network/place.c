@@ -44,12 +44,12 @@ struct placing {
     uint8_t *seen;    /* [kept_chunks][chunk_heaps * n_senders]: the flags of chunk c are in row c % kept_chunks */
     int64_t *seen_of; /* [kept_chunks]: the chunk that a row is of; -1: none yet */
     /* state */
-    int64_t newest;       /* number of the newest heap; -1: none yet */
-    int64_t known_ns;     /* when the last heap of a time that is not far came */
-    int64_t far, n_far;   /* number of the last heap of a far time, and how many in a row agree with it */
-    int64_t n_stops;
-    int64_t jumped_to;    /* the time that the stream has jumped to, in samples; -1: it has not */
-    int64_t clock_ns;     /* what the clock says, for tests; -1: ask the clock */
+    int64_t newest;     /* number of the newest heap; -1: none yet */
+    int64_t known_ns;   /* when the last heap of a time that is not far came */
+    int64_t far, n_far; /* number of the last heap of a far time, and how many in a row agree with it */
+    int64_t n_stops;    /* stop heaps so far */
+    int64_t jumped_to;  /* the time that the stream has jumped to, in samples; -1: it has not */
+    int64_t clock_ns;   /* what stands for the clock, in tests; -1: ask the clock */
 };
 
 /* Returns a time that no change of the date moves. It is good to some milliseconds, and cheap enough for every heap. */

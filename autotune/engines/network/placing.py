@@ -44,9 +44,9 @@ class PlaceRules:
 
     A time that is more than ``ahead_chunks`` ahead of the newest heap, or whose chunk is ``kept_chunks`` behind the
     newest one, is far. Heaps of far times are not placed until ``confirm`` of them in a row are of times that are at
-    most ``ahead_chunks`` apart, and no heap of another time has come for ``quiet_ns``. Then the stream goes on there if
-    that is at most ``most_jump`` ahead; otherwise it has jumped, and no heap from there is placed. Before the first
-    heap all times are far, and ``confirm`` alone decides.
+    most ``ahead_chunks`` apart, each from the one before, and no heap of a time that is not far has come for
+    ``quiet_ns``. Then the stream goes on there if that is at most ``most_jump`` ahead; otherwise it has jumped, and no
+    heap from there is placed. Before the first heap all times are far, and ``confirm`` alone decides.
 
     Raises:
         ValueError: when a number is too small.
