@@ -1,0 +1,96 @@
+"""Faults of a network, as a plan: which packets are lost, repeated, exchanged and damaged on purpose."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ...core.errors import UsageError
+from .counter_noise import BLOCK, LOSSES, generator_of
+
+KINDS = ("lost", "repeated", "exchanged", "damaged")
+
+
+@dataclass(frozen=True)
+class Sends:
+    """What is sent instead of packets in order, and how many of these packets had which fault."""
+
+    numbers: np.ndarray  # int64 [n_sends], of packets, in the order in which they are sent
+    is_damaged: np.ndarray  # bool [n_sends]: the packet's bytes are changed before it is sent
+    lost: int
+    repeated: int
+    exchanged: int  # packets that are sent behind the next one
+    damaged: int  # packets, each counted once, also when it is repeated
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The probabilities with which a packet is lost, sent twice, sent behind the next one, or damaged.
+
+    Each packet's faults depend on the seed, its stream and its number alone. A lost packet has no other fault, and no
+    packet changes places with it. A packet that was sent before the one in front of it stays before the next one: of
+    n packets about n exchanged / (1 + exchanged) are sent behind the next one.
+
+    Raises:
+        UsageError: for a probability that is not 0 to 1.
+    """
+
+    lost: float = 0.0
+    repeated: float = 0.0
+    exchanged: float = 0.0
+    damaged: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in KINDS:
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"faults have {name}={getattr(self, name):g}, must be 0 to 1")
+
+    def lost_of(self, begin: int, n: int, stream: int = 0) -> np.ndarray:
+        """Returns which of the packets from number ``begin`` on are lost: bool [n]."""
+        lost, *_ = self._of(begin, n, stream)
+        return lost
+
+    def sends(self, begin: int, n: int, stream: int = 0, is_last: bool = False) -> Sends:
+        """Returns what is sent for the packets from number ``begin`` on, ``n`` of them; the first of all is number 0.
+
+        A packet that is sent behind the next one belongs to that one's range: the plans of neighbouring ranges, one
+        after the other, are the plan of both.
+
+        Args:
+            stream: another one has other faults: a polarisation's number.
+            is_last: no packet comes after these, so that the last one has none to change places with.
+        """
+        lost, repeated, exchanged, damaged = self._of(begin - 1, n + 1, stream)
+        if is_last:
+            exchanged[-1] = False
+        numbers = np.arange(begin - 1, begin + n)
+        places = 2 * numbers + 3 * exchanged  # of an exchanged packet: just behind the next one
+        here = (places >= 2 * begin) & (places < 2 * (begin + n))
+        order = np.argsort(places)
+        order = order[(here & ~lost)[order]]
+        order = np.repeat(order, 1 + repeated[order])
+        counts = [int(np.count_nonzero(fault & here)) for fault in (lost, repeated, exchanged, damaged)]
+        return Sends(numbers[order], damaged[order], *counts)
+
+    def _of(self, begin: int, n: int, stream: int) -> list[np.ndarray]:
+        """Returns the faults of packets, bool [n] for each of KINDS."""
+        first, last = begin // BLOCK, (begin + n - 1) // BLOCK
+        blocks = [_faults(self, stream, number) for number in range(first, last + 1)]
+        at = begin - first * BLOCK
+        return list(np.concatenate(blocks, axis=1)[:, at : at + n])
+
+
+@lru_cache(8)
+def _faults(faults: Faults, stream: int, number: int) -> np.ndarray:
+    """Returns the faults of the packets from ``number`` BLOCK on: bool [4, BLOCK]. The last one is not exchanged."""
+    chances = generator_of(faults.seed, LOSSES + stream, number).random((len(KINDS), BLOCK))
+    found = chances < np.array([[getattr(faults, name)] for name in KINDS])
+    lost, repeated, exchanged, damaged = found
+    exchanged &= ~lost & ~np.append(lost[1:], True)
+    places = np.arange(BLOCK)
+    before = np.maximum.accumulate(np.where(exchanged, -1, places))  # the last one that stays in its place
+    exchanged &= (places - before) % 2 == 1  # of several in a row every second one: the others have changed places
+    repeated &= ~lost
+    damaged &= ~lost
+    return found
