@@ -45,10 +45,10 @@ OPTIONAL = ("phase",)
 FORMS = "tone(frequency_hz, amplitude, phase=0), comb(frequency_hz, amplitude), noise(rms, seed=1), constant(level), \
 delay(signal, seconds)"
 
-Value = float | Signal
+Operand = float | Signal
 
 
-def parsed_signal(text: str, sample_rate_hz: float, named: Mapping[str, Value], what: str) -> Signal:
+def parsed_signal(text: str, sample_rate_hz: float, named: Mapping[str, Operand], what: str) -> Signal:
     """Returns the signal that a text describes.
 
     Args:
@@ -64,17 +64,17 @@ def parsed_signal(text: str, sample_rate_hz: float, named: Mapping[str, Value], 
     return value
 
 
-def named_values(texts: Mapping[str, str], sample_rate_hz: float, what: str) -> dict[str, Value]:
+def named_values(texts: Mapping[str, str], sample_rate_hz: float, what: str) -> dict[str, Operand]:
     """Returns the signals and numbers that names stand for. A text may have the names that come before it.
 
     Raises:
         UsageError: as ``parsed_signal`` does, and for a name that cannot be one, or is a function's.
     """
-    named: dict[str, Value] = {}
+    named: dict[str, Operand] = {}
     for name, text in texts.items():
         if not name.isidentifier() or name in ARGUMENTS:
             why = "is a function" if name in ARGUMENTS else "has other characters than letters, digits and _"
-            raise UsageError(f"{what}.{name[:60]!r} cannot be a name, since it {why}; choose another one")
+            raise UsageError(f"{what}: {name[:60]!r} cannot be a name, since it {why}; choose another one")
         named[name] = _Reader(text, sample_rate_hz, named, f"{what}.{name}").value_of_text()
     return named
 
@@ -85,16 +85,16 @@ class _Reader:
 
     text: str
     sample_rate_hz: float
-    named: Mapping[str, Value]
+    named: Mapping[str, Operand]
     what: str
 
-    def value_of_text(self) -> Value:
+    def value_of_text(self) -> Operand:
         return self._value(parsed(self.text, self.what).body)
 
     def _refuse(self, why: str) -> NoReturn:
         raise UsageError(f"{self.what} {expression_text(self.text)}: {why}")
 
-    def _value(self, node: ast.AST) -> Value:
+    def _value(self, node: ast.AST) -> Operand:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return self._finite(node, lambda: float(node.value))  # type: ignore[arg-type]
         if isinstance(node, ast.Name):
@@ -120,7 +120,7 @@ class _Reader:
             self._refuse(f"{_shown(node)} is not a finite number")
         return value
 
-    def _combined(self, node: ast.AST, kind: type[ast.operator], left: Value, right: Value) -> Value:
+    def _combined(self, node: ast.AST, kind: type[ast.operator], left: Operand, right: Operand) -> Operand:
         """Returns the sum, difference, product or quotient of two values."""
         if isinstance(left, float) and isinstance(right, float):
             operands = left, right
