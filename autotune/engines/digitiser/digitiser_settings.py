@@ -72,6 +72,11 @@ class DigitiserSettings:
     faults: Faults = field(default_factory=Faults)  # of the packets of each polarisation
 
     def __post_init__(self) -> None:
+        if not 0 < self.sample_rate_hz <= checks.MOST_RATE_HZ:
+            raise UsageError(
+                f"sample_rate_hz={self.sample_rate_hz:g}, must be more than 0, at most {checks.MOST_RATE_HZ:g}"
+            )
+        self.exact()
         if self.first_timestamp % self.packet:
             nearest = round(self.first_timestamp / self.packet) * self.packet
             raise UsageError(
@@ -80,7 +85,6 @@ class DigitiserSettings:
         if self.period is not None and self.period % self.packet:
             up = -(-self.period // self.packet) * self.packet
             raise UsageError(f"period={self.period} is not a multiple of packet={self.packet}; give {up}")
-        self.exact()
 
     def exact(self) -> DigitisedSignal:
         """Returns what makes the samples on the fly, without a period."""

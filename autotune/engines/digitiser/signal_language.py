@@ -14,13 +14,15 @@ Amplitudes are parts of full scale: 1 is the largest sample value. Time is count
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from keyword import iskeyword
 from math import isfinite, pi
 from typing import NoReturn
 
-from ...core.errors import UsageError
+from ...core.errors import UsageError, clipped
 from ...core.expressions import expression_text, parsed
 from .counter_noise import MOST_SEED
 from .waveforms import CombinedSignal, CombSignal, ConstantSignal, NoiseSignal, PartOfSample, Signal, ToneSignal
@@ -28,6 +30,8 @@ from .waveforms import CombinedSignal, CombSignal, ConstantSignal, NoiseSignal, 
 MOST_PARTS = 256  # tones, combs, noises and constants of one signal
 MOST_VALUE = 1e9  # of a signal, in units of full scale, and of a level
 MOST_HZ, MOST_DELAY_S, MOST_RADIANS = 1e13, 1e6, 1e6
+MOST_LETTERS = 40
+NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MOST_LETTERS - 1}}}")
 OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -42,8 +46,10 @@ ARGUMENTS = {
     "delay": ("signal", "seconds"),
 }
 OPTIONAL = ("phase",)
-FORMS = "tone(frequency_hz, amplitude, phase=0), comb(frequency_hz, amplitude), noise(rms, seed=1), constant(level), \
-delay(signal, seconds)"
+FORMS = {
+    name: f"{name}({', '.join(f'{each}=0' if each in OPTIONAL else each for each in known)})"
+    for name, known in ARGUMENTS.items()
+}
 
 Operand = float | Signal
 
@@ -68,13 +74,15 @@ def named_values(texts: Mapping[str, str], sample_rate_hz: float, what: str) -> 
     """Returns the signals and numbers that names stand for. A text may have the names that come before it.
 
     Raises:
-        UsageError: as ``parsed_signal`` does, and for a name that cannot be one, or is a function's.
+        UsageError: as ``parsed_signal`` does, and for a name that cannot be one.
     """
     named: dict[str, Operand] = {}
     for name, text in texts.items():
-        if not name.isidentifier() or name in ARGUMENTS:
-            why = "is a function" if name in ARGUMENTS else "has other characters than letters, digits and _"
-            raise UsageError(f"{what}: {name[:60]!r} cannot be a name, since it {why}; choose another one")
+        if name in ARGUMENTS or iskeyword(name) or not NAME.fullmatch(name):
+            raise UsageError(
+                f"{what}: {name[:MOST_LETTERS]!r} cannot be a name; take {MOST_LETTERS} letters, digits and _ at most, "
+                f"a letter first, and none of {', '.join(ARGUMENTS)} and the words of Python"
+            )
         named[name] = _Reader(text, sample_rate_hz, named, f"{what}.{name}").value_of_text()
     return named
 
@@ -95,11 +103,12 @@ class _Reader:
         raise UsageError(f"{self.what} {expression_text(self.text)}: {why}")
 
     def _value(self, node: ast.AST) -> Operand:
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            return self._finite(node, lambda: float(node.value))  # type: ignore[arg-type]
+        number = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            return self._finite(node, lambda: float(number))
         if isinstance(node, ast.Name):
             if node.id not in self.named:
-                known = ", ".join((*ARGUMENTS, *self.named))
+                known = clipped(", ".join((*ARGUMENTS, *self.named)), 200)
                 self._refuse(f"there is no {_shown(node)}; there are {known}, and names that come before it")
             return self.named[node.id]
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -109,7 +118,9 @@ class _Reader:
             return self._combined(node, type(node.op), self._value(node.left), self._value(node.right))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ARGUMENTS:
             return self._called(node, node.func.id)
-        self._refuse(f"{_shown(node)} is not of the language; it has numbers, names, + - * / and {FORMS}")
+        self._refuse(
+            f"{_shown(node)} is not of the language; it has numbers, names, + - * /, {', '.join(FORMS.values())}"
+        )
 
     def _finite(self, node: ast.AST, compute: Callable[[], float]) -> float:
         try:
@@ -170,13 +181,11 @@ class _Reader:
     def _arguments(self, node: ast.Call, name: str) -> dict[str, ast.AST]:
         """Returns the arguments of a call by name."""
         known = ARGUMENTS[name]
-        words = [keyword.arg for keyword in node.keywords]
-        given = [*known[: len(node.args)], *words]
+        given = [*known[: len(node.args)], *(keyword.arg or "**" for keyword in node.keywords)]
         is_right = len(node.args) <= len(known) and len({*given}) == len(given) and {*given} <= {*known}
         if not is_right or not {*known} - {*OPTIONAL} <= {*given}:
-            wanted = ", ".join(f"{each}=0" if each in OPTIONAL else each for each in known)
-            self._refuse(f"{_shown(node)} must be {name}({wanted})")
-        return dict(zip(given, (*node.args, *(keyword.value for keyword in node.keywords)), strict=True))  # type: ignore[arg-type]
+            self._refuse(f"{_shown(node)} must be {FORMS[name]}")
+        return dict(zip(given, (*node.args, *(keyword.value for keyword in node.keywords)), strict=True))
 
     def _number(self, given: Mapping[str, ast.AST], name: str, least: float, most: float) -> float:
         value = self._value(given[name])

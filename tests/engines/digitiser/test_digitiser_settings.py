@@ -70,7 +70,7 @@ def test_defaults() -> None:
         ({"signals": ["os.getcwd()"]}, "signals[0] 'os.getcwd()': 'os.getcwd()' is not of the language"),
         ({"names": {"sky": 1}}, "it names sky is 1, must be text"),
         ({"names": {"sky": "1 +"}}, "names.sky '1 +' is not an expression"),
-        ({"names": {"tone": "1"}}, "names: 'tone' cannot be a name, since it is a function"),
+        ({"names": {"tone": "1"}}, "names: 'tone' cannot be a name; take 40 letters"),
         ({"dither": True}, "it dither is True, must be an integer, 0 to 9223372036854775807"),
         ({"period": 1 << 29}, "it period is 536870912, must be an integer, 1 to 268435456"),
         ({"period": 5000}, "period=5000 is not a multiple of packet=4096; give 8192"),
@@ -97,6 +97,12 @@ def test_what_is_wrong_is_told_in_one_line(change: dict[str, Any], why: str) -> 
 def test_what_is_needed_is_told(name: str) -> None:
     with pytest.raises(UsageError, match=f"dsim.toml: dig lacks {name}"):
         digitiser_settings(PATH, {key: value for key, value in LEAST.items() if key != name}, "dig")
+
+
+@pytest.mark.parametrize(("name", "value"), [("sample_rate_hz", 0.0), ("sample_rate_hz", float("nan")), ("packet", 0)])
+def test_what_code_says_is_checked_too(name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=f"{name}="):
+        replace(SETTINGS, **{name: value})  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- as a source
