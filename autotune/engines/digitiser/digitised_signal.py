@@ -82,8 +82,9 @@ class DigitisedSignal:
 
     def _block(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns what ``samples`` does, of the times from ``number`` BLOCK on."""
-        if self._kept is not None and self._kept[0] == number:
-            return self._kept[1:]
+        kept = self._kept
+        if kept is not None and kept[0] == number:
+            return kept[1:]
         most = 2 ** (self.sample_bits - 1) - 1
         x = np.stack([signal.block(number) for signal in self.signals])
         x *= most

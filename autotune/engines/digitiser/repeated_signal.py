@@ -53,7 +53,7 @@ class RepeatedSignal:
         """Returns packets, copied; see ``PacketMaker``."""
         must_be_packets(begin, n, self.packet)
         n_packets = self.period // self.packet
-        places = (begin // self.packet % n_packets + np.arange(n // self.packet)) % n_packets
+        places = (begin // self.packet + np.arange(n // self.packet)) % n_packets
         return self.packed[:, places].reshape(self.n_pols, -1), self.saturated[:, places]
 
 
