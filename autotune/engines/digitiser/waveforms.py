@@ -192,7 +192,7 @@ class CombinedSignal:
 
 
 def _whole(name: str, samples: Fraction) -> int:
-    """Returns a delay in whole samples. Raises PartOfSample where it is none by more than NEAR."""
+    """Returns a delay in whole samples. Raises PartOfSample where it is further than NEAR from them."""
     if abs(samples - round(samples)) > NEAR:
         raise PartOfSample(name, samples)
     return round(samples)
