@@ -1,0 +1,101 @@
+"""An X-engine's visibilities as SPEAD heaps, each of which is a dump of some channels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import spead2
+import spead2.send
+
+from ..streams.visibilities import VisibilityInfo
+from .described import IMMEDIATE, Descriptors, heap_of, immediate, set_time, time_item
+from .endpoints import Endpoint
+from .items import FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP, X_HEADER_BYTES, XENG_RAW
+from .outlet import outlet
+from .voltage_outlet import FASTER, MOST_PLACES
+
+N_X_ITEMS = 3
+
+
+class DumpOutlet:
+    """A VisibilitySink that sends a heap for each dump.
+
+    ``write`` returns when the packets are with the kernel; they are spread over most of a dump's time.
+
+    Args:
+        first_channel: of the engine's, in the whole band, which has ``n_channels``.
+        transport: udp, tcp or inproc.
+        is_paced: whether the packets of a heap are spread; else they leave at once.
+
+    Raises:
+        UsageError: where nothing can be sent to an address.
+    """
+
+    def __init__(
+        self,
+        info: VisibilityInfo,
+        transport: str,
+        to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
+        *,
+        first_channel: int = 0,
+        n_channels: int | None = None,
+        is_paced: bool = True,
+        interface: str = "",
+        cores: Sequence[int] = (),
+    ) -> None:
+        self._shape, self._first_channel = (info.n_channels, 4 * info.n_baselines, 2), first_channel
+        n_bytes = 4 * int(np.prod(self._shape))
+        n_packets = -(-n_bytes // PAYLOAD_BYTES)
+        dump_s = info.dump_samples / info.antennas[0].sample_rate_hz
+        rate = FASTER * (n_bytes + n_packets * X_HEADER_BYTES) / dump_s if is_paced else 0.0
+        self._outlet = outlet(
+            transport,
+            to,
+            payload=PAYLOAD_BYTES,
+            n_items=N_X_ITEMS,
+            first=first_channel // info.n_channels,
+            step=(n_channels or info.n_channels) // info.n_channels,
+            rate=rate,
+            interface=interface,
+            cores=cores,
+        )
+        self._made: dict[int, tuple[np.ndarray, spead2.send.Heap]] = {}  # by address
+        self.n_dumps = 0
+        self._descriptors = Descriptors(self._outlet, self._described())
+
+    @property
+    def n_failed(self) -> int:
+        """Returns how many heaps could not leave, descriptors among them."""
+        return self._outlet.n_failed
+
+    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        """Send a dump; see ``visibilities.VisibilitySink``."""
+        stamp, heap = self._heap(visibilities)
+        set_time(stamp, timestamp)
+        self._outlet.send([heap] * self._outlet.n_destinations)
+        self.n_dumps += 1
+
+    def close(self) -> None:
+        """End the streams."""
+        self._descriptors.close()
+        self._outlet.close()
+
+    # ------------------------------------------------------------------ heaps
+    def _heap(self, visibilities: np.ndarray) -> tuple[np.ndarray, spead2.send.Heap]:
+        """Returns the heap of a place in memory, and where its time is written."""
+        address = visibilities.ctypes.data
+        if len(self._made) > MOST_PLACES:  # an engine has a few buffers
+            self._made.clear()
+        if address not in self._made:
+            stamp, time = time_item(TIMESTAMP)
+            values = visibilities.reshape(self._shape)
+            raw = spead2.Item(XENG_RAW, "", "", self._shape, np.dtype("<i4"), value=values)
+            self._made[address] = stamp, heap_of(time, immediate(FREQUENCY, self._first_channel), raw)
+        return self._made[address]
+
+    def _described(self) -> spead2.send.ItemGroup:
+        group = spead2.send.ItemGroup(flavour=spead2.Flavour(*FLAVOUR))
+        group.add_item(TIMESTAMP, "timestamp", "Samples since the stream's zero", (), format=IMMEDIATE)
+        group.add_item(FREQUENCY, "frequency", "First channel of the heap", (), format=IMMEDIATE)
+        about = "Visibilities: channel, baseline and product, real and imaginary part"
+        group.add_item(XENG_RAW, "xeng_raw", about, self._shape, dtype=np.dtype("<i4"))
+        return group

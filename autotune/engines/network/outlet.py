@@ -1,0 +1,246 @@
+"""Outlets: how heaps leave, to one or several destinations, by UDP, TCP or within the process.
+
+An outlet never raises for what happens on the network. What could not leave is counted; a TCP connection that is
+refused or breaks is tried again each second. A receiver that stops to read delays the others for ``PATIENCE_S`` once;
+then its connection is closed.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import spead2
+import spead2.send
+
+from ...core.errors import UsageError
+from .endpoints import Endpoint
+from .items import FLAVOUR
+
+HEADER_BYTES = 8 + 8 * 4  # of a packet: its own, and heap counter, heap size, payload offset and payload length
+BURST_BYTES = 65536
+SOCKET_BYTES = 4 << 20
+MOST_HEAPS = 4096  # under way in a stream
+RETRY_S = 1.0
+CONNECT_S = 1.0  # for which a connection that is made is waited for
+PATIENCE_S = 2.0
+ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
+
+
+class Outlet(Protocol):
+    """Where heaps go."""
+
+    n_destinations: int
+
+    @property
+    def n_failed(self) -> int:
+        """Returns how many heaps could not leave."""
+
+    def send(self, heaps: Sequence[spead2.send.Heap], rate: float | None = None) -> None:
+        """Send a heap to each destination, at once; ``rate``: in bytes a second, 0: unlimited, None: the outlet's.
+
+        Returns when their packets are with the kernel, or failed; their memory may be used again then.
+        """
+
+    def close(self) -> None: ...
+
+
+def heap_config(payload: int, n_items: int, rate: float) -> spead2.send.StreamConfig:
+    """Returns the configuration of a stream whose packets have so many bytes of payload, and items in every packet."""
+    return spead2.send.StreamConfig(
+        max_packet_size=payload + HEADER_BYTES + 8 * n_items,
+        max_heaps=MOST_HEAPS,
+        rate=rate,
+        burst_size=BURST_BYTES,
+    )
+
+
+def stop_heap() -> spead2.send.Heap:
+    """Returns the heap that ends a stream."""
+    heap = spead2.send.Heap(spead2.Flavour(*FLAVOUR))
+    heap.add_end()
+    return heap
+
+
+class GroupOutlet:
+    """One stream that has all destinations, by UDP or within the process; the heaps of a call leave mixed.
+
+    Args:
+        to: endpoints, or queues of this process.
+        first, step: the heaps' numbers: the first one's, and how far they are apart.
+        interface: the address of the interface that multicast leaves by.
+    """
+
+    def __init__(
+        self,
+        to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
+        config: spead2.send.StreamConfig,
+        first: int,
+        step: int,
+        interface: str = "",
+        ttl: int = 4,
+        cores: Sequence[int] = (),
+    ) -> None:
+        pool = spead2.ThreadPool(1, list(cores))
+        self._stream: Any
+        if isinstance(to[0], Endpoint):
+            where = [(each.host, each.port) for each in to if isinstance(each, Endpoint)]
+            more: dict[str, Any] = {"interface_address": interface} if interface else {}
+            if to[0].is_multicast:
+                more["ttl"] = ttl
+            try:
+                self._stream = spead2.send.UdpStream(pool, where, config, SOCKET_BYTES, **more)
+            except (RuntimeError, OSError, ValueError) as error:
+                raise UsageError(f"nothing can be sent to {', '.join(map(str, to))}: {error}") from error
+        else:
+            queues = [each for each in to if isinstance(each, spead2.InprocQueue)]
+            self._stream = spead2.send.InprocStream(pool, queues, config)
+        self._stream.set_cnt_sequence(first, step)
+        self._lock = threading.Lock()
+        self.n_destinations, self.n_failed = len(to), 0
+
+    def send(self, heaps: Sequence[spead2.send.Heap], rate: float | None = None) -> None:
+        """Send a heap to each destination; see ``Outlet``."""
+        given = -1.0 if rate is None else rate
+        references = [
+            spead2.send.HeapReference(heap, substream_index=place, rate=given) for place, heap in enumerate(heaps)
+        ]
+        with self._lock:
+            try:
+                self._stream.send_heaps(references, ROUND_ROBIN)
+            except (RuntimeError, OSError):
+                self.n_failed += len(heaps)
+
+    def close(self) -> None:
+        """End the streams."""
+        self.send([stop_heap() for _ in range(self.n_destinations)], 0.0)
+
+
+class TcpOutlet:
+    """A connection to each destination. spead2 makes the packets and this class sends them, since a TCP stream of
+    spead2's never returns from a connection that has broken.
+    """
+
+    def __init__(self, to: Sequence[Endpoint], packet_bytes: int, rate: float, first: int, step: int) -> None:
+        self._connections = [Connection(endpoint) for endpoint in to]
+        self._packet_bytes, self._rate, self._next, self._step = packet_bytes, rate, first, step
+        self._lock, self._is_closed = threading.Lock(), threading.Event()
+        self.n_destinations, self.n_failed = len(to), 0
+        self._thread = threading.Thread(target=self._keep_connected, name="autotune-connects", daemon=True)
+        self._thread.start()
+
+    def send(self, heaps: Sequence[spead2.send.Heap], rate: float | None = None) -> None:
+        """Send a heap to each destination; see ``Outlet``."""
+        rate = self._rate if rate is None else rate
+        with self._lock:
+            for connection, heap in zip(self._connections, heaps, strict=True):
+                number, self._next = self._next, self._next + self._step
+                packets = spead2.send.PacketGenerator(heap, number, self._packet_bytes)
+                if not connection.has_sent(packets, rate):
+                    self.n_failed += 1
+
+    def close(self) -> None:
+        """End the streams, and close the connections."""
+        self.send([stop_heap() for _ in self._connections], 0.0)
+        self._is_closed.set()
+        self._thread.join()
+        for connection in self._connections:
+            connection.close()
+
+    def _keep_connected(self) -> None:
+        while not self._is_closed.wait(RETRY_S):
+            for connection in self._connections:
+                connection.connect()
+
+
+class Connection:
+    """A TCP connection, which is made again when it has broken."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint, self._socket = endpoint, connected(endpoint)
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket is not None
+
+    def connect(self) -> None:
+        """Try to make the connection, unless it is there."""
+        if self._socket is None:
+            self._socket = connected(self._endpoint)
+
+    def has_sent(self, packets: Iterable[bytes], rate: float) -> bool:
+        """Returns whether all packets are with the kernel; closes a connection that is broken, or too slow."""
+        if self._socket is None:
+            return False
+        due = time.monotonic()
+        try:
+            for burst in bursts(packets):
+                self._socket.sendall(burst)
+                if rate:
+                    due += len(burst) / rate
+                    time.sleep(max(0.0, due - time.monotonic()))
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the connection; it may be made again."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def connected(endpoint: Endpoint) -> socket.socket | None:
+    """Returns a connection; None where it is refused, or takes too long."""
+    try:
+        made = socket.create_connection((endpoint.host, endpoint.port), CONNECT_S)
+    except OSError:
+        return None
+    made.settimeout(PATIENCE_S)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def bursts(packets: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields packets put together to at least BURST_BYTES, but for the last."""
+    some: list[bytes] = []
+    for packet in packets:
+        some.append(packet)
+        if len(some) * len(some[0]) >= BURST_BYTES:
+            yield b"".join(some)
+            some = []
+    if some:
+        yield b"".join(some)
+
+
+def outlet(
+    transport: str,
+    to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
+    *,
+    payload: int,
+    n_items: int,
+    first: int,
+    step: int,
+    rate: float = 0.0,
+    interface: str = "",
+    cores: Sequence[int] = (),
+) -> Outlet:
+    """Returns an outlet by ``transport``: udp, tcp or inproc.
+
+    Args:
+        payload: bytes of payload of a packet, at most.
+        n_items: items of a heap beside SPEAD's own four.
+        rate: bytes a second to each destination; 0: unlimited.
+
+    Raises:
+        UsageError: for another transport, or an address that nothing can be sent to.
+    """
+    config = heap_config(payload, n_items, rate)
+    if transport == "tcp":
+        given = [each for each in to if isinstance(each, Endpoint)]
+        return TcpOutlet(given, config.max_packet_size, rate, first, step)
+    if transport in ("udp", "inproc"):
+        return GroupOutlet(to, config, first, step, interface, cores=cores)
+    raise UsageError(f"transport is {transport!r}; it may be udp, tcp or inproc")

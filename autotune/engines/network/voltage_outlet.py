@@ -1,0 +1,110 @@
+"""An F-engine's voltages as SPEAD heaps: each destination gets a part of the channels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import spead2
+import spead2.send
+
+from ...core.errors import UsageError
+from ..streams.voltages import VoltageInfo
+from .described import EVERY_S, IMMEDIATE, Descriptors, heap_of, immediate, set_time, time_item
+from .endpoints import Endpoint
+from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
+from .outlet import outlet
+
+N_ITEMS = 4
+MOST_PLACES = 1024  # in memory, whose heaps are kept
+FASTER = 1.1  # than the stream: how fast heaps leave that are paced
+
+
+class VoltageOutlet:
+    """A VoltageSink that sends heaps of the channels' part of each destination, times one after the other.
+
+    ``write`` returns when the packets are with the kernel. Heaps are built once for each place in the engine's memory.
+
+    Args:
+        feng_id: the antenna's index, from 0 to ``n_antennas`` - 1.
+        transport: udp, tcp or inproc.
+        is_paced: whether the packets of a heap are spread over most of the heap's time; else they leave at once.
+
+    Raises:
+        UsageError: where channels cannot be shared out evenly, or nothing can be sent to an address.
+    """
+
+    def __init__(
+        self,
+        info: VoltageInfo,
+        feng_id: int,
+        n_antennas: int,
+        transport: str,
+        to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
+        *,
+        is_paced: bool = True,
+        interface: str = "",
+        cores: Sequence[int] = (),
+    ) -> None:
+        if info.n_channels % len(to):
+            raise UsageError(f"{info.n_channels} channels cannot be shared out evenly to {len(to)} destinations")
+        if not 0 <= feng_id < n_antennas:
+            raise UsageError(f"feng_id={feng_id} must be an antenna's index, 0 to {n_antennas - 1}")
+        self._info, self._feng_id, self._n_channels = info, feng_id, info.n_channels // len(to)
+        n_bytes = int(np.prod(info.heap_shape)) // len(to)
+        n_packets = -(-n_bytes // PAYLOAD_BYTES)
+        heap_s = info.heap_samples / info.samples.sample_rate_hz
+        rate = FASTER * (n_bytes + n_packets * F_HEADER_BYTES) * len(to) / heap_s if is_paced else 0.0
+        given = {"payload": PAYLOAD_BYTES, "n_items": N_ITEMS, "rate": rate, "interface": interface, "cores": cores}
+        self._outlet = outlet(transport, to, first=feng_id + n_antennas, step=n_antennas, **given)  # type: ignore[arg-type]
+        self._made: dict[int, tuple[np.ndarray, list[spead2.send.Heap]]] = {}  # by address
+        self.n_heaps, self.n_bytes = 0, 0
+        group, first_s = self._described(), EVERY_S * (feng_id + 1)
+        self._descriptors = Descriptors(self._outlet, group, EVERY_S * n_antennas, first_s)
+
+    @property
+    def n_failed(self) -> int:
+        """Returns how many heaps could not leave, descriptors among them."""
+        return self._outlet.n_failed
+
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+        """Send heaps; see ``voltages.VoltageSink``."""
+        for time, heap in zip(timestamps.tolist(), voltages, strict=True):
+            stamp, heaps = self._heaps(heap)
+            set_time(stamp, time)
+            self._outlet.send(heaps)
+            self.n_heaps += len(heaps)
+        self.n_bytes += voltages.nbytes
+
+    def close(self) -> None:
+        """End the streams."""
+        self._descriptors.close()
+        self._outlet.close()
+
+    # ------------------------------------------------------------------ heaps
+    def _heaps(self, voltages: np.ndarray) -> tuple[np.ndarray, list[spead2.send.Heap]]:
+        """Returns the heaps of the memory of one time, and where their time is written."""
+        address = voltages.ctypes.data
+        if len(self._made) > MOST_PLACES:  # an engine has a few buffers
+            self._made.clear()
+        if address not in self._made:
+            stamp, time = time_item(TIMESTAMP)
+            heaps = []
+            for first in range(0, len(voltages), self._n_channels):
+                part = voltages[first : first + self._n_channels]
+                raw = spead2.Item(FENG_RAW, "", "", part.shape, part.dtype, value=part)
+                heaps.append(heap_of(time, immediate(FENG_ID, self._feng_id), immediate(FREQUENCY, first), raw))
+            self._made[address] = stamp, heaps
+        return self._made[address]
+
+    def _described(self) -> spead2.send.ItemGroup:
+        group = spead2.send.ItemGroup(flavour=spead2.Flavour(*FLAVOUR))
+        group.add_item(TIMESTAMP, "timestamp", "Samples since the stream's zero", (), format=IMMEDIATE)
+        group.add_item(FENG_ID, "feng_id", "Index of the antenna", (), format=IMMEDIATE)
+        group.add_item(FREQUENCY, "frequency", "First channel of the heap", (), format=IMMEDIATE)
+        _, *rest = self._info.heap_shape
+        shape = (self._n_channels, *rest)
+        about = "Voltages: channel, spectrum, polarisation, real and imaginary part"
+        if self._info.bits == 8:
+            group.add_item(FENG_RAW, "feng_raw", about, shape, dtype=np.dtype(np.int8))
+        else:
+            group.add_item(FENG_RAW, "feng_raw", about, (*shape, 2), format=[("i", self._info.bits)])
+        return group
