@@ -1,7 +1,7 @@
 /* Says where in a chunk each SPEAD heap goes, or which counter it goes to.
  *
  * spead2 calls place_heap for the first packet of each heap, in the thread that reads the socket: no Python, and no
- * lock. A member stream has one struct placing, which nothing else writes while the stream runs.
+ * lock. A member stream has one struct placing, which nothing else writes while the stream runs, but for n_stops.
  *
  * A heap that is placed gets a chunk_id; spead2 drops one whose chunk_id stays -1. Each heap is placed or counted, in
  * exactly one counter, so that what was sent is what arrived and what the counters have. The last stop heap is the
@@ -43,11 +43,11 @@ struct placing {
     int64_t near, begin, n_enders, first_counter;
     uint8_t *seen;    /* [kept_chunks][chunk_heaps * n_senders]: the flags of chunk c are in row c % kept_chunks */
     int64_t *seen_of; /* [kept_chunks]: the chunk that a row is of; -1: none yet */
+    int64_t *n_stops; /* stop heaps so far, of all members of a group, which share it */
     /* state */
     int64_t newest;     /* number of the newest heap; -1: none yet */
     int64_t known_ns;   /* when the last heap of a time that is not far came */
     int64_t far, n_far; /* number of the last heap of a far time, and how many in a row agree with it */
-    int64_t n_stops;    /* stop heaps so far */
     int64_t jumped_to;  /* the time that the stream has jumped to, in samples; -1: it has not */
     int64_t clock_ns;   /* what stands for the clock, in tests; -1: ask the clock */
 };
@@ -131,7 +131,7 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
     if (items[STREAM_CONTROL] == STREAM_STOP) {
         counters[STOPS]++;
         /* What is under construction when a stream stops is lost. A heap of a chunk so late pushes it out before. */
-        if (++p->n_stops >= p->n_enders && p->newest >= 0) {
+        if (__atomic_add_fetch(p->n_stops, 1, __ATOMIC_ACQ_REL) >= p->n_enders && p->newest >= 0) {
             data->chunk_id = p->newest / p->chunk_heaps + p->kept_chunks;
             data->heap_index = (size_t)(p->chunk_heaps * p->n_senders); /* the last flag, which stands for no heap */
             data->heap_offset = 0;

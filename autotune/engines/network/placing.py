@@ -66,7 +66,7 @@ class PlaceRules:
     quiet_ns: int = 100_000_000  # nanoseconds
     near: int = 0  # samples: of times that agree in 48 bits, the first heap's is the one nearest to this
     begin: int = 0  # samples: heaps of earlier times are not placed
-    n_enders: int = 1  # stop heaps that end the stream
+    n_enders: int = 1  # stop heaps that end the stream, of all members of its group together
 
     def __post_init__(self) -> None:
         counts = ("heap_bytes", "heap_samples", "chunk_heaps", "n_senders", "kept_chunks", "n_enders")
@@ -93,10 +93,10 @@ class PlacingStruct(ctypes.Structure):
         *("kept_chunks", "ahead_chunks", "most_jump", "confirm", "quiet_ns"),
         *("near", "begin", "n_enders", "first_counter"),
     )
-    STATE = ("newest", "known_ns", "far", "n_far", "n_stops", "jumped_to", "clock_ns")
+    STATE = ("newest", "known_ns", "far", "n_far", "jumped_to", "clock_ns")
     _fields_ = [
         *((name, ctypes.c_int64) for name in SETTINGS),
-        *((name, ctypes.c_void_p) for name in ("seen", "seen_of")),
+        *((name, ctypes.c_void_p) for name in ("seen", "seen_of", "n_stops")),
         *((name, ctypes.c_int64) for name in STATE),
     ]
 
@@ -105,16 +105,20 @@ class Placing:
     """The rules at work in one member stream, which must have one of its own.
 
     ``first_counter``: where the stream's statistics have the first of COUNTERS; the others follow it. ``clock_ns``:
-    what stands for the clock in nanoseconds, which tests may set; -1: the clock.
+    what stands for the clock in nanoseconds, which tests may set; -1: the clock. ``beside``: another member of the same
+    group, since stop heaps of all members count together: the last one would push out what others still receive.
 
     Raises:
         UsageError: when there is no compiler, or it cannot compile place.c.
     """
 
-    def __init__(self, rules: PlaceRules, first_counter: int, clock_ns: int = -1) -> None:
+    def __init__(
+        self, rules: PlaceRules, first_counter: int, clock_ns: int = -1, beside: "Placing | None" = None
+    ) -> None:
         self.rules = rules
         self._seen = (ctypes.c_uint8 * (rules.kept_chunks * rules.chunk_heaps * rules.n_senders))()
         self._seen_of = (ctypes.c_int64 * rules.kept_chunks)(*[-1] * rules.kept_chunks)
+        self._n_stops: ctypes.c_int64 = ctypes.c_int64(0) if beside is None else beside._n_stops
         settings = asdict(rules) | {
             "sender_flags": rules.chunk_heaps if rules.by_sender else 1,
             "time_flags": 1 if rules.by_sender else rules.n_senders,
@@ -124,6 +128,7 @@ class Placing:
             **{name: settings[name] for name in PlacingStruct.SETTINGS},
             seen=ctypes.addressof(self._seen),
             seen_of=ctypes.addressof(self._seen_of),
+            n_stops=ctypes.addressof(self._n_stops),
             newest=-1,
             jumped_to=-1,
             clock_ns=clock_ns,
@@ -144,8 +149,8 @@ class Placing:
 
     @property
     def n_stops(self) -> int:
-        """Returns how many stop heaps have come."""
-        return int(self.struct.n_stops)
+        """Returns how many stop heaps have come, to all members of the group."""
+        return int(self._n_stops.value)
 
     def callback(self) -> tuple[object, ...]:
         """Returns what ``ChunkStreamConfig`` takes as ``place``; it keeps this object."""

@@ -63,8 +63,8 @@ seen[flag] = 1; |
 data->batch_stats + p->first_counter | data->batch_stats
 items[STREAM_CONTROL] == STREAM_STOP | items[STREAM_CONTROL] >= STREAM_STOP
 items[STREAM_CONTROL] == STREAM_STOP | items[STREAM_CONTROL] >= 0
-++p->n_stops >= p->n_enders | ++p->n_stops > p->n_enders
-++p->n_stops >= p->n_enders | ++p->n_stops == p->n_enders
+(p->n_stops, 1, __ATOMIC_ACQ_REL) >= p | (p->n_stops, 1, __ATOMIC_ACQ_REL) > p
+(p->n_stops, 1, __ATOMIC_ACQ_REL) >= p | (p->n_stops, 1, __ATOMIC_ACQ_REL) == p
 p->n_enders && p->newest >= 0 | p->n_enders && p->newest > 0
 p->n_enders && p->newest >= 0 | p->n_enders
 p->chunk_heaps + p->kept_chunks | p->chunk_heaps

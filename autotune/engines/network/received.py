@@ -1,0 +1,168 @@
+"""Sources of engines behind SPEAD: samples of a digitiser, and voltages of F-engines, in memory that engines lend."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..streams.samples import SampleInfo, Samples
+from ..streams.voltages import Batches, VoltageInfo
+from .items import DIGITISER_ID, FENG_ID
+from .placing import PlaceRules
+from .receiver import Listening, Receiver
+
+MOST_GAP_S = 10.0  # a longer gap, or a time before, is a new stream
+VOLTAGE_HEAPS = 2  # of an antenna, under construction at once
+
+
+class ReceivedSamples:
+    """A source of samples of one antenna, whose memory is lent.
+
+    It begins with the first chunk whose first packets came in all polarisations.
+
+    Args:
+        n_enders: stop heaps that end the stream; None: one of each member.
+        near: a time in samples that the first one is near to, as the clock has it: times on the wire have 48 bits.
+        confirm: heaps that must agree before the first one is believed.
+    """
+
+    def __init__(
+        self,
+        info: SampleInfo,
+        listening: Listening,
+        *,
+        is_live: bool = True,
+        n_enders: int | None = None,
+        near: int = 0,
+        confirm: int = 8,
+        most_gap_s: float = MOST_GAP_S,
+    ) -> None:
+        self.info, self.is_live, self._listening = info, is_live, listening
+        self._heap_bytes = info.packet * info.sample_bits // 8
+        self._rules = PlaceRules(
+            sender_item=DIGITISER_ID,
+            sender_mask=1,
+            heap_bytes=self._heap_bytes,
+            heap_samples=info.packet,
+            chunk_heaps=1,
+            n_senders=info.n_pols,
+            most_jump=max(1, int(most_gap_s * info.sample_rate_hz / info.packet)),
+            n_enders=n_enders or len(listening.members),
+            near=near,
+            confirm=confirm,
+        )
+        self.receiver: Receiver | None = None
+        self._has_begun = False
+        self.n_before = 0  # heaps that were placed in chunks before the beginning
+
+    def lend(self, arrays: Sequence[np.ndarray]) -> None:
+        """Take memory; see ``Lends``. Receiving begins."""
+        n_heaps = arrays[0].shape[1] // self._heap_bytes
+        self._rules = replace(self._rules, chunk_heaps=n_heaps)
+        self.receiver = Receiver(self._rules, self._listening, arrays)
+
+    def take(self) -> tuple[int, Samples] | None:
+        """Returns the next chunk; see ``Lends``.
+
+        Raises:
+            JumpedError: when the stream has jumped.
+        """
+        assert self.receiver is not None, "memory is lent first"
+        while (taken := self.receiver.take()) is not None:
+            number, time, came = taken
+            received = came.reshape(self.info.n_pols, -1)
+            if self._has_begun or received[:, 0].all():
+                self._has_begun = True
+                return number, Samples(time, received)
+            self.n_before += int(np.count_nonzero(received))
+            self.receiver.give_back(number)
+        return None
+
+    def give_back(self, number: int) -> None:
+        """Take an array again; see ``Lends``."""
+        assert self.receiver is not None
+        self.receiver.give_back(number)
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Raises TypeError: memory is lent."""
+        raise TypeError("samples that are received land in memory that is lent")
+
+    def close(self) -> None:
+        """Receive no more."""
+        if self.receiver is not None:
+            self.receiver.close()
+
+
+class ReceivedVoltages:
+    """A source of voltages of several antennas, of the channels of one destination, whose memory is lent.
+
+    Args:
+        antennas: in the order of ``feng_id``; their ``n_channels`` are those that are received.
+        n_enders: stop heaps that end the stream; None: one of each member.
+        n_substreams: antennas whose heaps one member stream receives.
+    """
+
+    def __init__(
+        self,
+        antennas: Sequence[VoltageInfo],
+        listening: Listening,
+        *,
+        is_live: bool = True,
+        n_enders: int | None = None,
+        n_substreams: int = 1,
+        near: int = 0,
+        confirm: int = 8,
+        most_gap_s: float = MOST_GAP_S,
+    ) -> None:
+        self.antennas, self.is_live, self._listening = tuple(antennas), is_live, listening
+        first, self._n_substreams = antennas[0], n_substreams
+        self._rules = PlaceRules(
+            sender_item=FENG_ID,
+            heap_bytes=int(np.prod(first.heap_shape)),
+            heap_samples=first.heap_samples,
+            chunk_heaps=1,
+            n_senders=len(antennas),
+            by_sender=False,
+            most_jump=max(1, int(most_gap_s * first.samples.sample_rate_hz / first.heap_samples)),
+            n_enders=n_enders or len(listening.members),
+            near=near,
+            confirm=confirm,
+        )
+        self.receiver: Receiver | None = None
+
+    def lend(self, arrays: Sequence[np.ndarray]) -> None:
+        """Take memory; see ``Lends``. Receiving begins."""
+        self._rules = replace(self._rules, chunk_heaps=len(arrays[0]))
+        self.receiver = Receiver(
+            self._rules,
+            self._listening,
+            arrays,
+            max_heaps=VOLTAGE_HEAPS * self._n_substreams,
+            n_substreams=self._n_substreams,
+        )
+
+    def take(self) -> tuple[int, Batches] | None:
+        """Returns the next chunk; see ``Lends``.
+
+        Raises:
+            JumpedError: when the stream has jumped.
+        """
+        assert self.receiver is not None, "memory is lent first"
+        if (taken := self.receiver.take()) is None:
+            return None
+        number, time, came = taken
+        return number, Batches(time, came.reshape(-1, len(self.antennas)))
+
+    def give_back(self, number: int) -> None:
+        """Take an array again; see ``Lends``."""
+        assert self.receiver is not None
+        self.receiver.give_back(number)
+
+    def read(self, out: np.ndarray) -> Batches | None:
+        """Raises TypeError: memory is lent."""
+        raise TypeError("voltages that are received land in memory that is lent")
+
+    def close(self) -> None:
+        """Receive no more."""
+        if self.receiver is not None:
+            self.receiver.close()

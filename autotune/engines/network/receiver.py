@@ -1,0 +1,221 @@
+"""Receives heaps of several senders into chunks of memory that is lent, by spead2's chunk streams.
+
+A member stream, which has a thread, receives from one sender or group of senders. ``place.c`` says where each heap
+lands. spead2 blocks while it has no memory, and the kernel drops then: whoever takes chunks gives memory back soon.
+"""
+
+import select
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import spead2
+import spead2.recv
+
+from ...core.errors import UsageError
+from .endpoints import Endpoint
+from .placing import COUNTERS, PlaceRules, Placing
+
+LOOK_S = 0.1  # how often a receiver that waits looks whether it must end
+SOCKET_BYTES = 4 << 20
+MOST_PACKET_BYTES = 65536
+N_BUILT = 2  # chunks under construction at once, of each member
+
+Members = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue]]  # where each member stream receives
+
+
+class JumpedError(UsageError):
+    """A stream has gone on at a time far from what it had; ``time``: where, in samples."""
+
+    def __init__(self, time: int) -> None:
+        super().__init__(f"the stream has jumped to sample {time}, which a new engine has to begin with")
+        self.time = time
+
+
+@dataclass(frozen=True)
+class Listening:
+    """How heaps are received.
+
+    ``members``: where each member stream receives; ``transport``: udp, tcp or inproc; ``interface``: the address of the
+    interface that multicast is received by; ``cores``: the core of each member's thread; ``is_lossless``: whether a
+    member waits for the others, where nothing is lost on the way and nobody is in a hurry.
+    """
+
+    members: Members
+    transport: str = "udp"
+    interface: str = ""
+    cores: Sequence[int] = field(default=())
+    is_lossless: bool = False
+
+
+class Receiver:
+    """Receives chunks until all senders have ended, it is asked to stop, or the stream jumps.
+
+    Args:
+        arrays: memory of chunks, uint8 or int8; they are filled in any order.
+        max_heaps: heaps of a sender that are under construction at once.
+        n_substreams: senders of a member stream that are told apart by their heaps' numbers.
+
+    Raises:
+        UsageError: where nothing can be received, as on a port that is in use.
+    """
+
+    def __init__(
+        self,
+        rules: PlaceRules,
+        listening: Listening,
+        arrays: Sequence[np.ndarray],
+        *,
+        max_heaps: int = 1,
+        n_substreams: int = 1,
+    ) -> None:
+        n_members = len(listening.members)
+        mode = spead2.recv.ChunkStreamGroupConfig.EvictionMode
+        config = spead2.recv.ChunkStreamGroupConfig(
+            max_chunks=N_BUILT + (n_members > 1),
+            eviction_mode=mode.LOSSLESS if listening.is_lossless else mode.LOSSY,
+        )
+        # A lossless member waits until all others have pushed a chunk out; of lossy ones the last does it for all.
+        self._each_ends = listening.is_lossless
+        if self._each_ends:
+            rules = replace(rules, n_enders=max(1, rules.n_enders // n_members))
+        self._rules, self._data = rules, spead2.recv.ChunkRingbuffer(len(arrays))
+        self._group = spead2.recv.ChunkStreamRingGroup(config, self._data, spead2.recv.ChunkRingbuffer(len(arrays)))
+        self._placings: list[Placing] = []
+        for member in range(n_members):
+            self._add_member(listening, member, max_heaps, n_substreams)
+        self._numbers = {array.ctypes.data: number for number, array in enumerate(arrays)}
+        self._lent: dict[int, spead2.recv.Chunk] = {}
+        for array in arrays:
+            self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=np.zeros(rules.n_flags, np.uint8)))
+        self._is_asked = threading.Event()
+        for stream, where in zip(self._group, listening.members, strict=True):
+            for each in where:
+                add_reader(stream, each, listening)
+        for stream in self._group:
+            stream.start()
+
+    def take(self) -> tuple[int, int, np.ndarray] | None:
+        """Returns the next chunk: the number of its array, its time in samples, and which heaps came; None at the end.
+
+        Heaps are bool [n_senders x chunk_heaps] in the order of the chunk.
+
+        Raises:
+            JumpedError: when the stream has jumped.
+        """
+        while (chunk := self._next()) is not None:
+            came = np.asarray(chunk.present)[:-1].astype(bool)
+            if not came.any():  # pushed out beside what came
+                self._group.add_free_chunk(chunk)
+                continue
+            number = self._numbers[np.asarray(chunk.data).ctypes.data]
+            self._lent[number] = chunk
+            return number, chunk.chunk_id * self._rules.chunk_heaps * self._rules.heap_samples, came
+        return None
+
+    def give_back(self, number: int) -> None:
+        """Take an array again; any thread may call it."""
+        self._group.add_free_chunk(self._lent.pop(number))
+
+    def stop(self) -> None:
+        """Let ``take`` return None; any thread may call it."""
+        self._is_asked.set()
+
+    def close(self) -> None:
+        """Receive no more."""
+        self._group.stop()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Returns what became of all heaps, by COUNTERS, and besides:
+
+        ``heaps`` that came whole, ``placed`` among them, ``too_old`` for any chunk under construction, ``incomplete``
+        heaps, ``packets``, and ``blocked``: how often a member waited for memory. They lag behind while heaps come.
+        """
+        total = dict.fromkeys((*COUNTERS, "heaps", "placed", "too_old", "incomplete", "packets", "blocked"), 0)
+        for stream in self._group:
+            stats = stream.stats
+            for name in COUNTERS:
+                total[name] += stats[f"autotune.{name}"]
+            total["heaps"] += stats["heaps"]
+            total["too_old"] += stats["too_old_heaps"]
+            total["incomplete"] += stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+            total["packets"] += stats["packets"]
+            total["blocked"] += stats["worker_blocked"]
+            total["placed"] += stats["heaps"] - stats["rejected_heaps"] - stats["too_old_heaps"]
+        counted = self._placings if self._each_ends else self._placings[:1]
+        total["placed"] -= sum(max(0, each.n_stops - self._rules.n_enders + 1) for each in counted)  # stop heaps
+        return total
+
+    # ------------------------------------------------------------------ parts
+    def _add_member(self, listening: Listening, member: int, max_heaps: int, n_substreams: int) -> None:
+        config = spead2.recv.StreamConfig(
+            max_heaps=max_heaps,
+            substreams=n_substreams,
+            allow_out_of_order=True,
+            memcpy=spead2.MEMCPY_NONTEMPORAL,
+            stop_on_stop_item=False,
+            explicit_start=True,
+        )
+        beside = self._placings[0] if self._placings and not self._each_ends else None
+        placing = Placing(self._rules, config.next_stat_index(), beside=beside)
+        for name in COUNTERS:
+            config.add_stat(f"autotune.{name}")
+        chunks = spead2.recv.ChunkStreamConfig(
+            items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback()
+        )
+        pool = spead2.ThreadPool(1, list(listening.cores[member : member + 1]))
+        self._group.emplace_back(pool, config, chunks)
+        self._placings.append(placing)
+
+    def _next(self) -> spead2.recv.Chunk | None:
+        is_quiet = False
+        while True:
+            try:
+                return self._data.get_nowait()
+            except spead2.Empty:
+                pass
+            except spead2.Stopped:
+                return None
+            for placing in self._placings:
+                if placing.jumped_to is not None:
+                    raise JumpedError(placing.jumped_to)
+            have_ended = all(placing.n_stops >= self._rules.n_enders for placing in self._placings)
+            if self._is_asked.is_set() or (have_ended and is_quiet):
+                return None
+            is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
+
+
+def add_reader(
+    stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue, listening: Listening
+) -> None:
+    """Lets a stream receive from somewhere.
+
+    Raises:
+        UsageError: where it cannot.
+    """
+    if isinstance(where, spead2.InprocQueue):
+        stream.add_inproc_reader(where)
+        return
+    try:
+        if listening.transport == "tcp":
+            stream.add_tcp_reader(
+                where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
+            )
+        elif listening.transport == "udp" and where.is_multicast:
+            stream.add_udp_reader(
+                where.host,
+                where.port,
+                max_size=MOST_PACKET_BYTES,
+                buffer_size=SOCKET_BYTES,
+                interface_address=listening.interface,
+            )
+        elif listening.transport == "udp":
+            stream.add_udp_reader(
+                where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
+            )
+        else:
+            raise UsageError(f"transport is {listening.transport!r}; it may be udp, tcp or inproc")
+    except (RuntimeError, OSError) as error:
+        raise UsageError(f"nothing can be received at {where}: {error}") from error
