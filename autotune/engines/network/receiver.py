@@ -22,7 +22,7 @@ SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
 N_BUILT = 2  # chunks under construction at once, of each member
 
-Members = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue]]  # where each member stream receives
+MemberPlaces = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue]]  # where each member stream receives
 
 
 class JumpedError(UsageError):
@@ -42,7 +42,7 @@ class Listening:
     member waits for the others, where nothing is lost on the way and nobody is in a hurry.
     """
 
-    members: Members
+    members: MemberPlaces
     transport: str = "udp"
     interface: str = ""
     cores: Sequence[int] = field(default=())
