@@ -17,7 +17,7 @@ import random
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +45,7 @@ from autotune.transfer.experience import MODEL, NEIGHBOUR, Experience, ranked
 from autotune.trial.bench import Bench
 
 N_FIRST = 4
+GRACE_S = 45.0  # for problems that have begun
 _asking = Lock()  # a package is asked by one thread at a time
 SLOWER = 0.05  # of the default, beyond which a prediction counts as worse
 MUCH = 0.15  # a loss that is told by itself
@@ -98,13 +99,23 @@ def main() -> int:
             except (UsageError, TrialFailure, given.module.UsageError) as error:  # the package has its own class
                 return Found(kernel.name, problem_name(problem), error=str(error)[:300])
 
-        with ThreadPoolExecutor(given.threads) as pool:
-            found = [one for one in pool.map(at, range(len(wanted))) if one is not None]
         behind = quick_of_recorded(sweeps, bench, given, Path(folder) / "recorded") if given.recorded else []
-    if given.out:
-        content = {"device": target.device.name, "seed": given.seed, "problems": [asdict(one) for one in found]}
-        given.out.write_text(json.dumps({**content, "recorded": behind}, indent=1) + "\n")
-    told(found, behind, target.device.name, given.seed)
+        pool, found = ThreadPoolExecutor(given.threads), list[Found]()
+        under_way = [pool.submit(at, number) for number in range(len(wanted))]
+        is_over = True
+        try:
+            for future in as_completed(under_way, timeout=given.seconds + GRACE_S):
+                found += [one] if (one := future.result()) is not None else []
+        except TimeoutError:
+            is_over = False
+            print(f"{sum(not future.done() for future in under_way)} problems were not done in time")
+        if given.out:
+            content = {"device": target.device.name, "seed": given.seed, "problems": [asdict(one) for one in found]}
+            given.out.write_text(json.dumps({**content, "recorded": behind}, indent=1) + "\n")
+        told(found, behind, target.device.name, given.seed)
+        if not is_over:
+            sys.stdout.flush()
+            os._exit(0)  # what is under way is not waited for
     return 0
 
 
