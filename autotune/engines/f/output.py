@@ -55,7 +55,7 @@ class FOutput:
         is_live: bool,
     ) -> None:
         self._sink, self._counters, self._activity = sink, counters, bay.activity
-        self._info, self._ending, self._is_live = info, bay.ending, is_live
+        self._info, self._ending, self._is_live = info, bay.ending, is_live and sink is not None
         self._ending.n_sinks += sink is not None
         self._copies = bay.backend.stream()
 
