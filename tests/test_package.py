@@ -3,14 +3,37 @@
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (".py", ".c", ".hpp", ".cpp", ".cu", ".cuh", ".j2", ".css", ".js", ".typed")
 
 
-def test_the_wheel_holds_every_source_and_nothing_global(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree as a clone has it: setuptools takes files from what an earlier installation left beside the sources."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("autotune", "kernels", "templates"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_every_package_of_the_tree_is_listed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {path.parent.relative_to(ROOT) for name in ("autotune", "kernels") for path in (ROOT / name).rglob("*.py")}
+    names = {
+        ".".join(path.parts) if path.parts[0] == "autotune" else ".".join(("autotune", *path.parts)) for path in found
+    }
+    assert sorted(listed) == sorted({*names, "autotune.templates"})
+
+
+def test_the_wheel_holds_every_source_and_nothing_global(tmp_path: Path, clone: Path) -> None:
     build = [
         sys.executable,
         "-m",
@@ -21,9 +44,8 @@ def test_the_wheel_holds_every_source_and_nothing_global(tmp_path: Path) -> None
         "--no-build-isolation",
         "-w",
         str(tmp_path),
-        str(ROOT),
+        str(clone),
     ]
-    shutil.rmtree(ROOT / "build", ignore_errors=True)  # where setuptools leaves what earlier trees had
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
@@ -33,7 +55,7 @@ def test_the_wheel_holds_every_source_and_nothing_global(tmp_path: Path) -> None
     assert names == expected
 
 
-def test_an_installed_wheel_works_away_from_the_checkout(tmp_path: Path) -> None:
+def test_an_installed_wheel_works_away_from_the_checkout(tmp_path: Path, clone: Path) -> None:
     build = [
         sys.executable,
         "-m",
@@ -44,13 +66,14 @@ def test_an_installed_wheel_works_away_from_the_checkout(tmp_path: Path) -> None
         "--no-build-isolation",
         "--target",
         str(tmp_path),
-        str(ROOT),
+        str(clone),
     ]
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     code = (
         "import autotune; from pathlib import Path; from autotune.rendering.render import library_path;"
         f"assert Path(autotune.__file__).is_relative_to({str(tmp_path)!r});"
-        "assert 'ddc' in autotune.kernels(); assert (library_path() / 'ddc.cu.j2').is_file()"
+        "assert 'ddc' in autotune.kernels(); assert (library_path() / 'ddc.cu.j2').is_file();"
+        "import autotune.cli.program, autotune.engines.jobs.correlate, autotune.emit.writer"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
