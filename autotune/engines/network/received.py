@@ -15,7 +15,23 @@ MOST_GAP_S = 10.0  # a longer gap, or a time before, is a new stream
 VOLTAGE_HEAPS = 2  # of an antenna, under construction at once
 
 
-class ReceivedSamples:
+class Received:
+    """What sources behind SPEAD have in common: a receiver, from when memory is lent."""
+
+    receiver: Receiver | None = None
+
+    def give_back(self, number: int) -> None:
+        """Take an array again; see ``Lends``."""
+        assert self.receiver is not None
+        self.receiver.give_back(number)
+
+    def close(self) -> None:
+        """Receive no more."""
+        if self.receiver is not None:
+            self.receiver.close()
+
+
+class ReceivedSamples(Received):
     """A source of samples of one antenna, whose memory is lent.
 
     It begins with the first chunk whose first packets came in all polarisations.
@@ -51,7 +67,6 @@ class ReceivedSamples:
             near=near,
             confirm=confirm,
         )
-        self.receiver: Receiver | None = None
         self._has_begun = False
         self.n_before = 0  # heaps that were placed in chunks before the beginning
 
@@ -78,22 +93,12 @@ class ReceivedSamples:
             self.receiver.give_back(number)
         return None
 
-    def give_back(self, number: int) -> None:
-        """Take an array again; see ``Lends``."""
-        assert self.receiver is not None
-        self.receiver.give_back(number)
-
     def read(self, out: np.ndarray) -> Samples | None:
         """Raises TypeError: memory is lent."""
         raise TypeError("samples that are received land in memory that is lent")
 
-    def close(self) -> None:
-        """Receive no more."""
-        if self.receiver is not None:
-            self.receiver.close()
 
-
-class ReceivedVoltages:
+class ReceivedVoltages(Received):
     """A source of voltages of several antennas, of the channels of one destination, whose memory is lent.
 
     Args:
@@ -128,7 +133,6 @@ class ReceivedVoltages:
             near=near,
             confirm=confirm,
         )
-        self.receiver: Receiver | None = None
 
     def lend(self, arrays: Sequence[np.ndarray]) -> None:
         """Take memory; see ``Lends``. Receiving begins."""
@@ -153,16 +157,6 @@ class ReceivedVoltages:
         number, time, came = taken
         return number, Batches(time, came.reshape(-1, len(self.antennas)))
 
-    def give_back(self, number: int) -> None:
-        """Take an array again; see ``Lends``."""
-        assert self.receiver is not None
-        self.receiver.give_back(number)
-
     def read(self, out: np.ndarray) -> Batches | None:
         """Raises TypeError: memory is lent."""
         raise TypeError("voltages that are received land in memory that is lent")
-
-    def close(self) -> None:
-        """Receive no more."""
-        if self.receiver is not None:
-            self.receiver.close()
