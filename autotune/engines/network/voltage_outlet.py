@@ -53,8 +53,17 @@ class VoltageOutlet:
         n_packets = -(-n_bytes // PAYLOAD_BYTES)
         heap_s = info.heap_samples / info.samples.sample_rate_hz
         rate = FASTER * (n_bytes + n_packets * F_HEADER_BYTES) * len(to) / heap_s if is_paced else 0.0
-        given = {"payload": PAYLOAD_BYTES, "n_items": N_ITEMS, "rate": rate, "interface": interface, "cores": cores}
-        self._outlet = outlet(transport, to, first=feng_id + n_antennas, step=n_antennas, **given)  # type: ignore[arg-type]
+        self._outlet = outlet(
+            transport,
+            to,
+            payload=PAYLOAD_BYTES,
+            n_items=N_ITEMS,
+            first=feng_id + n_antennas,
+            step=n_antennas,
+            rate=rate,
+            interface=interface,
+            cores=cores,
+        )
         self._made: dict[int, tuple[np.ndarray, list[spead2.send.Heap]]] = {}  # by address
         self.n_heaps, self.n_bytes = 0, 0
         group, first_s = self._described(), EVERY_S * (feng_id + 1)

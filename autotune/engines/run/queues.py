@@ -35,6 +35,7 @@ class Ending:
     failed: threading.Event = field(default_factory=threading.Event)  # give up
     error: BaseException | None = None
     n_sinks: int = 0  # sinks that take what is made; at the end of the last one there is nothing to run for
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def is_near(self) -> bool:
@@ -48,10 +49,11 @@ class Ending:
 
     def sink_failed(self, error: BaseException) -> None:
         """Go on without a sink, whose error is raised at the end; end if it was the last one."""
-        self.n_sinks -= 1
-        if self.n_sinks == 0:
-            self.fail(error)
-        self.error = self.error or error
+        with self.lock:  # several may fail at once, each in a thread of its own
+            self.n_sinks -= 1
+            self.error = self.error or error
+            if self.n_sinks == 0:
+                self.failed.set()
 
 
 class Buckets(Generic[B]):

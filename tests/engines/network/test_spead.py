@@ -54,7 +54,7 @@ def test_ids_of_spead_are_those_of_spead2() -> None:
 
 
 def test_heaps_land_where_the_rules_say(request: pytest.FixtureRequest) -> None:
-    """Of two senders one loses a heap and sends one twice, a stranger sends one; the stop heap ends the last chunk."""
+    """One of two senders loses a heap and sends another one twice, and a stranger sends one; the stop heap is last."""
     rules = PlaceRules(
         sender_item=items.FENG_ID,
         heap_bytes=HEAP_BYTES,
