@@ -35,6 +35,7 @@ from .commands.options import ConfigOption, JsonOption, KernelOption, ProblemOpt
 from .commands.portfolio import portfolio
 from .commands.replay import replay
 from .commands.report import report
+from .commands.services import dsim, fengine, xengine
 from .commands.show import show
 from .commands.sky import sky
 from .commands.sweep import sweep
@@ -140,6 +141,9 @@ app.command(cls=Command)(replay)
 app.command(cls=Command)(sky)
 app.command(cls=Command)(channelise)
 app.command(cls=Command)(correlate)
+app.command(cls=Command)(dsim)
+app.command(cls=Command)(fengine)
+app.command(cls=Command)(xengine)
 
 
 @app.command(cls=Command)

@@ -26,6 +26,7 @@ from .level import RMS, Level, level_of, rms_of
 LEAST_DELAY_DIFF = 1 << 12  # samples that delays may differ by in any case
 MOST_TAPS = 64  # of pfb_fir and channelise
 MOST_DELAY_DIFF = 1 << 26
+ENDLESS_DELAY_DIFF = 1 << 20  # of samples that have no end
 LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # of a batch of a narrow band's ddc; otherwise a quarter of a heap
 
 DelayArgument = str | Path | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
@@ -51,6 +52,8 @@ class Bands:
     gives voltages the level that quantises noise well.
     ``narrow``: narrow bands instead of the whole one.
     ``with_whole``: whether the whole band is made besides narrow ones.
+    ``max_delay_diff``: samples by which delays may differ between polarisations and in time; None: as much as they do
+    while the samples last, and 2^20 for samples without an end. What differs by more is left out, and counted.
     """
 
     n_channels: int
@@ -63,8 +66,11 @@ class Bands:
     narrow: tuple[Narrow, ...] = ()
     with_whole: bool = False
     phase_centre: PhaseCentre | None = None
+    max_delay_diff: int | None = None
 
     def __post_init__(self) -> None:
+        if self.max_delay_diff is not None and not 0 <= self.max_delay_diff <= MOST_DELAY_DIFF:
+            raise UsageError(f"max_delay_diff={self.max_delay_diff} samples, must be 0 to {MOST_DELAY_DIFF}")
         if self.bits not in RMS:
             raise UsageError(f"bits={self.bits} of a voltage's part: there are 8 and 4")
         if not 1 <= self.taps <= MOST_TAPS:
@@ -75,7 +81,7 @@ class Bands:
     def settings(self, info: SampleInfo, chunk_samples: int, delays: Sequence[DelayModel]) -> list[Any]:
         """Returns the settings of each band of one antenna: the whole one first, if it is made."""
         made: list[BandSettings | NarrowSettings] = []
-        difference = delay_difference(info, delays)
+        difference = delay_difference(info, delays) if self.max_delay_diff is None else self.max_delay_diff
         if self.with_whole or not self.narrow:
             made.append(self._bank(info.is_complex, chunk_samples, difference))
         for narrow in self.narrow:
@@ -95,8 +101,11 @@ class Bands:
             gains = [Gains(self.n_channels, info.n_pols, level.gains) for level in levels]
         else:
             gains = [self.gains_of(info) for _ in settings]
-        made = [Output(each, None, _of_band(delays, each), g) for each, g in zip(settings, gains, strict=True)]
-        return made, levels
+        return [self.output(each, delays, g) for each, g in zip(settings, gains, strict=True)], levels
+
+    def output(self, settings: BandSettings | NarrowSettings, delays: Sequence[DelayModel], gains: Gains) -> Output:
+        """Returns a band's output, without a sink; delays are those of the samples' band."""
+        return Output(settings, None, _of_band(delays, settings), gains)
 
     def delays_of(self, info: SampleInfo) -> list[DelayModel]:
         """Returns the delay models of an antenna's polarisations."""
@@ -163,11 +172,15 @@ def narrow_settings(narrow: Narrow, band: BandSettings, info: SampleInfo) -> Nar
 def delay_difference(info: SampleInfo, delays: Sequence[DelayModel]) -> int:
     """Returns by how many samples delays differ while the samples last, between polarisations and in time.
 
+    Samples without an end have 2^20, by which delays that drift may differ later.
+
     Raises:
         UsageError: when that is more than an engine keeps.
     """
+    if info.n_samples is None:
+        return ENDLESS_DELAY_DIFF
     begin = info.first_timestamp
-    end = begin + (info.n_samples or 0)
+    end = begin + info.n_samples
     found = [value for model in delays for value in model.extremes(begin, end)]
     if (longest := max(map(abs, found))) > LONGEST:
         raise UsageError(

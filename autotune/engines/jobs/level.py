@@ -31,23 +31,32 @@ def rms_of(given: Input, info: SampleInfo) -> np.ndarray:
     if given.again is None:
         raise UsageError("gains must be given for samples that are read only once, as those of a source of your own")
     n_packets = max(1, LOOKED_AT // info.packet)
-    bits, source = info.sample_bits, given.again()
-    length = n_packets * info.packet
-    out = np.empty((info.n_pols, length if info.is_complex else length * bits // 8), _dtype(info))
+    source, length = given.again(), n_packets * info.packet
+    out = np.empty((info.n_pols, length if info.is_complex else length * info.sample_bits // 8), _dtype(info))
     sums, counts = np.zeros(info.n_pols), np.zeros(info.n_pols)
     try:
         for _ in range(MOST_READS):
             if counts.all() or (read := source.read(out)) is None:
                 break
             for pol, came in enumerate(read.received):
-                n = len(came) * info.packet
-                row = out[pol, :n] if info.is_complex else unpack_samples(out[pol], bits, 0, n)
-                some = row.reshape(len(came), -1)[came]
-                sums[pol] += np.square(np.abs(some.astype(np.complex128 if info.is_complex else np.float64))).sum()
-                counts[pol] += some.size
+                total, n = squares(out[pol], came, info)
+                sums[pol] += total
+                counts[pol] += n
     finally:
         source.close()
     return np.asarray(np.sqrt(sums / np.maximum(counts, 1)))
+
+
+def squares(row: np.ndarray, came: np.ndarray, info: SampleInfo) -> tuple[float, int]:
+    """Returns the sum of the squares of a polarisation's samples, as a Source has them, and how many came.
+
+    ``came``: bool [n_packets].
+    """
+    n = len(came) * info.packet
+    samples = row[:n] if info.is_complex else unpack_samples(row, info.sample_bits, 0, n)
+    some = samples.reshape(len(came), -1)[came]
+    wide = some.astype(np.complex128 if info.is_complex else np.float64)
+    return float(np.square(np.abs(wide)).sum()), some.size
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ..streams.visibilities import VisibilityInfo
 from .described import IMMEDIATE, Descriptors, heap_of, immediate, set_time, time_item
 from .endpoints import Endpoint
 from .items import FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP, X_HEADER_BYTES, XENG_RAW
-from .outlet import outlet
+from .outlet import PATIENCE_S, outlet
 from .voltage_outlet import FASTER, MOST_PLACES
 
 N_X_ITEMS = 3
@@ -41,6 +41,7 @@ class DumpOutlet:
         is_paced: bool = True,
         interface: str = "",
         cores: Sequence[int] = (),
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._shape, self._first_channel = (info.n_channels, 4 * info.n_baselines, 2), first_channel
         n_bytes = 4 * int(np.prod(self._shape))
@@ -57,6 +58,7 @@ class DumpOutlet:
             rate=rate,
             interface=interface,
             cores=cores,
+            patience_s=patience_s,
         )
         self._made: dict[int, tuple[np.ndarray, spead2.send.Heap]] = {}  # by address
         self.n_dumps = 0
@@ -73,6 +75,10 @@ class DumpOutlet:
         set_time(stamp, timestamp)
         self._outlet.send([heap] * self._outlet.n_destinations)
         self.n_dumps += 1
+
+    def forget(self) -> None:
+        """Keep no heaps of memory that an engine had which has ended."""
+        self._made.clear()
 
     def close(self) -> None:
         """End the streams."""

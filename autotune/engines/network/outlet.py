@@ -122,8 +122,16 @@ class TcpOutlet:
     spead2's never returns from a connection that has broken.
     """
 
-    def __init__(self, to: Sequence[Endpoint], packet_bytes: int, rate: float, first: int, step: int) -> None:
-        self._connections = [Connection(endpoint) for endpoint in to]
+    def __init__(
+        self,
+        to: Sequence[Endpoint],
+        packet_bytes: int,
+        rate: float,
+        first: int,
+        step: int,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._connections = [Connection(endpoint, patience_s) for endpoint in to]
         self._packet_bytes, self._rate, self._next, self._step = packet_bytes, rate, first, step
         self._lock, self._is_closed = threading.Lock(), threading.Event()
         self.n_destinations, self.n_failed = len(to), 0
@@ -155,10 +163,11 @@ class TcpOutlet:
 
 
 class Connection:
-    """A TCP connection, which is made again when it has broken."""
+    """A TCP connection, which is made again when it has broken; ``patience_s``: how long a receiver may not read."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, self._socket = endpoint, connected(endpoint)
+    def __init__(self, endpoint: Endpoint, patience_s: float = PATIENCE_S) -> None:
+        self._endpoint, self._patience_s = endpoint, patience_s
+        self._socket = connected(endpoint, patience_s)
 
     @property
     def is_open(self) -> bool:
@@ -167,7 +176,7 @@ class Connection:
     def connect(self) -> None:
         """Try to make the connection, unless it is there."""
         if self._socket is None:
-            self._socket = connected(self._endpoint)
+            self._socket = connected(self._endpoint, self._patience_s)
 
     def has_sent(self, packets: Iterable[bytes], rate: float) -> bool:
         """Returns whether all packets are with the kernel; closes a connection that is broken, or too slow."""
@@ -192,13 +201,13 @@ class Connection:
             self._socket = None
 
 
-def connected(endpoint: Endpoint) -> socket.socket | None:
+def connected(endpoint: Endpoint, patience_s: float) -> socket.socket | None:
     """Returns a connection; None where it is refused, or takes too long."""
     try:
         made = socket.create_connection((endpoint.host, endpoint.port), CONNECT_S)
     except OSError:
         return None
-    made.settimeout(PATIENCE_S)
+    made.settimeout(patience_s)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
 
@@ -226,6 +235,7 @@ def outlet(
     rate: float = 0.0,
     interface: str = "",
     cores: Sequence[int] = (),
+    patience_s: float = PATIENCE_S,
 ) -> Outlet:
     """Returns an outlet by ``transport``: udp, tcp or inproc.
 
@@ -233,6 +243,7 @@ def outlet(
         payload: bytes of payload of a packet, at most.
         n_items: items of a heap beside SPEAD's own four.
         rate: bytes a second to each destination; 0: unlimited.
+        patience_s: how long a receiver by TCP may not read, before its connection is closed.
 
     Raises:
         UsageError: for another transport, or an address that nothing can be sent to.
@@ -240,7 +251,7 @@ def outlet(
     config = heap_config(payload, n_items, rate)
     if transport == "tcp":
         given = [each for each in to if isinstance(each, Endpoint)]
-        return TcpOutlet(given, config.max_packet_size, rate, first, step)
+        return TcpOutlet(given, config.max_packet_size, rate, first, step, patience_s)
     if transport in ("udp", "inproc"):
         return GroupOutlet(to, config, first, step, interface, cores=cores)
     raise UsageError(f"transport is {transport!r}; it may be udp, tcp or inproc")

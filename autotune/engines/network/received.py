@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from .receiver import Listening, Receiver
 
 MOST_GAP_S = 10.0  # a longer gap, or a time before, is a new stream
 VOLTAGE_HEAPS = 2  # of an antenna, under construction at once
+CONFIRM = 8  # heaps that must agree before the first one is believed
+PATIENCE_S = 0.2
+LEAST_PATIENCE = 2  # chunks
 
 
 class Received:
@@ -34,7 +38,8 @@ class Received:
 class ReceivedSamples(Received):
     """A source of samples of one antenna, whose memory is lent.
 
-    It begins with the first chunk whose first packets came in all polarisations.
+    It begins with the first chunk whose first packets came in all polarisations; when ``patience_s`` has passed, and
+    two chunks, with any.
 
     Args:
         n_enders: stop heaps that end the stream; None: one of each member.
@@ -50,10 +55,11 @@ class ReceivedSamples(Received):
         is_live: bool = True,
         n_enders: int | None = None,
         near: int = 0,
-        confirm: int = 8,
+        confirm: int = CONFIRM,
         most_gap_s: float = MOST_GAP_S,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        self.info, self.is_live, self._listening = info, is_live, listening
+        self.info, self.is_live, self._listening, self._patience_s = info, is_live, listening, patience_s
         self._heap_bytes = info.packet * info.sample_bits // 8
         self._rules = PlaceRules(
             sender_item=DIGITISER_ID,
@@ -67,7 +73,7 @@ class ReceivedSamples(Received):
             near=near,
             confirm=confirm,
         )
-        self._has_begun = False
+        self._has_begun, self._n_passed = False, 0  # chunks before the beginning
         self.n_before = 0  # heaps that were placed in chunks before the beginning
 
     def lend(self, arrays: Sequence[np.ndarray]) -> None:
@@ -86,12 +92,18 @@ class ReceivedSamples(Received):
         while (taken := self.receiver.take()) is not None:
             number, time, came = taken
             received = came.reshape(self.info.n_pols, -1)
-            if self._has_begun or received[:, 0].all():
+            if self._has_begun or received[:, 0].all() or self._n_passed >= self._most_passed(received.shape[1]):
                 self._has_begun = True
                 return number, Samples(time, received)
             self.n_before += int(np.count_nonzero(received))
+            self._n_passed += 1
             self.receiver.give_back(number)
         return None
+
+    def _most_passed(self, n_packets: int) -> int:
+        """Returns how many chunks of so many packets may pass before the beginning."""
+        chunk_s = n_packets * self.info.packet / self.info.sample_rate_hz
+        return max(LEAST_PATIENCE, ceil(self._patience_s / chunk_s))
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Raises TypeError: memory is lent."""
@@ -116,7 +128,7 @@ class ReceivedVoltages(Received):
         n_enders: int | None = None,
         n_substreams: int = 1,
         near: int = 0,
-        confirm: int = 8,
+        confirm: int = CONFIRM,
         most_gap_s: float = MOST_GAP_S,
     ) -> None:
         self.antennas, self.is_live, self._listening = tuple(antennas), is_live, listening

@@ -6,6 +6,7 @@ lands. spead2 blocks while it has no memory, and the kernel drops then: whoever 
 
 import select
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,12 +16,16 @@ import spead2.recv
 
 from ...core.errors import UsageError
 from .endpoints import Endpoint
+from .kernel_sockets import connected_ports, udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 
 LOOK_S = 0.1  # how often a receiver that waits looks whether it must end
+CONNECTIONS_S = 0.5  # how often it looks whether its connections are open
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
 N_BUILT = 2  # chunks under construction at once, of each member
+
+OTHER_COUNTERS = ("heaps", "placed", "too_old", "incomplete", "packets", "kernel_drops", "blocked")
 
 MemberPlaces = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue]]  # where each member stream receives
 
@@ -90,6 +95,9 @@ class Receiver:
         for array in arrays:
             self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=np.zeros(rules.n_flags, np.uint8)))
         self._is_asked = threading.Event()
+        self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
+        self._transport, self._connected, self._looked_at = listening.transport, set[int](), time.monotonic()
+        self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
         for stream, where in zip(self._group, listening.members, strict=True):
             for each in where:
                 add_reader(stream, each, listening)
@@ -124,16 +132,26 @@ class Receiver:
 
     def close(self) -> None:
         """Receive no more."""
+        if self._closed_drops is None:
+            self._closed_drops = self._kernel_drops()
         self._group.stop()
+
+    @property
+    def newest_time(self) -> int | None:
+        """Returns the time of the newest heap that was placed, in samples; None: there was none yet."""
+        times = [time for placing in self._placings if (time := placing.newest_time) is not None]
+        return max(times, default=None)
 
     @property
     def counts(self) -> dict[str, int]:
         """Returns what became of all heaps, by COUNTERS, and besides:
 
         ``heaps`` that came whole, ``placed`` among them, ``too_old`` for any chunk under construction, ``incomplete``
-        heaps, ``packets``, and ``blocked``: how often a member waited for memory. They lag behind while heaps come.
+        heaps, ``packets``, ``kernel_drops``: packets of UDP for which a socket had no room, and ``blocked``: how often
+        a member waited for memory. They lag behind while heaps come.
         """
-        total = dict.fromkeys((*COUNTERS, "heaps", "placed", "too_old", "incomplete", "packets", "blocked"), 0)
+        total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0)
+        total["kernel_drops"] = self._kernel_drops() if self._closed_drops is None else self._closed_drops
         for stream in self._group:
             stats = stream.stats
             for name in COUNTERS:
@@ -169,6 +187,19 @@ class Receiver:
         self._group.emplace_back(pool, config, chunks)
         self._placings.append(placing)
 
+    def _kernel_drops(self) -> int:
+        return udp_drops(self._ports) if self._transport == "udp" else 0
+
+    def _has_lost_sender(self) -> bool:
+        """Returns whether a TCP connection has closed that had not said that it ends: a member takes no second one."""
+        if self._transport != "tcp" or time.monotonic() - self._looked_at < CONNECTIONS_S:
+            return False
+        self._looked_at = time.monotonic()
+        here = connected_ports(self._ports)
+        self._connected |= here
+        counted = self._placings if self._each_ends else self._placings[:1]
+        return len(self._connected - here) > sum(placing.n_stops for placing in counted)
+
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet = False
         while True:
@@ -182,7 +213,7 @@ class Receiver:
                 if placing.jumped_to is not None:
                     raise JumpedError(placing.jumped_to)
             have_ended = all(placing.n_stops >= self._rules.n_enders for placing in self._placings)
-            if self._is_asked.is_set() or (have_ended and is_quiet):
+            if self._is_asked.is_set() or (have_ended and is_quiet) or self._has_lost_sender():
                 return None
             is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
 

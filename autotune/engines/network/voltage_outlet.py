@@ -11,7 +11,7 @@ from ..streams.voltages import VoltageInfo
 from .described import EVERY_S, IMMEDIATE, Descriptors, heap_of, immediate, set_time, time_item
 from .endpoints import Endpoint
 from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
-from .outlet import outlet
+from .outlet import PATIENCE_S, outlet
 
 N_ITEMS = 4
 MOST_PLACES = 1024  # in memory, whose heaps are kept
@@ -43,6 +43,7 @@ class VoltageOutlet:
         is_paced: bool = True,
         interface: str = "",
         cores: Sequence[int] = (),
+        patience_s: float = PATIENCE_S,
     ) -> None:
         if info.n_channels % len(to):
             raise UsageError(f"{info.n_channels} channels cannot be shared out evenly to {len(to)} destinations")
@@ -63,6 +64,7 @@ class VoltageOutlet:
             rate=rate,
             interface=interface,
             cores=cores,
+            patience_s=patience_s,
         )
         self._made: dict[int, tuple[np.ndarray, list[spead2.send.Heap]]] = {}  # by address
         self.n_heaps, self.n_bytes = 0, 0
@@ -82,6 +84,10 @@ class VoltageOutlet:
             self._outlet.send(heaps)
             self.n_heaps += len(heaps)
         self.n_bytes += voltages.nbytes
+
+    def forget(self) -> None:
+        """Keep no heaps of memory that an engine had which has ended."""
+        self._made.clear()
 
     def close(self) -> None:
         """End the streams."""

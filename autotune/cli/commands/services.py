@@ -1,0 +1,127 @@
+"""`autotune dsim`, `fengine` and `xengine`: a digitiser, an F-engine and an X-engine on the network."""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...core.errors import UsageError
+from ...engines.kernels.choice import AUTO
+from ..console import note, print_json
+from .engine_options import FilterBankOption, PackageOption, RecordsOption, TuneOption, running
+from .options import DeviceOption, JsonOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...engines.jobs import Running
+    from ...engines.service.served import Serving
+
+ConfigFile = Annotated[Path, typer.Argument(help="A TOML file; docs/network.md says what it has.")]
+OnceOption = Annotated[
+    bool, typer.Option("--once", help="End when all senders have said that they end; else wait for the next ones.")
+]
+StatusOption = Annotated[float, typer.Option("--status", min=0.1, help="Seconds between two lines of status.")]
+STATUS_S = 5.0
+
+
+@contextmanager
+def with_spead2() -> "Iterator[None]":
+    """Tells how to get spead2 where it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "spead2":
+            raise
+        raise UsageError("streams on the network need spead2: pip install 'autotune-dsp[network]'") from error
+
+
+def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = STATUS_S) -> None:
+    """Send the samples of a simulated digitiser by SPEAD: tones, noise, delays; and faults of a network on purpose.
+
+    It runs until all samples are sent, or Ctrl-C. Its counts go to standard output at the end.
+    """
+    with with_spead2():
+        from ...engines.service.dsim_service import Dsim, dsim_settings
+        from ...engines.service.serve import stopped_by_signals, told_every
+
+        digitiser = Dsim(dsim_settings(config), note)
+        with stopped_by_signals(digitiser.stop), told_every(status, lambda: note(digitiser.line())):
+            digitiser.run()
+    _counts(digitiser.snapshot(), digitiser.line(), json)
+
+
+def fengine(
+    config: ConfigFile,
+    once: OnceOption = False,
+    json: JsonOption = False,
+    status: StatusOption = STATUS_S,
+    package: PackageOption = None,
+    results: RecordsOption = None,
+    tune: TuneOption = None,
+    filter_bank: FilterBankOption = AUTO,
+    device: DeviceOption = "auto",
+) -> None:
+    """Run an F-engine on the network: samples of a digitiser in, voltages of channels out, both by SPEAD.
+
+    It runs until Ctrl-C or SIGTERM, and begins anew where its stream does. Exit status: 0 stopped as asked, 1 nothing
+    can be received or written, 2 wrong usage, 3 the device has failed again and again.
+    """
+
+    def made() -> "Serving":
+        from ...engines.service.f_service import FService, f_service_settings
+
+        return FService(f_service_settings(config), _running(package, results, tune, filter_bank, device), note)
+
+    _serve(made, once, json, status)
+
+
+def xengine(
+    config: ConfigFile,
+    once: OnceOption = False,
+    json: JsonOption = False,
+    status: StatusOption = STATUS_S,
+    package: PackageOption = None,
+    results: RecordsOption = None,
+    tune: TuneOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Run an X-engine on the network: voltages of F-engines in, visibilities out, to SPEAD or files.
+
+    It runs until Ctrl-C or SIGTERM, and begins anew where its streams do. Exit status: 0 stopped as asked, 1 nothing
+    can be received or written, 2 wrong usage, 3 the device has failed again and again.
+    """
+
+    def made() -> "Serving":
+        from ...engines.service.x_service import XService, x_service_settings
+
+        return XService(x_service_settings(config), _running(package, results, tune, AUTO, device), note)
+
+    _serve(made, once, json, status)
+
+
+def _running(package: str | None, results: Path | None, tune: str | None, filter_bank: str, device: str) -> "Running":
+    return running(package, results, tune, filter_bank, device, None, lambda line, share: None)
+
+
+def _serve(made: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:
+    with with_spead2():
+        serving = made()
+        from ...engines.service.serve import ServiceState, serve, status_line
+
+        state = ServiceState()
+        try:
+            code = serve(serving, note, once=once, status_s=status, state=state)
+        finally:
+            serving.close()
+    _counts(state.snapshot(), status_line(serving, state), json)
+    raise typer.Exit(code)
+
+
+def _counts(counts: dict[str, Any], line: str, json: bool) -> None:
+    if json:
+        print_json(counts)
+    elif line:
+        note(line)

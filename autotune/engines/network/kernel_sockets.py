@@ -1,0 +1,33 @@
+"""What the kernel knows of this process's sockets by their local ports: packets that it dropped, and connections.
+
+Linux tells it in /proc/net; elsewhere nothing is known.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+PROC = Path("/proc/net")
+ESTABLISHED, CLOSE_WAIT = 0x01, 0x08  # states of a TCP socket; the second: the other end has closed, data may wait
+LOCAL, STATE, DROPS = 1, 3, -1  # columns
+
+
+def udp_drops(ports: Collection[int]) -> int:
+    """Returns how many packets the kernel has dropped at UDP sockets of these ports, since they were full."""
+    return sum(int(row[DROPS]) for row in _rows("udp") if _port(row) in ports)
+
+
+def connected_ports(ports: Collection[int]) -> set[int]:
+    """Returns those of the local ports that have a TCP connection from which there may be something to read."""
+    open_ones = {_port(row) for row in _rows("tcp") if int(row[STATE], 16) in (ESTABLISHED, CLOSE_WAIT)}
+    return open_ones & set(ports)
+
+
+def _rows(protocol: str) -> Iterator[list[str]]:
+    for name in (protocol, f"{protocol}6"):
+        with suppress(OSError):
+            yield from (line.split() for line in (PROC / name).read_text().splitlines()[1:])
+
+
+def _port(row: list[str]) -> int:
+    return int(row[LOCAL].rpartition(":")[2], 16)

@@ -1,0 +1,208 @@
+"""A digitiser that is simulated, sent by SPEAD, and its file: that of ``digitiser_settings``, and where it goes.
+
+speed = 1.0          # times real time; 0: as fast as it can
+n_samples = 1048576  # of each polarisation; left out: until it is stopped
+
+[to]
+endpoints = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # of each polarisation; packets go to its addresses in turn
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from ...core import schema
+from ..digitiser.digitiser_settings import DigitiserSettings, digitiser_settings
+from ..digitiser.packet_faults import Sends
+from ..files import checks
+from ..files.reading import Tell, refuse
+from ..files.toml import checked, read_toml
+from ..network.endpoints import Endpoint
+from ..network.items import DIGITISER_HEADER_BYTES
+from ..network.sample_outlet import SampleOutlet, damage
+from ..run.counters import si
+from .f_service import MOST_FILE
+from .served import Counts
+from .stream_places import TRANSPORT, endpoints_of, words
+
+BLOCK_S = 0.01  # of samples that are made at once, about
+MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: made at once, and sent before the other one's turn
+AHEAD_S = 0.2  # how far in the future the first sample lies
+SOON_S = 1e-3  # what is due so soon is sent
+TO = schema.members_of(
+    {"endpoints": words, "transport": TRANSPORT, "interface": schema.as_word, "ttl": checks.integer(0, 255)},
+    ("endpoints",),
+)
+
+
+@dataclass(frozen=True)
+class DsimSettings:
+    """What the file of a digitiser says."""
+
+    digitiser: DigitiserSettings
+    endpoints: tuple[tuple[Endpoint, ...], ...]  # of each polarisation
+    transport: str = "udp"
+    interface: str = ""
+    ttl: int = 4
+    speed: float = 1.0
+    n_samples: int | None = None
+    begins_now: bool = True  # whether the clock says which time the first sample has
+
+
+def dsim_settings(path: Path) -> DsimSettings:
+    """Returns what a file says.
+
+    Raises:
+        UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
+    """
+    content = read_toml(path, MOST_FILE)
+    own = {name: content.pop(name) for name in ("to", "speed", "n_samples") if name in content}
+    digitiser = digitiser_settings(path, content)
+    parts = {"speed": schema.as_amount, "n_samples": checks.integer(1, checks.MOST_TIME), "to": TO}
+    said = checked(path, "it", schema.members_of(parts, ("to",)), own)
+    to = said["to"]
+    n_pols = len(digitiser.signals)
+    if len(to["endpoints"]) != n_pols:
+        refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one of each of the {n_pols} signals")
+    return DsimSettings(
+        digitiser,
+        tuple(endpoints_of(path, [text]) for text in to["endpoints"]),
+        to.get("transport", "udp"),
+        to.get("interface", ""),
+        to.get("ttl", 4),
+        said.get("speed", 1.0),
+        said.get("n_samples"),
+        "first_timestamp" not in content,
+    )
+
+
+@dataclass
+class DsimCounts:
+    """What a digitiser has sent, in packets of all polarisations."""
+
+    first_timestamp: int = 0
+    samples: int = 0  # of each polarisation, lost ones among them
+    sent: int = 0
+    failed: int = 0  # packets that could not leave
+    lost: int = 0  # on purpose, as the next three are
+    repeated: int = 0
+    exchanged: int = 0
+    damaged: int = 0
+    behind_s: float = 0.0  # how late the newest packets left
+
+
+@dataclass
+class Dsim:
+    """A digitiser that runs once, until all samples are sent or ``stop`` is called by another thread or a handler."""
+
+    settings: DsimSettings
+    tell: Tell
+    counts: DsimCounts = field(default_factory=DsimCounts)
+    asked: threading.Event = field(default_factory=threading.Event)
+
+    def stop(self) -> None:
+        """Send no more."""
+        self.asked.set()
+
+    def run(self) -> None:
+        """Send the samples, at the times when they are due.
+
+        Raises:
+            UsageError: when nothing can be sent to an address.
+        """
+        settings = self._at_now()
+        info, packet = settings.info(), settings.packet
+        maker = settings.packets(self.tell)
+        outlet = SampleOutlet(
+            info, self.settings.transport, self.settings.endpoints, self.settings.interface, self.settings.ttl
+        )
+        first = self.counts.first_timestamp = settings.first_timestamp
+        n_packets = None if self.settings.n_samples is None else self.settings.n_samples // packet
+        rate = settings.sample_rate_hz * self.settings.speed / packet  # packets a second; 0: no limit
+        at_once = int(min(MOST_BLOCK, max(1, BLOCK_S * rate))) if rate else MOST_BLOCK
+        rng = np.random.default_rng(settings.faults.seed)
+        begin, began = 0, self._began(settings)
+        try:
+            while not self.asked.is_set() and (n_packets is None or begin < n_packets):
+                n = at_once if n_packets is None else min(at_once, n_packets - begin)
+                before = min(begin, 1)  # a packet of the block before may be sent behind the next one
+                lowest = begin - before
+                packed, saturated = maker.read(first + lowest * packet, (before + n) * packet)
+                times = first + packet * np.arange(lowest, begin + n)
+                planned = []
+                for pol in range(info.n_pols):
+                    made = outlet.packets(times, pol, packed[pol].reshape(len(times), -1), saturated[pol])
+                    sends = settings.faults.sends(begin, n, stream=pol, is_last=begin + n == n_packets)
+                    self._count(sends)
+                    planned.append((self._sent(made[sends.numbers - lowest], sends.is_damaged, rng), sends.numbers))
+                self._send(outlet, planned, lambda k, begin=begin: began + (begin + k) / rate if rate else 0.0)  # type: ignore[misc]
+                begin += n
+                self.counts.samples = begin * packet
+                self.counts.sent, self.counts.failed = outlet.n_sent, outlet.n_failed
+        finally:
+            outlet.close()
+
+    def _at_now(self) -> DigitiserSettings:
+        """Returns the settings with the time of the first sample, by the clock unless the file says it."""
+        settings = self.settings.digitiser
+        if not self.settings.begins_now:
+            return settings
+        if settings.sync_time_unix is None:
+            return replace(settings, sync_time_unix=Fraction(time.time()))
+        samples = (Fraction(time.time() + AHEAD_S) - settings.sync_time_unix) * Fraction(settings.sample_rate_hz)
+        return replace(settings, first_timestamp=ceil(samples / settings.packet) * settings.packet)
+
+    def _began(self, settings: DigitiserSettings) -> float:
+        """Returns when the first sample is due, on the monotonic clock."""
+        if not self.settings.begins_now or settings.sync_time_unix is None:
+            return time.monotonic()
+        due = settings.sync_time_unix + Fraction(settings.first_timestamp) / Fraction(settings.sample_rate_hz)
+        return time.monotonic() + float(due - Fraction(time.time()))
+
+    def _sent(self, packets: np.ndarray, is_damaged: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Returns packets as they are sent, of which some are damaged: by tcp their samples only."""
+        if is_damaged.any():
+            some = packets[is_damaged]
+            damage(some, rng, DIGITISER_HEADER_BYTES if self.settings.transport == "tcp" else 0)
+            packets[is_damaged] = some
+        return packets
+
+    def _send(
+        self,
+        outlet: SampleOutlet,
+        planned: Sequence[tuple[np.ndarray, np.ndarray]],
+        due: Callable[[int], float],
+    ) -> None:
+        """Send the packets of all polarisations, some of each in turn, when they are due."""
+        for place in range(0, max(len(numbers) for _, numbers in planned), BURST):
+            wait = due(place) - time.monotonic()
+            if wait > SOON_S:
+                self.asked.wait(wait)
+            self.counts.behind_s = max(0.0, -wait)
+            for pol, (packets, numbers) in enumerate(planned):
+                here = slice(place, place + BURST)
+                outlet.send(pol, packets[here], numbers[here])
+
+    def _count(self, sends: Sends) -> None:
+        for name in ("lost", "repeated", "exchanged", "damaged"):
+            setattr(self.counts, name, getattr(self.counts, name) + getattr(sends, name))
+
+    def snapshot(self) -> Counts:
+        """Returns all counts."""
+        return asdict(self.counts)
+
+    def line(self) -> str:
+        """Returns one line for people."""
+        counts = self.counts
+        parts = [f"{si(counts.samples)}samples of each polarisation", f"{counts.sent} packets"]
+        rest = ("failed", "lost", "repeated", "exchanged", "damaged")
+        parts += [f"{getattr(counts, name)} {name}" for name in rest if getattr(counts, name)]
+        if counts.behind_s > BLOCK_S:
+            parts.append(f"{si(counts.behind_s)}s late")
+        return ", ".join(parts)

@@ -1,0 +1,339 @@
+"""An F-engine that is served, and its file.
+
+antenna = "m000"
+feng_id = 0                       # the antenna's index, 0 to n_antennas - 1
+n_antennas = 4
+sample_rate_hz = 1712e6
+sample_bits = 10
+packet = 4096                     # samples of a heap of the digitiser's
+sync_time_unix = "1700000000.0"   # UTC when the digitiser's time was 0
+max_delay_diff = 1048576          # samples by which delays may differ
+patience_s = 0.2                  # how long the beginning waits for both polarisations
+
+[from]
+listen = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # of each polarisation
+
+[[to]]                            # a band each
+channels = 4096
+taps = 16
+bits = 8
+spectra_per_heap = 256
+endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from ...core.errors import UsageError
+from ..corrections.gains import Gains
+from ..f.chain import Output, voltage_info
+from ..f.engine import FEngine
+from ..files import checks
+from ..files.reading import Tell, refuse
+from ..files.toml import checked, read_toml
+from ..jobs.band_settings import Bands, Narrow
+from ..jobs.running import Running
+from ..jobs.sinks import voltage_sink
+from ..network.endpoints import Endpoint
+from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
+from ..network.received import CONFIRM, PATIENCE_S, ReceivedSamples
+from ..network.receiver import Listening
+from ..network.voltage_outlet import VoltageOutlet
+from ..run.counters import FCounters
+from ..streams.samples import SampleInfo
+from ..streams.times import moment
+from ..streams.voltages import VoltageInfo, VoltageSink
+from .first_level import FirstLevel
+from .served import Counts, Served
+from .sinks_beside import SinkBeside, SinksBeside
+from .stream_places import FROM, SENDING, ListeningPlaces, beside, endpoints_of, listening_places, tables
+
+MOST_FILE = 1 << 20  # bytes
+MOST_PACKET = 1 << 16
+LONG_PATIENCE_S = 60.0  # for which a receiver by TCP may not read, where whoever sends waits
+NARROW = schema.members_of(
+    {"centre_hz": checks.real, "decimation": checks.integer(2, 1 << 20), "taps": checks.integer(1, 1 << 20)},
+    ("centre_hz", "decimation", "taps"),
+)
+
+
+def gains_of_file(value: object) -> float | str:
+    """Checks for one number, or the name of a file of gains."""
+    return schema.as_word(value) if isinstance(value, str) else checks.real(value)
+
+
+BAND = schema.members_of(
+    {
+        "channels": checks.integer(1, checks.MOST_CHANNELS),
+        "taps": checks.integer(1, 64),
+        "window": schema.as_word,
+        "bits": checks.voltage_bits,
+        "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
+        "delays": schema.as_word,
+        "gains": gains_of_file,
+        "narrow": NARROW,
+        **SENDING,
+    },
+    ("channels",),
+)
+MEMBERS: Mapping[str, schema.Check] = {
+    **{name: checks.SAMPLES[name] for name in ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m")},
+    "sync_time_unix": moment,
+    "sample_bits": checks.integer(2, 16),
+    "n_pols": checks.integer(1, 2),
+    "packet": checks.integer(1, MOST_PACKET),
+    "feng_id": checks.integer(0, checks.MOST_ANTENNAS),
+    "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
+    "chunk": checks.integer(1, 1 << 30),
+    "max_delay_diff": checks.integer(0, 1 << 26),
+    "patience_s": schema.as_amount,
+    "from": FROM,
+    "to": lambda value: value,  # checked one by one
+}
+NEEDED = ("sample_rate_hz", "from", "to")
+
+
+@dataclass(frozen=True)
+class FBandPlaces:
+    """One band of an F-engine, and where its voltages go: to addresses, a file, or both."""
+
+    bands: Bands
+    endpoints: tuple[Endpoint, ...]
+    transport: str = "udp"
+    interface: str = ""
+    is_paced: bool = True
+    cores: tuple[int, ...] = ()
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class FServiceSettings:
+    """What the file of an F-engine says."""
+
+    info: SampleInfo
+    places: ListeningPlaces
+    outputs: tuple[FBandPlaces, ...]
+    feng_id: int = 0
+    n_antennas: int = 1
+    chunk: int | None = None  # samples; None: as many as suit the device
+    patience_s: float = PATIENCE_S
+
+
+def f_service_settings(path: Path) -> FServiceSettings:
+    """Returns what a file says.
+
+    Raises:
+        UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
+    """
+    said = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
+    packet = said.get("packet", 4096)
+    bits = said.get("sample_bits", 10)
+    if packet * bits % 8:
+        refuse(path, f"packet={packet} samples of {bits} bits are not whole bytes; give a multiple of 8")
+    info = SampleInfo(
+        sample_bits=bits,
+        n_pols=said.get("n_pols", 2),
+        packet=packet,
+        **{name: said[name] for name in INFO if name in said},
+    )
+    feng_id, n_antennas = said.get("feng_id", 0), said.get("n_antennas", said.get("feng_id", 0) + 1)
+    if feng_id >= n_antennas:
+        refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
+    places = listening_places(path, said["from"])
+    outputs = [_band(path, each, said) for each in tables(path, said, "to", BAND)]
+    return FServiceSettings(
+        info, places, tuple(outputs), feng_id, n_antennas, said.get("chunk"), said.get("patience_s", PATIENCE_S)
+    )
+
+
+INFO = ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m", "sync_time_unix")
+
+
+def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBandPlaces:
+    if not ("endpoints" in said or "file" in said):
+        refuse(path, "[[to]] has neither endpoints nor a file: give one of them")
+    places = endpoints_of(path, said.get("endpoints", ()))
+    if places and said["channels"] % len(places):
+        refuse(path, f"[[to]] has {said['channels']} channels, which {len(places)} endpoints cannot share evenly")
+    gains = said.get("gains")
+    try:
+        bands = Bands(
+            said["channels"],
+            delays=beside(path, said["delays"]) if "delays" in said else None,
+            gains=beside(path, gains) if isinstance(gains, str) else gains,
+            narrow=(Narrow(**said["narrow"]),) if "narrow" in said else (),
+            max_delay_diff=whole.get("max_delay_diff"),
+            **{name: said[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in said},
+        )
+    except UsageError as error:
+        refuse(path, f"[[to]] {error}")
+    return FBandPlaces(
+        bands,
+        places,
+        said.get("transport", "udp"),
+        said.get("interface", ""),
+        said.get("paced", True),
+        said.get("cores", ()),
+        beside(path, said["file"]) if "file" in said else None,
+    )
+
+
+class FService:
+    """Makes F-engines, each of which goes on with the same streams.
+
+    Args:
+        running: the device and its kernels.
+        tell: takes a line about the level of samples, and about a sink that fails.
+
+    Raises:
+        UsageError: when nothing can be sent to an address, or bands do not fit to the samples.
+    """
+
+    def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
+        self._settings, self._running, self._tell = settings, running, tell
+        info = settings.info
+        self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
+        self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
+        self._kernels = running.kernels()
+        self._made = [self._output(place.bands) for place in settings.outputs]
+        infos = [voltage_info(info, each.settings) for each in self._made]
+        self._infos = [
+            replace(made, is_delayed=place.bands.delays is not None, phase_centre=place.bands.direction())
+            for made, place in zip(infos, settings.outputs, strict=True)
+        ]
+        self._outlets = [self._outlet(place, made) for place, made in zip(settings.outputs, self._infos, strict=True)]
+
+    def served(self, near: int, number: int) -> Served:
+        """Returns a new engine; see ``Serving``."""
+        settings, places = self._settings, self._settings.places
+        outputs = [self._output(place.bands) for place in settings.outputs]
+        source = ReceivedSamples(
+            settings.info,
+            Listening(places.members, places.transport, places.interface, places.cores, not places.is_live),
+            is_live=places.is_live,
+            near=near,
+            confirm=CONFIRM if places.is_live else 1,
+            patience_s=settings.patience_s,
+        )
+        by_level = [
+            (output.settings, output.gains)
+            for output, place in zip(outputs, settings.outputs, strict=True)
+            if place.bands.gains is None
+        ]
+        made = Served(None, source, lambda: [])  # type: ignore[arg-type]
+        counted: list[Sequence[SinkBeside]] = []
+        for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
+            if outlet is not None:
+                outlet.forget()
+            output.sink, others = self._sink(outlet, place, info, number, made)
+            counted.append(others)
+        n_packets = max(1, self._chunk // settings.info.packet)
+        lends: Any = FirstLevel(source, by_level, self._tell) if by_level else source
+        try:
+            engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels)
+        except BaseException:
+            made.closing.close()
+            source.close()
+            raise
+        failed_before = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]
+
+        def counts() -> list[Counts]:
+            failed = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]
+            return [
+                _counts(counters, others) | {"heaps_failed": now - before}
+                for counters, others, now, before in zip(engine.counters, counted, failed, failed_before, strict=True)
+            ]
+
+        made.engine, made.made = engine, counts
+        return made
+
+    def close(self) -> None:
+        """End the streams that are sent."""
+        for outlet in self._outlets:
+            if outlet is not None:
+                outlet.close()
+
+    def _output(self, bands: Bands) -> Output:
+        info = self._settings.info
+        delays = bands.delays_of(info)
+        (settings,) = bands.settings(info, self._chunk, delays)
+        gains = Gains(bands.n_channels, info.n_pols) if bands.gains is None else bands.gains_of(info)
+        return bands.output(settings, delays, gains)
+
+    def _outlet(self, place: FBandPlaces, info: VoltageInfo) -> VoltageOutlet | None:
+        if not place.endpoints:
+            return None
+        return VoltageOutlet(
+            info,
+            self._settings.feng_id,
+            self._settings.n_antennas,
+            place.transport,
+            place.endpoints,
+            is_paced=place.is_paced and self._settings.places.is_live,
+            interface=place.interface,
+            cores=place.cores,
+            patience_s=RECEIVER_PATIENCE_S if self._settings.places.is_live else LONG_PATIENCE_S,
+        )
+
+    def _sink(
+        self, outlet: VoltageOutlet | None, place: FBandPlaces, info: VoltageInfo, number: int, made: Served
+    ) -> tuple[VoltageSink, Sequence[SinkBeside]]:
+        """Returns where a band's voltages go; what is closed with the engine is closed by ``made``."""
+        if place.file is None:
+            assert outlet is not None
+            return outlet, ()
+        path = numbered(place.file, number)
+        file = voltage_sink(path, info, False, self._tell)
+        if outlet is None:
+            made.closing.callback(file.close)
+            return file, ()
+        return beside_each_other({str(path): file}, outlet, self._settings.places.is_live, self._tell, made)
+
+
+class NotClosed:
+    """A sink that stays open when what uses it is closed."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+
+    def write(self, *made: Any) -> None:
+        """Take voltages or visibilities."""
+        self._sink.write(*made)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def beside_each_other(
+    files: Mapping[str, Any], outlet: Any, is_live: bool, tell: Tell, made: Served
+) -> tuple[SinksBeside, Sequence[SinkBeside]]:
+    """Returns a sink of files and an outlet, which stays open; ``made`` closes the files."""
+    named = {**files, "the network": NotClosed(outlet)}
+    sinks = [SinkBeside(sink, name, is_live, tell) for name, sink in named.items()]
+    both = SinksBeside(sinks)
+    made.closing.callback(both.close)
+    return both, sinks
+
+
+def numbered(path: Path, number: int) -> Path:
+    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5 and so on."""
+    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+
+
+def _counts(counters: FCounters, others: Sequence[SinkBeside]) -> Counts:
+    with counters.lock:
+        made: Counts = {name: getattr(counters, name) for name in COUNTED}
+        made["saturated"] = [int(n) for n in counters.saturated]
+        made["power_dbfs"] = [round(level, 2) for level in counters.dbfs if level > -1e9]
+    made["heaps_dropped"] += sum(sink.n_dropped for sink in others)
+    made["latency_s"] = round(counters.latency_s, 4)
+    return made
+
+
+COUNTED = (
+    *("samples_in", "packets_missing", "chunks_dropped", "heaps_out", "heaps_missing"),
+    *("spectra_beyond", "heaps_dropped", "sink_error"),
+)

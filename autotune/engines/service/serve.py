@@ -1,0 +1,194 @@
+"""Runs engines until they are told to stop: a new one where a stream begins anew, and after a fault.
+
+What ends an engine, and what follows:
+- the stream jumps to a far time, as when its sender starts again: a new engine at once, on that time;
+- all senders have said that they end, or a TCP sender is gone: a new engine at once, or the end, if that was asked for;
+- the source cannot be read, as when a port is taken: a new engine after 1, 2, 4 up to 30 s; the first time, the end;
+- the device fails: a new engine, at most 3 times in a minute;
+- the last sink fails: the end.
+"""
+
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ...core.errors import UsageError, one_line
+from ..files.reading import Tell
+from ..network.receiver import JumpedError
+from .served import Counts, Served, Serving, added, clock_time, counts_text, lag_text, made_text
+
+STOPPED, NOT_TAKEN, GAVE_UP = 0, 1, 3  # exit statuses; 2 is wrong usage
+LONGEST_WAIT_S = 30.0
+MOST_FAULTS, WITHIN_S = 3, 60.0
+STATUS_S = 5.0
+LONG_RUN_S = 60.0  # an engine that ran so long has not failed again
+
+
+@dataclass
+class ServiceState:
+    """What is known of a service: which engine runs, and what all engines so far have counted."""
+
+    n_engines: int = 0
+    now: Served | None = None
+    received: Counts = field(default_factory=dict)  # of the engines before
+    made: list[Counts] = field(default_factory=list)
+    asked: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def stop(self) -> None:
+        """Ask for the end; any thread may call it, and a signal's handler."""
+        self.asked.set()
+        if (now := self.now) is not None:
+            now.engine.stop()
+
+    def snapshot(self) -> Counts:
+        """Returns all counts: ``engines`` so far, ``received``, and ``made``, by output."""
+        with self.lock:
+            received, made = self.received, self.made
+            if self.now is not None:
+                received = added(received, self.now.received())
+                made = _each_added(made, self.now.made())
+        return {"engines": self.n_engines, "received": received, "made": made}
+
+    def begin(self, served: Served) -> None:
+        """Have an engine run."""
+        self.now = served
+        self.n_engines += 1
+        if self.asked.is_set():
+            served.engine.stop()
+
+    def end(self) -> None:
+        """Keep what the engine that has ended counted."""
+        with self.lock:
+            assert self.now is not None
+            self.received = added(self.received, self.now.received())
+            self.made = _each_added(self.made, self.now.made())
+            self.now = None
+
+
+def serve(
+    serving: Serving,
+    tell: Tell,
+    *,
+    once: bool = False,
+    status_s: float = STATUS_S,
+    state: ServiceState | None = None,
+) -> int:
+    """Runs engines until SIGINT, SIGTERM or ``state.stop``; returns the exit status.
+
+    Args:
+        tell: takes a line of status every ``status_s``, and one of everything that happens.
+        once: whether to end when all senders have said that they end.
+    """
+    state = state or ServiceState()
+    waits, faults, near = _Waits(), deque[float](maxlen=MOST_FAULTS), clock_time(serving)
+    with stopped_by_signals(state.stop), told_every(status_s, lambda: tell(status_line(serving, state))):
+        while not state.asked.is_set():
+            began = time.monotonic()
+            try:
+                served = serving.served(near, state.n_engines + 1)
+            except UsageError as error:
+                tell(str(error))
+                if not state.n_engines:
+                    return NOT_TAKEN
+                state.asked.wait(waits.next())
+                continue
+            state.begin(served)
+            newest: int | None = None
+            try:
+                try:
+                    served.run()
+                finally:
+                    newest = served.newest_time
+                    served.source.close()
+                    state.end()
+                if served.engine.is_stopped or once:
+                    break
+                tell("the senders have ended; waiting for the next ones")
+                near = newest if serving.sync_time_unix is None and newest is not None else clock_time(serving)
+            except JumpedError as error:
+                near = error.time
+                tell(f"the stream has gone on at sample {near}: a new engine begins there")
+            except UsageError as error:
+                tell(one_line(str(error)))
+                return NOT_TAKEN
+            except Exception as error:
+                tell(one_line(f"the engine has failed: {type(error).__name__}: {error}"))
+                faults.append(time.monotonic())
+                if len(faults) == MOST_FAULTS and faults[-1] - faults[0] < WITHIN_S:
+                    tell(f"{MOST_FAULTS} engines have failed within {WITHIN_S:g} s: no more are begun")
+                    return GAVE_UP
+            if time.monotonic() - began > LONG_RUN_S:
+                waits.reset()
+    return STOPPED
+
+
+class _Waits:
+    """Seconds to wait before the next try: 1, 2, 4 up to LONGEST_WAIT_S."""
+
+    def __init__(self) -> None:
+        self._next = 1.0
+
+    def next(self) -> float:
+        now, self._next = self._next, min(2 * self._next, LONGEST_WAIT_S)
+        return now
+
+    def reset(self) -> None:
+        self._next = 1.0
+
+
+def status_line(serving: Serving, state: ServiceState) -> str:
+    """Returns one line about all engines so far."""
+    counts = state.snapshot()
+    newest = None if state.now is None else state.now.newest_time
+    parts = [counts_text(counts["received"]), made_text(counts["made"]), lag_text(serving, newest)]
+    if state.n_engines > 1:
+        parts.append(f"engine {state.n_engines}")
+    return "; ".join(part for part in parts if part)
+
+
+@contextmanager
+def told_every(every_s: float, told: Callable[[], None]) -> Iterator[None]:
+    """Calls ``told`` every so often while the block runs, in a thread."""
+    is_over = threading.Event()
+
+    def run() -> None:
+        while not is_over.wait(every_s):
+            told()
+
+    thread = threading.Thread(target=run, name="autotune-status", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Lets SIGTERM, and the first SIGINT, call ``stop``, where this is the main thread; the second is as ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def once(number: int, _: object) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        stop()
+
+    for number in before:
+        signal.signal(number, once)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _each_added(before: list[Counts], now: list[Counts]) -> list[Counts]:
+    return [added(a, b) for a, b in zip(before, now, strict=True)] if before else now

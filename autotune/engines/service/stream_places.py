@@ -1,0 +1,103 @@
+"""Where the streams of an engine come from and go to, as configuration files say it: [from] and [to]."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from ...core.errors import UsageError
+from ..files import checks
+from ..files.reading import refuse
+from ..files.toml import checked
+from ..network.endpoints import Endpoint, endpoints
+
+TRANSPORTS = ("udp", "tcp")
+MOST_CORE = 1 << 12
+TRANSPORT = schema.one_of(TRANSPORTS)
+CORES = schema.sequence_of(checks.integer(0, MOST_CORE))
+
+
+def words(value: object) -> tuple[str, ...]:
+    """Checks for one text or a list of some."""
+    if isinstance(value, str):
+        return (schema.as_word(value),)
+    found = schema.sequence_of(schema.as_word)(value)
+    if not found:
+        raise schema.Unsound("is empty, must be an address or a list of some")
+    return tuple(found)
+
+
+FROM = schema.members_of(
+    {
+        "listen": words,
+        "transport": TRANSPORT,
+        "interface": schema.as_word,
+        "cores": CORES,
+        "live": schema.as_flag,
+    },
+    ("listen",),
+)
+# Members of a table of [[to]] that say how heaps are sent.
+SENDING: Mapping[str, schema.Check] = {
+    "endpoints": words,
+    "transport": TRANSPORT,
+    "interface": schema.as_word,
+    "paced": schema.as_flag,
+    "cores": CORES,
+    "file": schema.as_word,
+}
+
+
+@dataclass(frozen=True)
+class ListeningPlaces:
+    """Where streams come from: [from] of a file."""
+
+    members: tuple[tuple[Endpoint, ...], ...]  # an entry of ``listen`` each, which has a thread
+    transport: str = "udp"
+    interface: str = ""  # the address of the interface that multicast is received by
+    cores: tuple[int, ...] = ()  # of the members' threads
+    is_live: bool = True  # an engine that is late drops chunks; otherwise whoever sends waits
+
+
+def listening_places(path: Path, said: Mapping[str, Any]) -> ListeningPlaces:
+    """Returns what a checked table [from] says. By tcp whoever sends waits, unless ``live`` is true.
+
+    Raises:
+        UsageError: for what is not an address, with the file.
+    """
+    transport = said.get("transport", "udp")
+    return ListeningPlaces(
+        tuple(endpoints_of(path, [text]) for text in said["listen"]),
+        transport,
+        said.get("interface", ""),
+        said.get("cores", ()),
+        said.get("live", transport == "udp"),
+    )
+
+
+def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
+    """Returns the addresses of texts one after the other. Raises UsageError that names the file."""
+    try:
+        return tuple(each for text in texts for each in endpoints(text))
+    except UsageError as error:
+        refuse(path, str(error))
+
+
+def beside(path: Path, name: str) -> Path:
+    """Returns a path that a configuration file names: from its own folder, unless it is absolute."""
+    return path.parent / name
+
+
+def tables(path: Path, content: Mapping[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
+    """Returns the tables [[name]] of a file, or the single table [name].
+
+    Raises:
+        UsageError: when there is none, or one is wrong, in one line with the member.
+    """
+    given = content.get(name)
+    some = given if isinstance(given, list) else [given]
+    if given is None or not some:
+        refuse(path, f"it has no [[{name}]], which says where what is made goes")
+    where = [f"[[{name}]] {place}" if len(some) > 1 else f"[{name}]" for place in range(1, len(some) + 1)]
+    return [checked(path, text, check, each) for text, each in zip(where, some, strict=True)]

@@ -1,0 +1,279 @@
+"""An X-engine that is served, and its file.
+
+antennas = ["m000", "m001", "m002", "m003"]   # in the order of feng_id
+channels = 4096                   # of the whole band
+first_channel = 0
+n_channels = 1024                 # of this engine
+spectra_per_heap = 256
+step = 8192                       # samples from spectrum to spectrum
+bits = 8
+sample_rate_hz = 1712e6
+sync_time_unix = "1700000000.0"
+accumulate = 408                  # batches of a dump
+batches_per_chunk = 8
+
+[from]
+listen = "239.10.10.10:7148"      # an address of all antennas, or a list with one of each
+
+[to]
+endpoints = "239.10.11.10:7148"
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from ...core.errors import UsageError
+from ..files import checks
+from ..files.reading import Tell, refuse
+from ..files.toml import checked, read_toml
+from ..jobs.running import Running
+from ..jobs.sinks import visibility_sink
+from ..network.dump_outlet import DumpOutlet
+from ..network.endpoints import Endpoint
+from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
+from ..network.received import CONFIRM, ReceivedVoltages
+from ..network.receiver import Listening
+from ..run.counters import XCounters
+from ..streams.samples import SampleInfo
+from ..streams.times import moment
+from ..streams.voltages import VoltageInfo
+from ..x.engine import XEngine, visibility_info, x_settings
+from .f_service import LONG_PATIENCE_S, MOST_FILE, NotClosed, numbered
+from .served import Counts, Served
+from .sinks_beside import SinkBeside, SinksBeside
+from .stream_places import FROM, SENDING, ListeningPlaces, beside, endpoints_of, listening_places, tables
+
+MOST_ACCUMULATED = 1 << 30
+TO = schema.members_of(SENDING)
+MEMBERS: Mapping[str, schema.Check] = {
+    "antennas": schema.sequence_of(schema.as_word),
+    "channels": checks.integer(1, checks.MOST_CHANNELS),
+    "first_channel": checks.integer(0, checks.MOST_CHANNELS),
+    "n_channels": checks.integer(1, checks.MOST_CHANNELS),
+    "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
+    "step": checks.integer(1, checks.MOST_STEP),
+    "bits": checks.voltage_bits,
+    "sample_bits": checks.sample_bits,
+    **{name: checks.SAMPLES[name] for name in ("sample_rate_hz", "centre_frequency_hz")},
+    "sync_time_unix": moment,
+    "accumulate": checks.integer(1, MOST_ACCUMULATED),
+    "batches_per_chunk": checks.integer(1, 1 << 16),
+    "slices": checks.integer(1, 1 << 16),
+    "from": FROM,
+    "to": lambda value: value,  # checked one by one
+}
+NEEDED = ("antennas", "channels", "sample_rate_hz", "accumulate", "from", "to")
+
+
+@dataclass(frozen=True)
+class DumpPlace:
+    """Where dumps go: to an address, or a file."""
+
+    endpoint: Endpoint | None = None
+    transport: str = "udp"
+    interface: str = ""
+    is_paced: bool = True
+    cores: tuple[int, ...] = ()
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class XServiceSettings:
+    """What the file of an X-engine says."""
+
+    antennas: tuple[VoltageInfo, ...]  # their channels are those of this engine
+    n_channels: int  # of the whole band
+    first_channel: int
+    batches_per_dump: int
+    batches_per_chunk: int
+    places: ListeningPlaces
+    dumps: tuple[DumpPlace, ...]
+    n_slices: int | None = None
+
+
+def x_service_settings(path: Path) -> XServiceSettings:
+    """Returns what a file says.
+
+    Raises:
+        UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
+    """
+    said = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
+    channels, first = said["channels"], said.get("first_channel", 0)
+    n_channels = said.get("n_channels", channels - first)
+    names = said["antennas"]
+    if not names or len(set(names)) < len(names):
+        refuse(path, "antennas must be names, each once, at least one")
+    if first + n_channels > channels or first % n_channels or channels % n_channels:
+        refuse(
+            path,
+            f"the engine's channels are {first} to {first + n_channels - 1} of {channels}; they must be one of some "
+            "equal parts of the band",
+        )
+    places = listening_places(path, said["from"])
+    if len(places.members) not in (1, len(names)):
+        refuse(path, f"[from] listen has {len(places.members)} entries: give one of all antennas, or {len(names)}")
+    if places.transport == "tcp" and len(places.members) != len(names):
+        refuse(path, f"[from] listen has one entry; by tcp each of the {len(names)} antennas has its own")
+    step = said.get("step", 2 * channels)
+    width = said["sample_rate_hz"] / step
+    centre = said.get("centre_frequency_hz")
+    if centre is not None:  # that of the whole band's channel channels / 2
+        centre += (first + n_channels // 2 - channels // 2) * width
+    antennas = tuple(
+        VoltageInfo(
+            n_channels,
+            2,
+            said.get("bits", 8),
+            said.get("spectra_per_heap", 256),
+            step,
+            SampleInfo(
+                said.get("sample_bits", 10),
+                2,
+                said["sample_rate_hz"],
+                1,
+                antenna=name,
+                centre_frequency_hz=said.get("centre_frequency_hz"),
+                sync_time_unix=said.get("sync_time_unix"),
+            ),
+            centre,
+            width,
+        )
+        for name in names
+    )
+    n_batches, per_chunk, n_slices = said["accumulate"], said.get("batches_per_chunk", 8), said.get("slices")
+    try:
+        x_settings(antennas, n_batches, per_chunk, n_slices)
+    except UsageError as error:
+        refuse(path, str(error))
+    dumps = tuple(_place(path, each) for each in tables(path, said, "to", TO))
+    return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices)
+
+
+def _place(path: Path, said: Mapping[str, Any]) -> DumpPlace:
+    places = endpoints_of(path, said.get("endpoints", ()))
+    if len(places) + ("file" in said) != 1:
+        refuse(path, "[[to]] must have one address as endpoints, or a file; give each place a [[to]] of its own")
+    return DumpPlace(
+        places[0] if places else None,
+        said.get("transport", "udp"),
+        said.get("interface", ""),
+        said.get("paced", True),
+        said.get("cores", ()),
+        beside(path, said["file"]) if "file" in said else None,
+    )
+
+
+class XService:
+    """Makes X-engines, each of which goes on with the same streams.
+
+    Args:
+        running: the device and its kernels.
+        tell: takes a line about a sink that fails.
+
+    Raises:
+        UsageError: when nothing can be sent to an address.
+    """
+
+    def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
+        self._settings, self._running, self._tell = settings, running, tell
+        samples = settings.antennas[0].samples
+        self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
+        self._kernels = running.kernels()
+        self._info = visibility_info(settings.antennas, settings.batches_per_dump)
+        self._outlets = {str(each.endpoint): self._outlet(each) for each in settings.dumps if each.endpoint is not None}
+
+    def served(self, near: int, number: int) -> Served:
+        """Returns a new engine; see ``Serving``."""
+        settings, places = self._settings, self._settings.places
+        n_members = len(places.members)
+        source = ReceivedVoltages(
+            settings.antennas,
+            Listening(places.members, places.transport, places.interface, places.cores, not places.is_live),
+            is_live=places.is_live,
+            n_enders=len(settings.antennas),
+            n_substreams=len(settings.antennas) // n_members,
+            near=near,
+            confirm=CONFIRM if places.is_live else 1,
+        )
+        made = Served(None, source, lambda: [])  # type: ignore[arg-type]
+        for outlet in self._outlets.values():
+            outlet.forget()
+        sink, others = self._sink(number, made)
+        try:
+            engine = XEngine(
+                self._running.backend,
+                source,
+                sink,
+                self._kernels,
+                batches_per_dump=settings.batches_per_dump,
+                batches_per_chunk=settings.batches_per_chunk,
+                n_slices=settings.n_slices,
+            )
+        except BaseException:
+            made.closing.close()
+            source.close()
+            raise
+        failed_before = sum(outlet.n_failed for outlet in self._outlets.values())
+
+        def counts() -> list[Counts]:
+            failed = sum(outlet.n_failed for outlet in self._outlets.values())
+            return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
+
+        made.engine, made.made = engine, counts
+        return made
+
+    def close(self) -> None:
+        """End the streams that are sent."""
+        for outlet in self._outlets.values():
+            outlet.close()
+
+    def _outlet(self, place: DumpPlace) -> DumpOutlet:
+        assert place.endpoint is not None
+        is_live = self._settings.places.is_live
+        return DumpOutlet(
+            self._info,
+            place.transport,
+            [place.endpoint],
+            first_channel=self._settings.first_channel,
+            n_channels=self._settings.n_channels,
+            is_paced=place.is_paced and is_live,
+            interface=place.interface,
+            cores=place.cores,
+            patience_s=RECEIVER_PATIENCE_S if is_live else LONG_PATIENCE_S,
+        )
+
+    def _sink(self, number: int, made: Served) -> tuple[Any, Sequence[SinkBeside]]:
+        """Returns where dumps go; what is closed with the engine is closed by ``made``."""
+        named: dict[str, Any] = {name: NotClosed(outlet) for name, outlet in self._outlets.items()}
+        with ExitStack() as stack:
+            for each in self._settings.dumps:
+                if each.file is not None:
+                    path = numbered(each.file, number)
+                    named[str(path)] = visibility_sink(path, self._info, False, self._tell)
+                    stack.callback(named[str(path)].close)
+            stack.pop_all()
+        if len(named) == 1:
+            (sink,) = named.values()
+            made.closing.callback(sink.close)
+            return sink, ()
+        sinks = [SinkBeside(sink, name, self._settings.places.is_live, self._tell) for name, sink in named.items()]
+        both = SinksBeside(sinks)
+        made.closing.callback(both.close)
+        return both, sinks
+
+
+def _counts(counters: XCounters, others: Sequence[SinkBeside]) -> Counts:
+    with counters.lock:
+        made: Counts = {name: getattr(counters, name) for name in COUNTED}
+    made["dumps_dropped"] += sum(sink.n_dropped for sink in others)
+    return made
+
+
+COUNTED = (
+    *("batches_in", "heaps_missing", "heaps_late", "chunks_dropped", "dumps_out", "dumps_empty", "dumps_dropped"),
+    *("dumps_skipped", "saturated", "sink_error"),
+)
