@@ -45,10 +45,10 @@ def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = ST
     """
     with with_spead2():
         from ...engines.service.dsim_service import Dsim, dsim_settings
-        from ...engines.service.serve import stopped_by_signals, told_every
+        from ...engines.service.run_service import stopped_by_signals, told_every
 
         digitiser = Dsim(dsim_settings(config), note)
-        with stopped_by_signals(digitiser.stop), told_every(status, lambda: note(digitiser.line())):
+        with stopped_by_signals(digitiser.stop), told_every(status, note, digitiser.line):
             digitiser.run()
     _counts(digitiser.snapshot(), digitiser.line(), json)
 
@@ -109,11 +109,11 @@ def _running(package: str | None, results: Path | None, tune: str | None, filter
 def _serve(made: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:
     with with_spead2():
         serving = made()
-        from ...engines.service.serve import ServiceState, serve, status_line
+        from ...engines.service.run_service import ServiceState, run_service, status_line
 
         state = ServiceState()
         try:
-            code = serve(serving, note, once=once, status_s=status, state=state)
+            code = run_service(serving, note, once=once, status_s=status, state=state)
         finally:
             serving.close()
     _counts(state.snapshot(), status_line(serving, state), json)

@@ -23,6 +23,7 @@ BURST_BYTES = 65536
 SOCKET_BYTES = 4 << 20
 MOST_HEAPS = 4096  # under way in a stream
 RETRY_S = 1.0
+AGAIN_S = 0.1  # between two tries of a sender that waits for its connection
 CONNECT_S = 1.0  # for which a connection that is made is waited for
 PATIENCE_S = 2.0
 ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
@@ -163,10 +164,14 @@ class TcpOutlet:
 
 
 class Connection:
-    """A TCP connection, which is made again when it has broken; ``patience_s``: how long a receiver may not read."""
+    """A TCP connection, which is made again when it has broken.
+
+    ``patience_s``: how long a receiver may not read. If that is longer than PATIENCE_S, whoever sends is in no hurry,
+    and a connection that is not there is waited for as long.
+    """
 
     def __init__(self, endpoint: Endpoint, patience_s: float = PATIENCE_S) -> None:
-        self._endpoint, self._patience_s = endpoint, patience_s
+        self.endpoint, self._patience_s = endpoint, patience_s
         self._socket = connected(endpoint, patience_s)
 
     @property
@@ -176,12 +181,13 @@ class Connection:
     def connect(self) -> None:
         """Try to make the connection, unless it is there."""
         if self._socket is None:
-            self._socket = connected(self._endpoint, self._patience_s)
+            self._socket = connected(self.endpoint, self._patience_s)
 
     def has_sent(self, packets: Iterable[bytes], rate: float) -> bool:
         """Returns whether all packets are with the kernel; closes a connection that is broken, or too slow."""
-        if self._socket is None:
+        if self._socket is None and not self._has_waited():
             return False
+        assert self._socket is not None
         due = time.monotonic()
         try:
             for burst in bursts(packets):
@@ -193,6 +199,15 @@ class Connection:
             self.close()
             return False
         return True
+
+    def _has_waited(self) -> bool:
+        """Returns whether there is a connection after waiting for it."""
+        end = time.monotonic() + (self._patience_s if self._patience_s > PATIENCE_S else 0.0)
+        while self._socket is None and time.monotonic() < end:
+            self.connect()
+            if self._socket is None:
+                time.sleep(AGAIN_S)
+        return self._socket is not None
 
     def close(self) -> None:
         """Close the connection; it may be made again."""

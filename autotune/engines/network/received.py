@@ -14,6 +14,7 @@ from .receiver import Listening, Receiver
 
 MOST_GAP_S = 10.0  # a longer gap, or a time before, is a new stream
 VOLTAGE_HEAPS = 2  # of an antenna, under construction at once
+QUIET_NS = 100_000_000  # for which no heap of the known time came, before a live stream goes on at a far one
 CONFIRM = 8  # heaps that must agree before the first one is believed
 PATIENCE_S = 0.2
 LEAST_PATIENCE = 2  # chunks
@@ -72,6 +73,7 @@ class ReceivedSamples(Received):
             n_enders=n_enders or len(listening.members),
             near=near,
             confirm=confirm,
+            quiet_ns=QUIET_NS if is_live else 0,
         )
         self._has_begun, self._n_passed = False, 0  # chunks before the beginning
         self.n_before = 0  # heaps that were placed in chunks before the beginning
@@ -144,6 +146,7 @@ class ReceivedVoltages(Received):
             n_enders=n_enders or len(listening.members),
             near=near,
             confirm=confirm,
+            quiet_ns=QUIET_NS if is_live else 0,
         )
 
     def lend(self, arrays: Sequence[np.ndarray]) -> None:

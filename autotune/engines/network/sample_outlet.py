@@ -97,6 +97,17 @@ class SampleOutlet:
         self._described_at, self._tried_at = -EVERY_S, time.monotonic()
         self.n_sent = self.n_failed = 0  # packets of samples
 
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to, after trying again."""
+        lacking = []
+        for some in self._places:
+            for place in some:
+                if isinstance(place, Connection):
+                    place.connect()
+                    lacking += [str(place.endpoint)] * (not place.is_open)
+        return lacking
+
     def packets(self, times: np.ndarray, pol: int, payload: np.ndarray, saturated: np.ndarray) -> np.ndarray:
         """Returns packets, uint8 [n, bytes], to be given to ``send``.
 

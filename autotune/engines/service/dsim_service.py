@@ -33,6 +33,7 @@ from .stream_places import TRANSPORT, endpoints_of, words
 
 BLOCK_S = 0.01  # of samples that are made at once, about
 MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: made at once, and sent before the other one's turn
+AGAIN_S = 0.2  # between two tries to connect
 AHEAD_S = 0.2  # how far in the future the first sample lies
 SOON_S = 1e-3  # what is due so soon is sent
 TO = schema.members_of(
@@ -127,8 +128,9 @@ class Dsim:
         rate = settings.sample_rate_hz * self.settings.speed / packet  # packets a second; 0: no limit
         at_once = int(min(MOST_BLOCK, max(1, BLOCK_S * rate))) if rate else MOST_BLOCK
         rng = np.random.default_rng(settings.faults.seed)
-        begin, began = 0, self._began(settings)
         try:
+            self._wait_for_connections(outlet)
+            begin, began = 0, self._began(settings)
             while not self.asked.is_set() and (n_packets is None or begin < n_packets):
                 n = at_once if n_packets is None else min(at_once, n_packets - begin)
                 before = min(begin, 1)  # a packet of the block before may be sent behind the next one
@@ -147,6 +149,14 @@ class Dsim:
                 self.counts.sent, self.counts.failed = outlet.n_sent, outlet.n_failed
         finally:
             outlet.close()
+
+    def _wait_for_connections(self, outlet: SampleOutlet) -> None:
+        told = False
+        while (lacking := outlet.not_connected) and not self.asked.is_set():
+            if not told:
+                self.tell(f"waiting for {', '.join(lacking)}, where nobody listens")
+            told = True
+            self.asked.wait(AGAIN_S)
 
     def _at_now(self) -> DigitiserSettings:
         """Returns the settings with the time of the first sample, by the clock unless the file says it."""

@@ -49,7 +49,7 @@ from ..streams.voltages import VoltageInfo, VoltageSink
 from .first_level import FirstLevel
 from .served import Counts, Served
 from .sinks_beside import SinkBeside, SinksBeside
-from .stream_places import FROM, SENDING, ListeningPlaces, beside, endpoints_of, listening_places, tables
+from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
 
 MOST_FILE = 1 << 20  # bytes
 MOST_PACKET = 1 << 16
@@ -143,7 +143,7 @@ def f_service_settings(path: Path) -> FServiceSettings:
     if feng_id >= n_antennas:
         refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
     places = listening_places(path, said["from"])
-    outputs = [_band(path, each, said) for each in tables(path, said, "to", BAND)]
+    outputs = [_band(path, each, said) for each in one_or_more(path, said, "to", BAND)]
     return FServiceSettings(
         info, places, tuple(outputs), feng_id, n_antennas, said.get("chunk"), said.get("patience_s", PATIENCE_S)
     )
@@ -162,8 +162,8 @@ def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBan
     try:
         bands = Bands(
             said["channels"],
-            delays=beside(path, said["delays"]) if "delays" in said else None,
-            gains=beside(path, gains) if isinstance(gains, str) else gains,
+            delays=path_beside(path, said["delays"]) if "delays" in said else None,
+            gains=path_beside(path, gains) if isinstance(gains, str) else gains,
             narrow=(Narrow(**said["narrow"]),) if "narrow" in said else (),
             max_delay_diff=whole.get("max_delay_diff"),
             **{name: said[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in said},
@@ -177,7 +177,7 @@ def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBan
         said.get("interface", ""),
         said.get("paced", True),
         said.get("cores", ()),
-        beside(path, said["file"]) if "file" in said else None,
+        path_beside(path, said["file"]) if "file" in said else None,
     )
 
 
@@ -197,7 +197,7 @@ class FService:
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
-        self._kernels = running.kernels()
+        self._kernels, self.listens_at = running.kernels(), str(settings.places)
         self._made = [self._output(place.bands) for place in settings.outputs]
         infos = [voltage_info(info, each.settings) for each in self._made]
         self._infos = [

@@ -59,6 +59,9 @@ class ListeningPlaces:
     cores: tuple[int, ...] = ()  # of the members' threads
     is_live: bool = True  # an engine that is late drops chunks; otherwise whoever sends waits
 
+    def __str__(self) -> str:
+        return f"{', '.join(str(each) for some in self.members for each in some)} by {self.transport}"
+
 
 def listening_places(path: Path, said: Mapping[str, Any]) -> ListeningPlaces:
     """Returns what a checked table [from] says. By tcp whoever sends waits, unless ``live`` is true.
@@ -84,12 +87,12 @@ def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
         refuse(path, str(error))
 
 
-def beside(path: Path, name: str) -> Path:
+def path_beside(path: Path, name: str) -> Path:
     """Returns a path that a configuration file names: from its own folder, unless it is absolute."""
     return path.parent / name
 
 
-def tables(path: Path, content: Mapping[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
+def one_or_more(path: Path, content: Mapping[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
     """Returns the tables [[name]] of a file, or the single table [name].
 
     Raises:

@@ -45,7 +45,7 @@ from ..x.engine import XEngine, visibility_info, x_settings
 from .f_service import LONG_PATIENCE_S, MOST_FILE, NotClosed, numbered
 from .served import Counts, Served
 from .sinks_beside import SinkBeside, SinksBeside
-from .stream_places import FROM, SENDING, ListeningPlaces, beside, endpoints_of, listening_places, tables
+from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
 
 MOST_ACCUMULATED = 1 << 30
 TO = schema.members_of(SENDING)
@@ -149,7 +149,7 @@ def x_service_settings(path: Path) -> XServiceSettings:
         x_settings(antennas, n_batches, per_chunk, n_slices)
     except UsageError as error:
         refuse(path, str(error))
-    dumps = tuple(_place(path, each) for each in tables(path, said, "to", TO))
+    dumps = tuple(_place(path, each) for each in one_or_more(path, said, "to", TO))
     return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices)
 
 
@@ -163,7 +163,7 @@ def _place(path: Path, said: Mapping[str, Any]) -> DumpPlace:
         said.get("interface", ""),
         said.get("paced", True),
         said.get("cores", ()),
-        beside(path, said["file"]) if "file" in said else None,
+        path_beside(path, said["file"]) if "file" in said else None,
     )
 
 
@@ -182,7 +182,7 @@ class XService:
         self._settings, self._running, self._tell = settings, running, tell
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
-        self._kernels = running.kernels()
+        self._kernels, self.listens_at = running.kernels(), str(settings.places)
         self._info = visibility_info(settings.antennas, settings.batches_per_dump)
         self._outlets = {str(each.endpoint): self._outlet(each) for each in settings.dumps if each.endpoint is not None}
 

@@ -70,7 +70,7 @@ class ServiceState:
             self.now = None
 
 
-def serve(
+def run_service(
     serving: Serving,
     tell: Tell,
     *,
@@ -86,7 +86,7 @@ def serve(
     """
     state = state or ServiceState()
     waits, faults, near = _Waits(), deque[float](maxlen=MOST_FAULTS), clock_time(serving)
-    with stopped_by_signals(state.stop), told_every(status_s, lambda: tell(status_line(serving, state))):
+    with stopped_by_signals(state.stop), told_every(status_s, tell, lambda: status_line(serving, state)):
         while not state.asked.is_set():
             began = time.monotonic()
             try:
@@ -98,6 +98,8 @@ def serve(
                 state.asked.wait(waits.next())
                 continue
             state.begin(served)
+            if state.n_engines == 1:
+                tell(f"heaps are received at {serving.listens_at}")
             newest: int | None = None
             try:
                 try:
@@ -152,13 +154,16 @@ def status_line(serving: Serving, state: ServiceState) -> str:
 
 
 @contextmanager
-def told_every(every_s: float, told: Callable[[], None]) -> Iterator[None]:
-    """Calls ``told`` every so often while the block runs, in a thread."""
+def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[None]:
+    """Tells ``line`` every so often while the block runs, from a thread, where it has changed."""
     is_over = threading.Event()
 
     def run() -> None:
+        told = ""
         while not is_over.wait(every_s):
-            told()
+            if (now := line()) != told:
+                tell(now)
+            told = now
 
     thread = threading.Thread(target=run, name="autotune-status", daemon=True)
     thread.start()

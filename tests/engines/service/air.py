@@ -1,0 +1,224 @@
+"""Processes of `autotune dsim`, `fengine` and `xengine` on loopback, and what engines without a network make."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotune.engines.digitiser.digitiser_settings import digitiser_settings
+from autotune.engines.digitiser.digitiser_source import DigitiserSource
+from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
+from autotune.engines.files.toml import read_toml
+from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
+
+from ..network.test_outlets import free_ports
+
+C, PACKET, HEAP, CHUNK, PER_DUMP = 128, 1024, 64, 1 << 15, 2
+RATE_HZ = 4e6
+GAIN = 0.02
+
+
+class Process:
+    """A command of autotune, whose lines on stderr are read while it runs."""
+
+    def __init__(self, *arguments: object, limit_bytes: int | None = None) -> None:
+        command = [sys.executable, "-m", "autotune", *map(str, arguments)]
+        if limit_bytes is not None:  # of a file that it may write
+            command = ["prlimit", f"--fsize={limit_bytes}", *command]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.lines.append(line.rstrip())
+
+    def waits_for(self, text: str, seconds: float = 60, n: int = 1) -> "Process":
+        """Wait until the n-th line with a text."""
+        end = time.monotonic() + seconds
+        while sum(text in line for line in list(self.lines)) < n:
+            assert time.monotonic() < end and self._process.poll() is None, (text, self.lines)
+            time.sleep(0.02)
+        return self
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def ends(self, seconds: float = 60) -> int:
+        """Returns the status with which it ends."""
+        try:
+            self._process.wait(seconds)  # it writes less than a pipe holds
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(self.lines) from None
+        assert self._process.stdout is not None
+        self.out = self._process.stdout.read()
+        self._thread.join(10)
+        return self._process.returncode
+
+    def counts(self) -> dict[str, Any]:
+        """Returns what it has counted, in JSON, when it has ended."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def n_descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+
+
+@dataclass
+class Air:
+    """Antennas whose samples go over the network to F-engines, and their voltages to an X-engine."""
+
+    folder: Path
+    transport: str = "tcp"
+    n_antennas: int = 2
+    n_samples: int | None = 1 << 20
+    faults: Mapping[str, float] = field(default_factory=dict)
+    speed: float = 1.0
+    f_more: str = ""  # lines of an F-engine's file
+    x_to: Sequence[str] = ('file = "vis.h5"',)
+    f_live: bool | None = None
+    started: list[Process] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        kind = socket.SOCK_STREAM if self.transport == "tcp" else socket.SOCK_DGRAM
+        ports = free_ports(3 * self.n_antennas, kind)
+        self.sample_ports = [ports[2 * a : 2 * a + 2] for a in range(self.n_antennas)]
+        self.voltage_ports = ports[2 * self.n_antennas :]
+        for antenna in range(self.n_antennas):
+            self.write_dsim(antenna)
+            self.write_f(antenna)
+        self.write_x()
+
+    def digitiser(self, antenna: int, first: int = 0) -> str:
+        fault_lines = "".join(f"{name} = {value}\n" for name, value in self.faults.items())
+        return (
+            f"sample_rate_hz = {RATE_HZ}\npacket = {PACKET}\nfirst_timestamp = {first}\ndither = {antenna}\n"
+            f'signals = ["noise(0.1, seed=7) + noise(0.1, seed={antenna})", "noise(0.2, seed={antenna + 10})"]\n'
+            + (f"[faults]\nseed = {antenna}\n{fault_lines}" if self.faults else "")
+        )
+
+    def write_dsim(self, antenna: int, first: int = 0, ports: Sequence[int] | None = None) -> Path:
+        path = self.folder / f"dsim{antenna}.toml"
+        n = "" if self.n_samples is None else f"n_samples = {self.n_samples}\n"
+        path.write_text(
+            f"speed = {self.speed}\n{n}{self.digitiser(antenna, first)}[to]\n"
+            f'transport = "{self.transport}"\nendpoints = {places(ports or self.sample_ports[antenna])}\n'
+        )
+        return path
+
+    def write_f(self, antenna: int) -> Path:
+        path = self.folder / f"f{antenna}.toml"
+        live = "" if self.f_live is None else f"live = {str(self.f_live).lower()}\n"
+        path.write_text(
+            f'antenna = "m{antenna}"\nfeng_id = {antenna}\nn_antennas = {self.n_antennas}\nchunk = {CHUNK}\n'
+            f"sample_rate_hz = {RATE_HZ}\npacket = {PACKET}\n{self.f_more}[from]\n"
+            f'listen = {places(self.sample_ports[antenna])}\ntransport = "{self.transport}"\n{live}'
+            f"[[to]]\nchannels = {C}\ntaps = 4\nspectra_per_heap = {HEAP}\ngains = {GAIN}\n"
+            f'endpoints = "127.0.0.1:{self.voltage_ports[antenna]}"\ntransport = "{self.transport}"\n'
+        )
+        return path
+
+    def write_x(self) -> Path:
+        path = self.folder / "x.toml"
+        names = [f"m{antenna}" for antenna in range(self.n_antennas)]
+        path.write_text(
+            f"antennas = {names}\nchannels = {C}\nspectra_per_heap = {HEAP}\nsample_rate_hz = {RATE_HZ}\n"
+            f"accumulate = {PER_DUMP}\nbatches_per_chunk = 2\n[from]\n"
+            f'listen = {places(self.voltage_ports)}\ntransport = "{self.transport}"\n'
+            + "".join(f"[[to]]\n{each}\n" for each in self.x_to)
+        )
+        return path
+
+    def start(self, command: str, config: Path, *more: object, limit_bytes: int | None = None) -> Process:
+        device = () if command == "dsim" else ("--device", "host")
+        process = Process(command, config, "--json", "--status", 0.2, *device, *more, limit_bytes=limit_bytes)
+        self.started.append(process)
+        return process
+
+    def f(self, antenna: int, *more: object) -> Process:
+        return self.start("fengine", self.folder / f"f{antenna}.toml", *more)
+
+    def x(self, *more: object, limit_bytes: int | None = None) -> Process:
+        return self.start("xengine", self.folder / "x.toml", *more, limit_bytes=limit_bytes)
+
+    def dsim(self, antenna: int, *more: object) -> Process:
+        return self.start("dsim", self.folder / f"dsim{antenna}.toml", *more)
+
+    def engines(self, *more: object) -> tuple[list[Process], Process]:
+        """Returns F-engines and the X-engine, which listen."""
+        x = self.x(*more)
+        fs = [self.f(antenna, *more) for antenna in range(self.n_antennas)]
+        for each in (x, *fs):
+            each.waits_for("heaps are received at")
+        return fs, x
+
+    def offline(self, n_samples: int | None = None, first: int = 0) -> CorrelateResult:
+        """Returns what engines without a network make of the same samples, lost packets among them."""
+        sources = []
+        for antenna in range(self.n_antennas):
+            path = self.folder / "digitiser.toml"
+            path.write_text(self.digitiser(antenna, first))
+            settings = digitiser_settings(path, read_toml(path, 1 << 16))
+            info = settings.info(n_samples or self.n_samples, f"m{antenna}")
+            sources.append(DigitiserSource(settings.packets(), info, settings.faults))
+        bands = Bands(C, taps=4, spectra_per_heap=HEAP, gains=GAIN)
+        return correlate(sources, bands, batches_per_dump=PER_DUMP, running=Running(device="host", chunk=CHUNK))
+
+
+def dumps(path: Path) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Returns (visibilities, which antennas are present) of a file by the time of the dump."""
+    file = VisibilityDumps(path)
+    try:
+        return {dump.timestamp: (dump.visibilities, dump.present) for dump in file}
+    finally:
+        file.close()
+
+
+def compare(found: Mapping[int, tuple[np.ndarray, np.ndarray]], expected: CorrelateResult) -> int:
+    """Returns how many dumps are the same, which all are that were found; a dump may lack antennas besides."""
+    times = {int(t): place for place, t in enumerate(expected.timestamps)}
+    for time_of, (visibilities, present) in found.items():
+        place = times[time_of]
+        assert not (present & ~expected.present[place]).any()
+        n = len(present)
+        pairs = [(j, i) for j in range(n) for i in range(j + 1)]
+        for baseline, (j, i) in enumerate(pairs):
+            if present[i] and present[j]:
+                assert np.array_equal(visibilities[:, baseline], expected.visibilities[place][:, baseline])
+            else:
+                assert (visibilities[:, baseline] == (-(2**31), 1)).all()
+    return len(found)
+
+
+def places(ports: Sequence[int]) -> list[str]:
+    return [f"127.0.0.1:{port}" for port in ports]
+
+
+@contextmanager
+def ended(air: Air) -> Iterator[Air]:
+    """Kill at the end what runs then."""
+    try:
+        yield air
+    finally:
+        for process in air.started:
+            process.kill()

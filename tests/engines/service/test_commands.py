@@ -1,0 +1,117 @@
+"""`dsim`, `fengine` and `xengine` as processes: dumps as without a network, and each packet counted once."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .air import Air, Process, compare, dumps, ended
+
+NOT_PLACED = ("wrong_size", "foreign", "off_grid", "jumped", "early", "repeated", "too_old", "incomplete")
+
+
+def test_what_is_sent_by_tcp_is_correlated_as_without_a_network(tmp_path: Path) -> None:
+    with ended(Air(tmp_path)) as air:
+        fs, x = air.engines("--once")
+        digitisers = [air.dsim(antenna) for antenna in range(air.n_antennas)]
+        assert [each.ends() for each in (*digitisers, *fs, x)] == [0] * 5
+        expected = air.offline()
+        assert len(expected.timestamps) > 20
+        assert compare(dumps(tmp_path / "vis.h5"), expected) == len(expected.timestamps)
+        for digitiser, f in zip(digitisers, fs, strict=True):
+            sent, counts = digitiser.counts(), f.counts()
+            assert sent["sent"] == counts["received"]["placed"] == 2 * air.n_samples // 1024
+            assert not any(counts["received"][name] for name in NOT_PLACED)
+            assert counts["engines"] == 1 and counts["made"][0]["heaps_missing"] == 0
+        assert x.counts()["received"]["placed"] == sum(f.counts()["made"][0]["heaps_out"] for f in fs)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_packets_lost_repeated_and_exchanged_on_purpose_are_each_in_one_counter(tmp_path: Path, transport: str) -> None:
+    faults = {"lost": 0.01, "repeated": 0.01, "exchanged": 0.01}
+    with ended(Air(tmp_path, transport, faults=faults, speed=0.1 if transport == "udp" else 1.0)) as air:
+        fs, x = air.engines("--once")
+        digitisers = [air.dsim(antenna) for antenna in range(air.n_antennas)]
+        assert [each.ends() for each in (*digitisers, *fs, x)] == [0] * 5
+        expected = air.offline()
+        found = dumps(tmp_path / "vis.h5")
+        n = compare(found, expected)
+        if transport == "tcp":
+            assert n == len(expected.timestamps)
+            assert np.array_equal([present for _, present in found.values()], expected.present)
+        assert n >= 0.8 * len(expected.timestamps) and not np.array(expected.present).all()
+        for digitiser, f in zip(digitisers, fs, strict=True):
+            sent, received = digitiser.counts(), f.counts()["received"]
+            assert sent["lost"] > 0 and sent["repeated"] > 0 and sent["exchanged"] > 0
+            assert sent["sent"] == 2 * air.n_samples // 1024 - sent["lost"] + sent["repeated"]
+            balance = sum(received[name] for name in ("placed", *NOT_PLACED, "kernel_drops"))
+            assert balance == sent["sent"]
+
+
+def test_damaged_packets_cost_what_they_hit_and_nothing_else(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, "udp", n_antennas=1, faults={"damaged": 0.4}, speed=0.1)) as air:
+        f = air.f(0, "--once").waits_for("heaps are received at")
+        digitiser = air.dsim(0)
+        assert digitiser.ends() == 0
+        f.waits_for("heaps in")
+        assert f.ends() == 0
+        sent, counts = digitiser.counts(), f.counts()
+        assert sent["damaged"] > 0.3 * sent["sent"]
+        packets = 2 * counts["made"][0]["samples_in"] // 1024
+        assert packets >= 0.95 * sent["sent"]  # chunks come, whatever is missing in them
+        assert counts["received"]["placed"] >= 0.6 * sent["sent"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("antenna = 3", "it lacks sample_rate_hz"),
+        ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1:99999"\n[[to]]\nchannels = 64', "port 99999"),
+        ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64', "neither endpoints nor a file"),
+        (
+            'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64\nendpoints = "127.0.0.1+2:7150"',
+            "3 endpoints cannot share",
+        ),
+        ('sample_rate_hz = 1e6\npacket = 3\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64', "multiple of 8"),
+        (
+            'sample_rate_hz = 1e6\nfeng_id = 4\nn_antennas = 4\nfrom.listen = "127.0.0.1"\nto = {}',
+            "0 to n_antennas - 1",
+        ),
+        ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[to]\nchannel = 64', "channel"),
+        ('sample_rate_hz = 1e6\nfrom.transport = "tcp"\n[to]\nchannels = 64', "listen"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "f.toml"
+    path.write_text(text)
+    found = subprocess.run(
+        [sys.executable, "-m", "autotune", "fengine", path], capture_output=True, text=True, timeout=60
+    )
+    (line,) = found.stderr.splitlines()
+    assert found.returncode == 2 and says in line and "f.toml" in line, line
+
+
+def test_a_port_that_is_taken_is_status_1(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, "udp", n_antennas=1)) as air:
+        air.f(0).waits_for("heaps are received at")
+        second = air.f(0)
+        assert second.ends() == 1
+        assert any(f"127.0.0.1:{air.sample_ports[0][0]}" in line for line in second.lines)
+
+
+def test_ctrl_c_of_a_silent_engine_and_sigterm_are_status_0(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, "udp", n_antennas=1)) as air:
+        for number, process in ((signal.SIGINT, air.f(0)), (signal.SIGTERM, air.x())):
+            process.waits_for("heaps are received at").send(number)
+            assert process.ends(15) == 0
+            assert process.counts()["received"]["placed"] == 0
+
+
+def test_help_says_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    for command in ("dsim", "fengine", "xengine"):
+        process = Process(command, "-h")
+        assert process.ends() == 0
+        assert "SPEAD" in process.out
