@@ -101,8 +101,13 @@ class Receiver:
         for stream, where in zip(self._group, listening.members, strict=True):
             for each in where:
                 add_reader(stream, each, listening)
-        for stream in self._group:
-            stream.start()
+        for stream, where in zip(self._group, listening.members, strict=True):
+            try:
+                stream.start()
+            except (RuntimeError, OSError) as error:
+                self._group.stop()
+                places, why = ", ".join(str(each) for each in where), str(error).partition(" [")[0]
+                raise UsageError(f"nothing can be received at {places}: {why}") from error
 
     def take(self) -> tuple[int, int, np.ndarray] | None:
         """Returns the next chunk: the number of its array, its time in samples, and which heaps came; None at the end.
@@ -163,7 +168,9 @@ class Receiver:
             total["blocked"] += stats["worker_blocked"]
             total["placed"] += stats["heaps"] - stats["rejected_heaps"] - stats["too_old_heaps"]
         counted = self._placings if self._each_ends else self._placings[:1]
-        total["placed"] -= sum(max(0, each.n_stops - self._rules.n_enders + 1) for each in counted)  # stop heaps
+        for each in counted:
+            if each.newest_time is not None:  # the last stop heap is placed, and later ones
+                total["placed"] -= max(0, each.n_stops - self._rules.n_enders + 1)
         return total
 
     # ------------------------------------------------------------------ parts
