@@ -143,6 +143,7 @@ class Receiver:
 
         ``heaps`` that came whole, ``placed`` among them, ``too_old`` for any chunk under construction, ``incomplete``
         heaps, ``packets``, and ``blocked``: how often a member waited for memory. They lag behind while heaps come.
+        Where receiving stops before the senders end, heaps of the chunks under construction are placed, and not taken.
         """
         total = dict.fromkeys((*COUNTERS, "heaps", "placed", "too_old", "incomplete", "packets", "blocked"), 0)
         for stream in self._group:

@@ -114,7 +114,8 @@ def send_voltages(given: argparse.Namespace, heaps: np.ndarray) -> None:
 
 
 def receive(given: argparse.Namespace) -> None:
-    stream = spead2.recv.Stream(spead2.ThreadPool(), spead2.recv.StreamConfig(max_heaps=64))
+    config, ring = spead2.recv.StreamConfig(max_heaps=64), spead2.recv.RingStreamConfig(heaps=1024)
+    stream = spead2.recv.Stream(spead2.ThreadPool(), config, ring)
     port = int(given.places[0])
     if given.transport == "udp":
         stream.add_udp_reader(port, bind_hostname="127.0.0.1", buffer_size=4 << 20)
@@ -126,9 +127,10 @@ def receive(given: argparse.Namespace) -> None:
         changed = {item.id: item.value for item in group.update(heap).values()}
         if TIMESTAMP in changed:
             for number, value in changed.items():
-                found.setdefault(NAMES[number], []).append(np.array(value))
+                found.setdefault(NAMES[number], []).append(np.array(value, np.int64))
             found.setdefault("counter", []).append(np.array(heap.cnt))
-    np.savez(given.out, **{name: np.stack(values) for name, values in found.items()})
+    arrays: dict[str, Any] = {name: np.stack(values) for name, values in found.items()}
+    np.savez(given.out, **arrays)
 
 
 if __name__ == "__main__":

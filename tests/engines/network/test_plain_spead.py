@@ -53,7 +53,7 @@ def ports(transport: str, n: int) -> list[int]:
 def listening(transport: str, places: list[Any]) -> Listening:
     """A member for each place."""
     where = [[Endpoint("127.0.0.1", place)] if isinstance(place, int) else [place] for place in places]
-    return Listening(where, transport, is_lossless=transport == "tcp")  # type: ignore[arg-type]
+    return Listening(where, transport, is_lossless=transport == "tcp")
 
 
 def taken(source: Any, arrays: list[np.ndarray]) -> list[tuple[int, np.ndarray, np.ndarray]]:
@@ -128,6 +128,17 @@ def test_a_file_goes_on_after_a_gap(tmp_path: Path) -> None:
     counted(source, placed=8 * CHUNK - 8, jumped=8, no_data=2, stops=2, heaps=8 * CHUNK + 4)  # 4 at each beginning
 
 
+def test_a_file_may_be_left_before_its_end(tmp_path: Path) -> None:
+    packets = np.zeros((2, 10 * CHUNK, WIDTH), np.uint8)
+    np.save(tmp_path / "packets.npy", packets)
+    given = ("--data", tmp_path / "packets.npy", "--first", FIRST, "--samples", PACKET)
+    ends(script("samples", "pcap", tmp_path / "x.pcap", *given))
+    source = ReceivedSamples(SAMPLES, listening("pcap", [tmp_path / "x.pcap"]), is_live=False, near=FIRST, confirm=1)
+    source.lend([np.zeros((2, CHUNK * WIDTH), np.uint8) for _ in range(4)])
+    assert source.take() is not None, "and the rest of the file waits for memory"
+    source.close()
+
+
 def heaps_of(info: VoltageInfo, n_antennas: int) -> np.ndarray:
     kind = np.int8 if info.bits == 8 else np.uint8
     low, high = np.iinfo(kind).min, np.iinfo(kind).max
@@ -182,25 +193,33 @@ def test_voltages_of_a_plain_sender_are_those_that_it_sent(
         ends(sender)
 
 
+def spelled(heaps: np.ndarray) -> np.ndarray:
+    """Returns bytes of two numbers of 4 bits as these numbers, the one in the high nibble first, as int8 [.., 2]."""
+    pairs = np.stack([heaps.view(np.int8) >> 4, (heaps << 4).view(np.int8) >> 4], axis=-1)
+    return np.asarray(pairs)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_a_plain_receiver_has_the_voltages_that_were_sent(transport: str, tmp_path: Path) -> None:
-    (heaps,) = heaps_of(VOLTAGES, 1)
+def test_a_plain_receiver_has_the_voltages_that_were_sent(transport: str, bits: int, tmp_path: Path) -> None:
+    info = replace(VOLTAGES, bits=bits)
+    (heaps,) = heaps_of(info, 1)
     places, band = ports(transport, N_BANDS), VOLTAGES.n_channels // N_BANDS
     receivers = [script("receive", transport, place, "--out", tmp_path / f"{place}.npz") for place in places]
     for receiver in receivers:
         assert receiver.stdout is not None and receiver.stdout.readline() == "ready\n"
     to = [Endpoint("127.0.0.1", place) for place in places]
-    sink = VoltageOutlet(VOLTAGES, 1, 3, transport, to, is_paced=transport == "udp")
+    sink = VoltageOutlet(info, 1, 3, transport, to, is_paced=transport == "udp")
     times = FIRST + VOLTAGES.heap_samples * np.arange(N_HEAPS)
-    sink.write(times, heaps, np.zeros((N_HEAPS, 2), np.uint32))
+    sink.write(times, heaps.view(np.int8), np.zeros((N_HEAPS, 2), np.uint32))
     sink.close()
     for number, (place, receiver) in enumerate(zip(places, receivers, strict=True)):
         ends(receiver)
         found = np.load(tmp_path / f"{place}.npz")
         assert found["timestamp"].tolist() == [time % (1 << 48) for time in times.tolist()]
         assert set(found["feng_id"].tolist()) == {1} and set(found["frequency"].tolist()) == {number * band}
-        assert found["raw"].dtype == np.int8
-        assert np.array_equal(found["raw"], heaps[:, number * band : (number + 1) * band])
+        part = heaps[:, number * band : (number + 1) * band]
+        assert np.array_equal(found["raw"], part if bits == 8 else spelled(part))
         assert all(counter % 3 == 1 for counter in found["counter"].tolist())
     assert (sink.n_heaps, sink.n_bytes, sink.n_failed) == (N_HEAPS * N_BANDS, heaps.nbytes, 0)
 
