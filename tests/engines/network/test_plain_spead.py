@@ -108,34 +108,53 @@ def test_samples_of_a_plain_sender_are_those_that_it_sent(
     counted(source, placed=n, no_data=n_places, stops=n_stops, heaps=n + n_places + n_stops)
 
 
-def test_a_file_goes_on_after_a_gap(tmp_path: Path) -> None:
+def written(path: Path, packets: np.ndarray, first: int, *more: Path) -> None:
+    """Write files of packets: of all polarisations, or of one each."""
+    np.save(path.with_suffix(".npy"), packets)
+    ends(
+        script(
+            "samples", "pcap", path, *more, "--data", path.with_suffix(".npy"), "--first", first, "--samples", PACKET
+        )
+    )
+
+
+@pytest.mark.parametrize(("n_chunks", "n_far"), [(2, 0), (1000, 4)])
+def test_a_file_goes_on_after_a_stop_heap_and_a_gap(n_chunks: int, n_far: int, tmp_path: Path) -> None:
     packets = np.random.default_rng(4).integers(0, 256, (2, 2 * CHUNK, WIDTH), dtype=np.uint8)
-    np.save(tmp_path / "packets.npy", packets)
-    firsts, parts = (FIRST, FIRST + 1000 * CHUNK * PACKET), []
+    firsts, parts, path = (FIRST, FIRST + n_chunks * CHUNK * PACKET), [], tmp_path / "x.pcap"
     for first in firsts:
-        given = ("--data", tmp_path / "packets.npy", "--first", first, "--samples", PACKET)
-        ends(script("samples", "pcap", tmp_path / "part.pcap", *given))
-        parts.append((tmp_path / "part.pcap").read_bytes())
-    (tmp_path / "x.pcap").write_bytes(parts[0] + parts[1][len(HEAD) :])
+        written(path, packets, first)
+        parts.append(path.read_bytes())
+    path.write_bytes(parts[0] + parts[1][len(HEAD) :])
     info = replace(SAMPLES, sample_rate_hz=1e9)
-    source = ReceivedSamples(info, listening("pcap", [tmp_path / "x.pcap"]), is_live=False, near=FIRST, confirm=5)
+    source = ReceivedSamples(info, listening("pcap", [path]), is_live=False, near=FIRST, confirm=5)
     arrays = [np.zeros((2, CHUNK * WIDTH), np.uint8) for _ in range(6)]
     source.lend(arrays)
     chunks = taken(source, arrays)
     source.close()
     assert [time for time, _, _ in chunks] == [firsts[0] + CHUNK * PACKET, firsts[1], firsts[1] + CHUNK * PACKET]
-    assert not chunks[1][1][:, :2].any() and source.n_before == 2 * CHUNK - 4
-    counted(source, placed=8 * CHUNK - 8, jumped=8, no_data=2, stops=2, heaps=8 * CHUNK + 4)  # 4 at each beginning
+    assert sum(came.sum() for _, came, _ in chunks) == 6 * CHUNK - n_far and source.n_before == 2 * CHUNK - 4
+    n = 8 * CHUNK
+    counted(source, placed=n - 4 - n_far, jumped=4 + n_far, no_data=2, stops=2, heaps=n + 4)  # 4 at each beginning
 
 
-def test_a_file_may_be_left_before_its_end(tmp_path: Path) -> None:
-    packets = np.zeros((2, 10 * CHUNK, WIDTH), np.uint8)
-    np.save(tmp_path / "packets.npy", packets)
-    given = ("--data", tmp_path / "packets.npy", "--first", FIRST, "--samples", PACKET)
-    ends(script("samples", "pcap", tmp_path / "x.pcap", *given))
-    source = ReceivedSamples(SAMPLES, listening("pcap", [tmp_path / "x.pcap"]), is_live=False, near=FIRST, confirm=1)
-    source.lend([np.zeros((2, CHUNK * WIDTH), np.uint8) for _ in range(4)])
-    assert source.take() is not None, "and the rest of the file waits for memory"
+def test_files_wait_for_each_other_and_for_memory_and_may_be_left_at_any_time(tmp_path: Path) -> None:
+    paths, n_chunks = [tmp_path / "0.pcap", tmp_path / "1.pcap"], 40
+    packets = np.random.default_rng(5).integers(0, 256, (2, n_chunks * CHUNK, WIDTH), dtype=np.uint8)
+    written(paths[0], packets, FIRST, paths[1])
+    content = paths[1].read_bytes()
+    end = len(HEAD) + 16 + int.from_bytes(content[len(HEAD) + 8 : len(HEAD) + 12], "little")
+    paths[1].write_bytes(content[:end] + content[len(HEAD) : end] * 20000 + content[end:])  # descriptors for long
+    arrays = [np.zeros((2, CHUNK * WIDTH), np.uint8) for _ in range(4)]
+    source = ReceivedSamples(SAMPLES, listening("pcap", paths), is_live=False, near=FIRST, confirm=1)
+    source.lend(arrays)
+    chunks = taken(source, arrays)
+    source.close()
+    assert np.array_equal(np.concatenate([data for _, _, data in chunks], axis=1), packets.reshape(2, -1))
+    assert len(chunks) == n_chunks and all(came.all() for _, came, _ in chunks)
+    source = ReceivedSamples(SAMPLES, listening("pcap", paths), is_live=False, near=FIRST, confirm=1)
+    source.lend(arrays)
+    assert source.take() is not None
     source.close()
 
 
