@@ -1,7 +1,8 @@
 """Receives heaps of several senders into chunks of memory that is lent, by spead2's chunk streams.
 
 A member stream, which has a thread, receives from one sender or group of senders. ``place.c`` says where each heap
-lands. spead2 blocks while it has no memory, and the kernel drops then: whoever takes chunks gives memory back soon.
+lands. spead2 blocks while it has no memory, and the kernel drops then: whoever takes chunks gives memory back soon. A
+file of packets, as tcpdump writes one, stands for a network: it is read no faster than memory comes back.
 """
 
 import select
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import spead2
@@ -24,10 +26,12 @@ CONNECTIONS_S = 0.5  # how often it looks whether its connections are open
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
 N_BUILT = 2  # chunks under construction at once, of each member
+NEVER = 1 << 62  # stop heaps
 
 OTHER_COUNTERS = ("heaps", "placed", "too_old", "incomplete", "packets", "kernel_drops", "blocked")
 
-MemberPlaces = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue]]  # where each member stream receives
+# Where each member stream receives; a path is that of a file of packets.
+MemberPlaces = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequence[Path]]
 
 
 class JumpedError(UsageError):
@@ -42,9 +46,9 @@ class JumpedError(UsageError):
 class Listening:
     """How heaps are received.
 
-    ``members``: where each member stream receives; ``transport``: udp, tcp or inproc; ``interface``: the address of the
-    interface that multicast is received by; ``cores``: the core of each member's thread; ``is_lossless``: whether a
-    member waits for the others, where nothing is lost on the way and nobody is in a hurry.
+    ``members``: where each member stream receives; ``transport``: udp, tcp, inproc or pcap; ``interface``: the address
+    of the interface that multicast is received by; ``cores``: the core of each member's thread; ``is_lossless``:
+    whether a member waits for the others, where nothing is lost on the way and nobody is in a hurry, as in files.
     """
 
     members: MemberPlaces
@@ -53,9 +57,14 @@ class Listening:
     cores: Sequence[int] = field(default=())
     is_lossless: bool = False
 
+    @property
+    def is_file(self) -> bool:
+        """Returns whether packets come from files. Their ends are the stream's, and stop heaps in them are not."""
+        return self.transport == "pcap"
+
 
 class Receiver:
-    """Receives chunks until all senders have ended, it is asked to stop, or the stream jumps.
+    """Receives chunks until all senders or files have ended, it is asked to stop, or the stream jumps.
 
     Args:
         arrays: memory of chunks, uint8 or int8; they are filled in any order.
@@ -63,7 +72,7 @@ class Receiver:
         n_substreams: senders of a member stream that are told apart by their heaps' numbers.
 
     Raises:
-        UsageError: where nothing can be received, as on a port that is in use.
+        UsageError: where nothing can be received, as on a port that is in use, or from what is not a file of packets.
     """
 
     def __init__(
@@ -75,15 +84,17 @@ class Receiver:
         max_heaps: int = 1,
         n_substreams: int = 1,
     ) -> None:
-        n_members = len(listening.members)
+        n_members, is_lossless = len(listening.members), listening.is_lossless or listening.is_file
         mode = spead2.recv.ChunkStreamGroupConfig.EvictionMode
         config = spead2.recv.ChunkStreamGroupConfig(
             max_chunks=N_BUILT + (n_members > 1),
-            eviction_mode=mode.LOSSLESS if listening.is_lossless else mode.LOSSY,
+            eviction_mode=mode.LOSSLESS if is_lossless else mode.LOSSY,
         )
         # A lossless member waits until all others have pushed a chunk out; of lossy ones the last does it for all.
-        self._each_ends = listening.is_lossless
-        if self._each_ends:
+        self._each_ends = is_lossless
+        if listening.is_file:
+            rules = replace(rules, n_enders=NEVER, quiet_ns=0)  # a gap takes no time to read
+        elif self._each_ends:
             rules = replace(rules, n_enders=max(1, rules.n_enders // n_members))
         self._rules, self._data = rules, spead2.recv.ChunkRingbuffer(len(arrays))
         self._group = spead2.recv.ChunkStreamRingGroup(config, self._data, spead2.recv.ChunkRingbuffer(len(arrays)))
@@ -153,7 +164,8 @@ class Receiver:
 
         ``heaps`` that came whole, ``placed`` among them, ``too_old`` for any chunk under construction, ``incomplete``
         heaps, ``packets``, ``kernel_drops``: packets of UDP for which a socket had no room, and ``blocked``: how often
-        a member waited for memory. They lag behind while heaps come.
+        a member waited for memory. They lag behind while heaps come. Where receiving stops before the senders end,
+        heaps of the chunks under construction are placed, and not taken.
         """
         total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0)
         total["kernel_drops"] = self._kernel_drops() if self._closed_drops is None else self._closed_drops
@@ -226,7 +238,7 @@ class Receiver:
 
 
 def add_reader(
-    stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue, listening: Listening
+    stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue | Path, listening: Listening
 ) -> None:
     """Lets a stream receive from somewhere.
 
@@ -237,7 +249,9 @@ def add_reader(
         stream.add_inproc_reader(where)
         return
     try:
-        if listening.transport == "tcp":
+        if isinstance(where, Path):
+            stream.add_udp_pcap_file_reader(str(where))
+        elif listening.transport == "tcp":
             stream.add_tcp_reader(
                 where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
             )
@@ -254,6 +268,6 @@ def add_reader(
                 where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
             )
         else:
-            raise UsageError(f"transport is {listening.transport!r}; it may be udp, tcp or inproc")
+            raise UsageError(f"transport is {listening.transport!r}; it may be udp, tcp, pcap or inproc")
     except (RuntimeError, OSError) as error:
         raise UsageError(f"nothing can be received at {where}: {error}") from error

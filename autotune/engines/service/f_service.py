@@ -197,7 +197,8 @@ class FService:
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
-        self._kernels, self.listens_at = running.kernels(), str(settings.places)
+        self._kernels = running.kernels()
+        self.listens_at, self.is_file = str(settings.places), settings.places.is_file
         self._made = [self._output(place.bands) for place in settings.outputs]
         infos = [voltage_info(info, each.settings) for each in self._made]
         self._infos = [

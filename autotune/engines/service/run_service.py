@@ -108,11 +108,14 @@ def run_service(
                     newest = served.newest_time
                     served.source.close()
                     state.end()
-                if served.engine.is_stopped or once:
+                if served.engine.is_stopped or once or serving.is_file:
                     break
                 tell("the senders have ended; waiting for the next ones")
                 near = newest if serving.sync_time_unix is None and newest is not None else clock_time(serving)
             except JumpedError as error:
+                if serving.is_file:
+                    tell(f"{error}; a file is not read again")
+                    return NOT_TAKEN
                 near = error.time
                 tell(f"the stream has gone on at sample {near}: a new engine begins there")
             except UsageError as error:

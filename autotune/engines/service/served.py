@@ -61,6 +61,7 @@ class Serving(Protocol):
     sample_rate_hz: float
     sync_time_unix: Fraction | None
     listens_at: str  # where heaps are received, for people
+    is_file: bool  # whether that is a file, which has an end
 
     def served(self, near: int, number: int) -> Served:
         """Returns a new engine, the ``number``-th from 1 on, whose stream has times near to ``near``, in samples.

@@ -13,6 +13,7 @@ from ..files.toml import checked
 from ..network.endpoints import Endpoint, endpoints
 
 TRANSPORTS = ("udp", "tcp")
+PCAP = "pcap"  # files of packets, which are received from only
 MOST_CORE = 1 << 12
 TRANSPORT = schema.one_of(TRANSPORTS)
 CORES = schema.sequence_of(checks.integer(0, MOST_CORE))
@@ -31,7 +32,7 @@ def words(value: object) -> tuple[str, ...]:
 FROM = schema.members_of(
     {
         "listen": words,
-        "transport": TRANSPORT,
+        "transport": schema.one_of((*TRANSPORTS, PCAP)),
         "interface": schema.as_word,
         "cores": CORES,
         "live": schema.as_flag,
@@ -53,11 +54,16 @@ SENDING: Mapping[str, schema.Check] = {
 class ListeningPlaces:
     """Where streams come from: [from] of a file."""
 
-    members: tuple[tuple[Endpoint, ...], ...]  # an entry of ``listen`` each, which has a thread
+    members: tuple[tuple[Endpoint, ...] | tuple[Path], ...]  # an entry of ``listen`` each, which has a thread
     transport: str = "udp"
     interface: str = ""  # the address of the interface that multicast is received by
     cores: tuple[int, ...] = ()  # of the members' threads
     is_live: bool = True  # an engine that is late drops chunks; otherwise whoever sends waits
+
+    @property
+    def is_file(self) -> bool:
+        """Returns whether all that is received is in files of packets, which have an end."""
+        return self.transport == PCAP
 
     def __str__(self) -> str:
         return f"{', '.join(str(each) for some in self.members for each in some)} by {self.transport}"
@@ -66,12 +72,19 @@ class ListeningPlaces:
 def listening_places(path: Path, said: Mapping[str, Any]) -> ListeningPlaces:
     """Returns what a checked table [from] says. By tcp whoever sends waits, unless ``live`` is true.
 
+    By pcap ``listen`` has paths of files.
+
     Raises:
         UsageError: for what is not an address, with the file.
     """
     transport = said.get("transport", "udp")
+    if transport == PCAP and said.get("live"):
+        refuse(path, "[from] has live = true, and files of packets are not live")
+    members: list[tuple[Endpoint, ...] | tuple[Path]] = [
+        (path_beside(path, text),) if transport == PCAP else endpoints_of(path, [text]) for text in said["listen"]
+    ]
     return ListeningPlaces(
-        tuple(endpoints_of(path, [text]) for text in said["listen"]),
+        tuple(members),
         transport,
         said.get("interface", ""),
         said.get("cores", ()),

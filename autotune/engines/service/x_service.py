@@ -182,7 +182,8 @@ class XService:
         self._settings, self._running, self._tell = settings, running, tell
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
-        self._kernels, self.listens_at = running.kernels(), str(settings.places)
+        self._kernels = running.kernels()
+        self.listens_at, self.is_file = str(settings.places), settings.places.is_file
         self._info = visibility_info(settings.antennas, settings.batches_per_dump)
         self._outlets = {str(each.endpoint): self._outlet(each) for each in settings.dumps if each.endpoint is not None}
 

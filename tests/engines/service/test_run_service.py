@@ -51,6 +51,7 @@ class FakeEngine:
 class FakeServing:
     sample_rate_hz = 1e6
     listens_at = "nowhere"
+    is_file = False
 
     def __init__(self, *ends: Any, sync_time_unix: Fraction | None = None) -> None:
         self.ends, self.near, self.sources = list(ends), list[int](), list[FakeSource]()
