@@ -31,8 +31,8 @@ from typing import Any
 from commits import unpack
 
 import autotune
-from autotune import Config, Kernel, TrialFailure
-from autotune.core.definition import baked_values
+from autotune import Config, Kernel, TrialFailure, UsageError
+from autotune.core.definition import baked_values, runtime_fields
 from autotune.core.files import write_whole
 from autotune.devices.cuda import of_architecture
 from autotune.devices.machine_code import of_cubin
@@ -136,8 +136,10 @@ def cases(kernel: Kernel[Any], all_trials: bool) -> Iterator[Case]:
 
 
 def _case(kernel: Kernel[Any], of: str, problem: Any, config: Mapping[str, Any]) -> Case:
-    baked = ",".join(f"{name}={value}" for name, value in baked_values(problem).items())
-    return Case(kernel.name, of, f"{kernel.name}[{baked}\\|{Config(config)}]", asdict(problem), dict(config))
+    baked = baked_values(problem)
+    sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
+    name = ",".join(f"{name}={value}" for name, value in baked.items())
+    return Case(kernel.name, of, f"{kernel.name}[{name}\\|{Config(config)}]", {**baked, **sizes}, dict(config))
 
 
 def _recorded(folder: SweepFolder, all_trials: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -154,7 +156,7 @@ def _golden(kernel: Kernel[Any], path: Path) -> Case:
     with path.open() as file:
         names = file.readline().strip().removeprefix(f"// {kernel.name}[").removesuffix("]").split("|")
     baked, chosen = (dict(item.split("=", 1) for item in part.split(",")) for part in names)
-    problem = {name: _like(value, baked[name]) for name, value in baked_values(kernel.tuned[0]).items()}
+    problem = {name: _like(getattr(kernel.tuned[0], name), text) for name, text in baked.items()}
     values = {name: parameter.values[0] for name, parameter in kernel.space.parameters.items()}
     config = {name: _like(values[name], text) for name, text in chosen.items()}
     return _case(kernel, f"golden {path.stem}", kernel.problem({**kernel.host_sizes, **problem}), config)
@@ -171,8 +173,8 @@ def rendered(cases: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         kernel = load_kernel(case["kernel"])
         try:
             yield render(kernel, kernel.problem(case["problem"]), Config(case["config"])).numbered
-        except TrialFailure as failure:
-            print(f"{case['of']} of {case['kernel']}: {failure.message}", file=sys.stderr)
+        except (TrialFailure, UsageError) as failure:  # a field of its problem was added later
+            print(f"{case['of']} of {case['kernel']}: {failure}", file=sys.stderr)
             yield ""
 
 

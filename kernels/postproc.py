@@ -44,6 +44,7 @@ class Problem:
     nyquist: int = baked(1, "channels of a row beyond the C kept: 1 after a real-to-complex FFT, else 0")
     n_pols: int = baked(2, "polarisations, 1 or 2")
     bits: int = baked(8, "of the real and of the imaginary part of a voltage, 8 or 4")
+    nibbles: str = baked("real_low", "bits 4: the nibble of the real part, real_low or real_high", added=True)
     layout: str = baked("batches", "of the voltages: batches or blocks")
     times_per_block: int = baked(16, "layout blocks: consecutive spectra of one polarisation, a power of two up to 64")
     spectra_per_heap: int = baked(256, "consecutive spectra that share a count of saturated samples")
@@ -63,6 +64,10 @@ class Problem:
             raise ValueError(f"n_pols={self.n_pols} must be 1 or 2")
         if self.bits not in (4, 8):
             raise ValueError(f"bits={self.bits} must be 4 or 8")
+        if self.nibbles not in ("real_low", "real_high"):
+            raise ValueError(f"nibbles={self.nibbles} must be real_low or real_high")
+        if self.nibbles != "real_low" and self.bits == 8:
+            raise ValueError(f"nibbles={self.nibbles} is for bits=4; with bits=8 each part has a byte of its own")
         if self.layout not in ("batches", "blocks"):
             raise ValueError(f"layout={self.layout} must be batches or blocks")
         if self.times_per_block not in (1, 2, 4, 8, 16, 32, 64):
@@ -165,6 +170,7 @@ class Postproc(Kernel[Problem]):
         Problem(n_channels=40, bits=4, n_pols=1, spectra_per_heap=77, n_heaps=2),
         Problem(n_channels=70, layout="blocks", spectra_per_heap=80, n_heaps=2),
         Problem(n_channels=33, bits=4, layout="blocks", times_per_block=32, spectra_per_heap=96, n_heaps=2),
+        Problem(n_channels=65, bits=4, nibbles="real_high", spectra_per_heap=66, n_heaps=2),
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2}
 
@@ -314,12 +320,13 @@ def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
 
 
 def laid_out(problem: Problem, quantised: np.ndarray) -> np.ndarray:
-    """Returns int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout; of 4 bits the real one is low."""
+    """Returns int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout, of 4 bits in its nibbles."""
     n_receivers, _, n_channels, n_pols, _ = quantised.shape
     if problem.bits == 8:
         voltages = quantised.view(np.int16)[..., 0]
     else:
-        voltages = (quantised[..., 0] & 15) | (quantised[..., 1] << 4)
+        low, high = (0, 1) if problem.nibbles == "real_low" else (1, 0)
+        voltages = (quantised[..., low] & 15) | (quantised[..., high] << 4)
     if problem.layout == "blocks":
         blocks = voltages.reshape(n_receivers, -1, problem.times_per_block, n_channels, n_pols)
         ordered = blocks.transpose(3, 1, 0, 4, 2)

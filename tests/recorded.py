@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from autotune import Config, Device
-from autotune.core.definition import baked_fields, problem_name, runtime_fields
+from autotune.core.definition import baked_values, problem_name, runtime_fields
+from autotune.core.problem import named_fields
 from autotune.core.schema import seal
 from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
@@ -62,8 +63,8 @@ def record(
     about = {
         "kernel": kernel.name,
         "definition": definition,
-        "problem": asdict(chosen),
-        "baked": baked_fields(type(chosen)),
+        "problem": named_fields(chosen),
+        "baked": tuple(baked_values(chosen)),
         "runtime": runtime_fields(type(chosen)),
         "device": asdict(device),
         "compiler": "NVRTC 13.0.88",

@@ -14,7 +14,7 @@ import pytest
 import autotune
 from autotune import Array, Config, Kernel, UsageError
 from autotune.campaign.campaign_plan import read_plan
-from autotune.core.problem import baked_fields, baked_values, distance, runtime_fields
+from autotune.core.problem import baked_fields, baked_values, distance, named_fields, runtime_fields
 from autotune.devices import Target, cuda, find_device
 from autotune.emit.writer import write_package
 from autotune.engines.kernels.choice import Kernels
@@ -105,7 +105,8 @@ class Uncompiled(HostBackend):
 
 def test_every_baked_field_is_asked() -> None:
     fields = {name: set(baked_fields(kernel.problem_type)) for name, kernel in KERNELS.items()}
-    fields["correlate"].remove("n_times")
+    for kernel, name in (("correlate", "n_times"), ("channelise", "nibbles"), ("postproc", "nibbles")):
+        fields[kernel].remove(name)  # it needs another field: below
     assert fields == {name: set(draws) for name, draws in LEGAL.items()}, "say in LEGAL what a new field may be"
 
 
@@ -148,6 +149,9 @@ def test_what_a_field_needs_besides_is_told() -> None:
                 problem_on(kernel, {"n_times": n_times}, target)
             asked = {"n_times": n_times, "layout": "batches"}
             assert named(problem_on(kernel, asked, target), asked) == asked
+    for name in ("channelise", "postproc"):
+        with pytest.raises(UsageError, match=r"nibbles=real_high is for bits=4; .*; give bits=4 besides$"):
+            KERNELS[name].problem({"nibbles": "real_high"})
     assert kernel.problem({"bits": 4}).n_times == 32 and kernel.problem({"bits": 16}).n_times == 8
     assert kernel.problem({"bits": 4, "layout": "batches"}).n_times == 16, "nothing contradicts the default"
 
@@ -203,7 +207,7 @@ def test_a_package_answers_for_all_fields_that_it_knows(kernel: str) -> None:
             assert (found.choice.tier, found.choice.runtime) == ("exact" if own else "architecture", None)
             assert all(f"{name}={size}" in found.choice.why for name, size in nearest.items())
             asked = min(known, key=lambda entry: distance(entry.runtime, sizes)).runtime
-            assert vars(found.problem) in ({**baked, **sizes}, {**baked, **asked})
+            assert named_fields(found.problem) in ({**baked, **sizes}, {**baked, **asked})
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -59,9 +59,13 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def baked(default: object, help: str = "") -> Any:
-    """Declares a problem field that becomes a constant of the source: another value is another binary."""
-    return dataclasses.field(default=default, metadata={"help": help})
+def baked(default: object, help: str = "", added: bool = False) -> Any:
+    """Declares a problem field that becomes a constant of the source: another value is another binary.
+
+    ``added``: sweeps were recorded before there was the field. Then ``default`` is what the kernel did before, and
+    never changes: a problem that has it keeps its name, and records, packages and sources of it stay valid.
+    """
+    return dataclasses.field(default=default, metadata={"help": help, "added": added})
 
 
 def runtime(default: object, help: str = "") -> Any:

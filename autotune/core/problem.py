@@ -34,14 +34,29 @@ def baked_fields(problem_type: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(problem_type) if not f.metadata.get("runtime"))
 
 
+def added_fields(problem_type: Any) -> dict[str, Any]:
+    """Returns the fields that were added to a problem of which sweeps are recorded, with what older records mean."""
+    return {f.name: f.default for f in fields(problem_type) if f.metadata.get("added")}
+
+
+def named_fields(problem: Problem) -> dict[str, Any]:
+    """Returns the fields by name that tell ``problem`` from others, in the order of declaration: all but those that
+    were added and are what older records mean. So that problem is called today what it was called before.
+    """
+    added = added_fields(type(problem))
+    values = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    return {name: value for name, value in values.items() if name not in added or value != added[name]}
+
+
 def baked_values(problem: Problem) -> dict[str, object]:
-    """Returns the baked fields of ``problem`` by name."""
-    return {name: getattr(problem, name) for name in baked_fields(type(problem))}
+    """Returns those of ``named_fields`` that are baked."""
+    runtime = runtime_fields(type(problem))
+    return {name: value for name, value in named_fields(problem).items() if name not in runtime}
 
 
 def problem_name(problem: Problem) -> str:
-    """Returns every field in the order of declaration, as ``taps=256,decimation=16,...``."""
-    return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in fields(problem))
+    """Returns ``named_fields`` as ``taps=256,decimation=16,...``."""
+    return ",".join(f"{name}={value}" for name, value in named_fields(problem).items())
 
 
 def replaced(problem: P, values: Mapping[str, object]) -> P | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from .problem import Problem, baked_fields, baked_values, distance, replaced, runtime_fields, size_fields
+from .problem import Problem, baked_fields, distance, replaced, runtime_fields, size_fields
 
 P = TypeVar("P", bound=Problem)
 ProblemBytes = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
@@ -33,10 +33,10 @@ def completed_problem(
     sizes = {name: value for name, value in left_open.items() if name in runtime}
     for opened in (sizes, left_open) if left_open != sizes else (sizes,):
         found = _resized(base, {**usual, **opened, **named}, _sizes(base, usual, opened, named), usual, judge)
-        baked = baked_values(base) | {n: v for n, v in named.items() if n not in runtime}
-        baked = baked if found is None else baked_values(found)
+        own = base if found is None else found
+        baked = {name: named.get(name, getattr(own, name)) for name in baked_fields(type(base))}
         for one in known:
-            at = replaced(one, named) if baked_values(one) == baked else None
+            at = replaced(one, named) if all(getattr(one, name) == value for name, value in baked.items()) else None
             if at is not None and judge(at) is not None:
                 return at
         if found is not None:

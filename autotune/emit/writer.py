@@ -159,7 +159,7 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
             lines.append(f"    {field.name}: Any = None,")
             told.append((field, "runtime: follows from the arrays; give it to fix it"))
             continue
-        values = _distinct(baked[field.name] for baked in known)
+        values = _distinct(baked.get(field.name, field.default) for baked in known)
         default = _literal(kernel, field.name, values[0]) if len(values) == 1 else "None"
         lines.append(f"    {field.name}: Any = {default},")
         usual = "" if len(values) == 1 else f"; default {getattr(kernel.tuned[0], field.name)}"

@@ -5,7 +5,7 @@ that is asked for, is wrong at an edge size gives way to the next one of the ran
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from threading import RLock
@@ -13,7 +13,7 @@ from threading import RLock
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, baked_values, runtime_fields
 from ..core.errors import TrialFailure, UsageError, one_line
-from ..core.problem import Problem
+from ..core.problem import Problem, named_fields
 from ..runtime import gpu, nvrtc
 from ..runtime.edge_check import check_edges
 from ..runtime.lookup import FAR, Prediction, refusal
@@ -118,7 +118,7 @@ class Predictor:
             configs = self.ranking(kernel, problem, device)
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
-        why = HOW.get(experience.method, NEAREST).format(n=len(experience.near(asdict(problem), device)))
+        why = HOW.get(experience.method, NEAREST).format(n=len(experience.near(named_fields(problem), device)))
         return self._first(self._rendered(configs, kernel, problem), kernel, problem, device, why)
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, runtime_fields
 from ..core.errors import TrialFailure, UsageError
+from ..core.problem import added_fields
 from .about import About
 from .measurement import Protocol
 
@@ -55,14 +56,17 @@ def problem_of(kernel: Kernel[P], about: About) -> P:
     """Returns the problem of a record's sweep.json.
 
     Raises:
-        UsageError: when its fields are not those of the definition, and of their types.
+        UsageError: when its fields are not those of the definition, and of their types. It may be older than a field
+            that was added.
     """
-    values, kind = about.problem, kernel.problem_type
+    kind = kernel.problem_type
+    added = added_fields(kind)
+    values = {**added, **about.problem}
     own = {"baked": (baked_fields(kind), about.baked), "runtime": (runtime_fields(kind), about.runtime)}
     for what, (names, recorded) in own.items():
-        if set(names) != set(recorded):
+        if set(names) - added.keys() != set(recorded) - added.keys():
             raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
-    if missing := [name for names, _ in own.values() for name in names if name not in values]:
+    if missing := [name for _, recorded in own.values() for name in recorded if name not in about.problem]:
         raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
     types = typing.get_type_hints(kind)
     for name, value in values.items():

@@ -18,8 +18,9 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
 from ..core.config import Config
-from ..core.definition import BEYOND_BYTES, BEYOND_CONSTANTS, CONSTANT_BYTES, Array, Kernel, P, baked_values
+from ..core.definition import BEYOND_BYTES, BEYOND_CONSTANTS, CONSTANT_BYTES, Array, Kernel, P
 from ..core.errors import Status, TrialFailure
+from ..core.problem import baked_fields, baked_values
 from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
 
@@ -52,7 +53,7 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     """
     path, config = template_path(kernel), kernel.space.completed(config)
     context = {
-        "problem": baked_values(problem),
+        "problem": {name: getattr(problem, name) for name in baked_fields(type(problem))},
         "config": dict(config),
         **{name: value for name, value in kernel.constants(problem, config).items()},
     }

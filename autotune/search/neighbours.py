@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from functools import lru_cache
 from heapq import merge
 from math import isfinite
@@ -21,7 +20,7 @@ import numpy as np
 from ..core.config import Config, parse_value
 from ..core.definition import Device, Kernel, problem_name
 from ..core.parameter import Parameter
-from ..core.problem import Problem
+from ..core.problem import Problem, named_fields
 from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
 from ..records.objectives import FASTEST, Objective
@@ -85,7 +84,7 @@ def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Cont
     of the configurations that are still ``allowed``. None if nothing of them was measured.
     """
     median_s = {config: median for config, median in earlier_medians(folder).items() if config in allowed}
-    return Neighbour(asdict(problem), device, SAME_DEVICE, 0.0, _best_first(median_s)) if median_s else None
+    return Neighbour(named_fields(problem), device, SAME_DEVICE, 0.0, _best_first(median_s)) if median_s else None
 
 
 # ---------------------------------------------------------------------- folders

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
+from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fields
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
 from ..core.space import Enumeration
@@ -270,7 +270,7 @@ class _Run:
             kernel=kernel.name,
             definition=self.context.reference,
             problem=self.context.fields,
-            baked=baked_fields(type(problem)),
+            baked=tuple(baked_values(problem)),
             runtime=runtime_fields(type(problem)),
             device=target.device,
             clock=target.module.clock,

@@ -6,14 +6,14 @@ Times of one architecture are learnt from together.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import exp, log, log2
 from statistics import fmean
 
 import numpy as np
 
 from ..core.definition import Device, Kernel
-from ..core.problem import Problem
+from ..core.problem import Problem, named_fields
 from ..core.units import seconds_text
 from .coordinates import columns_of_field
 from .covariance import Hyperparameters, Prior, squared_differences
@@ -86,7 +86,7 @@ class Durations:
             others = known.without(lambda other, timed=timed: _apart(other.problem, timed.problem) <= SAME)  # type: ignore[misc]
             if others.timed:
                 error = exp(others.predicted(timed.problem, timed.floor) - timed.log_ratio)
-                found.append((MeasuredProblem(asdict(timed.problem), timed.device, (), timed.seconds), error))
+                found.append((MeasuredProblem(named_fields(timed.problem), timed.device, (), timed.seconds), error))
         return found
 
     def _of(self, arch: str) -> "_Known | None":
@@ -114,8 +114,8 @@ class _Known:
 
     def predicted(self, problem: Problem, floor: Floor) -> float:
         """Returns the logarithm of time / floor."""
-        points = [(asdict(timed.problem), timed.floor) for timed in self.timed]
-        columns, groups = _place([*points, (asdict(problem), floor)])
+        points = [(named_fields(timed.problem), timed.floor) for timed in self.timed]
+        columns, groups = _place([*points, (named_fields(problem), floor)])
         n, values = len(points), np.array([timed.log_ratio for timed in self.timed])
         posterior = Posterior(columns, groups, self.hyper, range(n), np.array([n]))
         mean, deviation = _scale(values)
@@ -136,7 +136,7 @@ def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _
         timed.append(_Timed(problem, one.device, one.seconds, floor))
     if not timed:
         return None
-    columns, groups = _place([(asdict(one.problem), one.floor) for one in timed])
+    columns, groups = _place([(named_fields(one.problem), one.floor) for one in timed])
     values = np.array([one.log_ratio for one in timed])
     mean, deviation = _scale(values)
     hyper = Hyperparameters(int(groups.max()) + 1, PRIOR)
@@ -146,7 +146,8 @@ def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _
 
 def _place(points: Sequence[tuple[dict[str, object], Floor]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns columns, float [n_points, n_columns], and their groups: the fields, the floor, and what bounds it."""
-    found = [columns_of_field([fields[name] for fields, _ in points]) for name in points[0][0]]
+    names = dict.fromkeys(name for fields, _ in points for name in fields)
+    found = [columns_of_field([fields.get(name) for fields, _ in points]) for name in names]
     found.append([np.array([log2(floor.seconds) for _, floor in points])])
     found.append([np.array([log2(floor.of_bytes / max(floor.of_operations, 1e-12)) for _, floor in points])])
     groups = [number for number, group in enumerate(found) for _ in group]
@@ -158,4 +159,4 @@ def _scale(values: np.ndarray) -> tuple[float, float]:
 
 
 def _apart(one: Problem, other: Problem) -> float:
-    return apart(asdict(one), asdict(other))
+    return apart(named_fields(one), named_fields(other))

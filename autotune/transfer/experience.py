@@ -12,7 +12,7 @@ from typing import Any
 from ..core.config import Config, Value
 from ..core.definition import Device, Kernel
 from ..core.device import device_of
-from ..core.problem import Problem
+from ..core.problem import Problem, named_fields
 from ..core.schema import (
     Check,
     Unsound,
@@ -121,7 +121,7 @@ def candidates(experience: Experience, kernel: Kernel[Any], problem: Problem, de
     Raises UsageError where none is allowed.
     """
     default = kernel.default_config(problem, device)
-    near = experience.near(asdict(problem), device)
+    near = experience.near(named_fields(problem), device)
     first: tuple[Config, ...] = ()
     if experience.method == DEFAULT:
         first = (default,)

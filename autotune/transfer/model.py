@@ -10,14 +10,14 @@ distance of the problems in place of a learned covariance of tasks.
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Device
-from ..core.problem import Problem
+from ..core.problem import Problem, named_fields
 from ..core.space import Enumeration
 from .coordinates import Coordinates, Domain, TransferPoint, coordinates
 from .covariance import Hyperparameters, squared_differences
@@ -117,7 +117,7 @@ def expect(
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as occupancy().
     ``scales``: fitted before; without them they are fitted to what is known here.
     """
-    fields = asdict(problem)
+    fields = named_fields(problem)
     elsewhere: list[TransferPoint] = []
     for n in neighbours:
         with suppress(Exception):  # another definition may have recorded what this one cannot launch

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P
 from ..core.errors import DefinitionError, TrialFailure
+from ..core.problem import named_fields
 from ..devices import Target
 from ..records.measurement import Protocol
 from ..source.registry import kernel_reference
@@ -62,7 +63,7 @@ class Context(Subject[P]):
             deadline_s=deadline_s,
             rank=bench.join() if rank is None else rank,
             reference=kernel_reference(kernel),
-            fields=asdict(problem),
+            fields=named_fields(problem),
             compiler=compiler,
             definition=definition,
             ledger=ledger or Ledger(),

@@ -65,6 +65,7 @@ class Channelise(Kernel[Problem]):
         Problem(taps=8, n_channels=128, sample_bits=64, spectra_per_heap=32, n_heaps=2),
         Problem(taps=1, n_channels=64, sample_bits=2, n_pols=1, bits=4, spectra_per_heap=33, n_heaps=2),
         Problem(taps=33, n_channels=256, sample_bits=16, layout="blocks", spectra_per_heap=32, n_heaps=2),
+        Problem(taps=3, n_channels=64, sample_bits=8, bits=4, nibbles="real_high", spectra_per_heap=34, n_heaps=2),
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2, "n_spectra": 20, "n_samples": 0}
 
@@ -227,8 +228,11 @@ class Channelise(Kernel[Problem]):
             beyond = (np.abs(parts) > problem.maximum).any(axis=-1).sum(axis=-1)
             np.add.at(saturated[:, pol], np.arange(some.start, some.stop) // problem.spectra_per_heap, beyond)
             codes = np.clip(parts, -problem.maximum, problem.maximum).astype(np.int8)
+            if problem.bits == 4:
+                low, high = (0, 1) if problem.nibbles == "real_low" else (1, 0)
+                codes = (codes[..., low] & 15) | (codes[..., high] << 4)
             for s, code in enumerate(codes, some.start):
-                by_time(s)[:, pol] = code if problem.bits == 8 else (code[..., 0] & 15) | (code[..., 1] << 4)
+                by_time(s)[:, pol] = code
             power[pol] += squares
         found = {"voltages": voltages, "saturated": saturated}
         return found if problem.is_complex else {**found, "total_power": power + inputs["total_power"]}

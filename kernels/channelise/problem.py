@@ -17,6 +17,7 @@ class Problem:
     sample_bits: int = baked(10, "bits of a packed sample, 2 to 16, two's complement; 64: complex float32")
     n_pols: int = baked(2, "polarisations, 1 or 2")
     bits: int = baked(8, "of the real and of the imaginary part of a voltage, 8 or 4")
+    nibbles: str = baked("real_low", "bits 4: the nibble of the real part, real_low or real_high", added=True)
     layout: str = baked("batches", "of the voltages: batches or blocks")
     times_per_block: int = baked(16, "layout blocks: consecutive spectra of one polarisation, a power of two up to 64")
     spectra_per_heap: int = baked(256, "consecutive spectra that share a count of saturated samples")
@@ -40,6 +41,10 @@ class Problem:
             raise ValueError(f"n_pols={self.n_pols} must be 1 or 2")
         if self.bits not in (4, 8):
             raise ValueError(f"bits={self.bits} must be 4 or 8")
+        if self.nibbles not in ("real_low", "real_high"):
+            raise ValueError(f"nibbles={self.nibbles} must be real_low or real_high")
+        if self.nibbles != "real_low" and self.bits == 8:
+            raise ValueError(f"nibbles={self.nibbles} is for bits=4; with bits=8 each part has a byte of its own")
         if self.layout not in ("batches", "blocks"):
             raise ValueError(f"layout={self.layout} must be batches or blocks")
         if self.times_per_block not in (1, 2, 4, 8, 16, 32, 64):

@@ -74,7 +74,11 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
         unsigned word = 0;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
+{% if problem.nibbles == "real_low" %}
             word |= (codes[i].re % 16 | codes[i].im % 16 << 4) << 8 * i;
+{% else %}
+            word |= (codes[i].im % 16 | codes[i].re % 16 << 4) << 8 * i;
+{% endif %}
         return word;
     }
 }

@@ -10,7 +10,11 @@ __device__ __forceinline__ unsigned quantise(float2 v, unsigned& saturated)
     if constexpr (BITS == 8)
         return __byte_perm(re, im, 0x0040);  // byte 0 of re, byte 0 of im
     else
+{% if problem.nibbles == "real_low" %}
         return (re & 15u) | (im << 4 & ~15u);
+{% else %}
+        return (im & 15u) | (re << 4 & ~15u);
+{% endif %}
 }
 
 // Codes of consecutive voltages in a word.

@@ -113,6 +113,12 @@ def correlate(v: np.ndarray, accumulators: np.ndarray) -> None:
             baseline += 1
 
 
+def nibbles_exchanged(v: np.ndarray) -> np.ndarray:
+    """Voltages of 4 bits with their parts in each other's place."""
+    v = v.view(np.uint8)
+    return (v >> 4 | v << 4).view(np.int8)
+
+
 def x_engine(
     v: np.ndarray, present: np.ndarray, batch_samples: int, batches_per_dump: int, first_batch: int, cuts: Sequence[int]
 ) -> dict[int, np.ndarray]:

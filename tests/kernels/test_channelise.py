@@ -10,7 +10,7 @@ from autotune.kernels.channelise.geometry import Geometry
 from autotune.kernels.pfb_fir import PfbFir
 from autotune.kernels.postproc import Postproc
 
-from autotune import Config
+from autotune import Config, UsageError
 from autotune.devices import Target, find_device
 from autotune.devices.cuda import of_architecture
 
@@ -30,6 +30,7 @@ SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps
 PAIRED = dict(
     SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, POLS="in_turn", KEPT="registers"
 )  # with 256 channels, 128 threads
+HIGH: dict[str, Any] = dict(sample_bits=8, bits=4, nibbles="real_high")
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, UNPACKING="shifted")),
     (
@@ -61,6 +62,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         dict(taps=33, n_channels=128, sample_bits=12, layout="blocks", times_per_block=1, bits=4),
         ONE | dict(FIR_TAPS=32),
     ),
+    (HIGH | dict(spectra_per_heap=18), ONE),
+    (HIGH | dict(n_channels=128, n_pols=1), TWO),
     (
         # Where a run of the first polarisation has a jump, and that of the second has none, both use the same weights.
         dict(taps=16, n_channels=128, spectra_per_heap=256, first_spectrum=17, n_spectra=108),
@@ -88,6 +91,7 @@ def small(values: dict[str, Any]) -> Any:
         dict(n_channels=8, spectra_per_heap=3, first_spectrum=1, n_spectra=4, n_samples=200),
         dict(n_channels=5, sample_bits=7, bits=4, n_pols=1, layout="blocks", times_per_block=4),
         dict(n_channels=6, sample_bits=64, layout="blocks", times_per_block=2),
+        dict(n_channels=5, bits=4, nibbles="real_high", spectra_per_heap=3),
     ],
 )
 def test_reference_is_that_of_its_stages(values: dict[str, Any]) -> None:
@@ -107,10 +111,8 @@ def test_reference_is_that_of_its_stages(values: dict[str, Any]) -> None:
         transform = np.fft.fft if problem.is_complex else np.fft.rfft
         spectra[0, :, s] = transform(found["filtered"][:, 0])[:, : problem.n_channels]
     post = Postproc()
-    fields = {
-        name: getattr(problem, name)
-        for name in ("n_channels", "n_pols", "bits", "layout", "times_per_block", "spectra_per_heap", "n_heaps")
-    }
+    names = ("n_channels", "n_pols", "bits", "nibbles", "layout", "times_per_block", "spectra_per_heap", "n_heaps")
+    fields = {name: getattr(problem, name) for name in names}
     given = {name: inputs[name][np.newaxis] for name in ("delays", "phases", "gains")}
     given |= {"saturated": inputs["saturated"][:, np.newaxis], "spectra": spectra}
     wanted = post.reference(post.problem({**fields, "nyquist": 0, "n_receivers": 1}), **given)
@@ -212,11 +214,27 @@ def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
     check_mutant(KERNEL, small(values), Config(given), old, new)
 
 
+@pytest.mark.parametrize("part", ["re", "im"])
+def test_a_part_in_the_others_nibble_fails(part: str) -> None:
+    low, high = "codes[i].im % 16", "codes[i].re % 16 << 4"
+    wrong = f"codes[i].{part}"
+    mutant = f"{low} | {high}".replace("codes[i].re", wrong).replace("codes[i].im", wrong)
+    check_mutant(KERNEL, small(HIGH), Config(ONE), f"{low} | {high}", mutant, "wrong")
+
+
+def test_nibbles_are_of_four_bits() -> None:
+    with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8 each part has a byte"):
+        small({"bits": 8, "nibbles": "real_high"})
+    with pytest.raises(UsageError, match="nibbles=high must be real_low or real_high"):
+        small({"bits": 4, "nibbles": "high"})
+
+
 # ---------------------------------------------------------------------- goldens
 GOLDENS = {
     "default": (KERNEL.tuned[0], KERNEL.default),
     "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", KEPT="registers")),
     "narrow": (replace(KERNEL.extra_problems[1], layout="blocks"), ONE),
+    "real_high": (small(HIGH), ONE),
 }
 
 

@@ -32,7 +32,10 @@ PROBLEMS: list[dict[str, Any]] = [
     {"n_channels": 20, "layout": "blocks", "times_per_block": 2, "n_pols": 1, "spectra_per_heap": 50, "n_heaps": 1},
     {"n_channels": 33, "layout": "blocks", "times_per_block": 64, "spectra_per_heap": 64, "n_heaps": 2},
     {"n_channels": 40, "layout": "blocks", "bits": 4, "times_per_block": 32, "spectra_per_heap": 96, "n_heaps": 1},
+    {"n_channels": 37, "bits": 4, "nibbles": "real_high", "spectra_per_heap": 35, "n_heaps": 2},
+    {"n_channels": 33, "bits": 4, "nibbles": "real_high", "layout": "blocks", "spectra_per_heap": 48, "n_heaps": 1},
 ]
+HIGH = PROBLEMS[10]
 
 
 def identify(values: dict[str, Any]) -> str:
@@ -51,12 +54,12 @@ def parts_of(voltages: np.ndarray, problem: Problem, index: tuple[int, ...]) -> 
         found = voltages[heap, receiver, k, time, pol]
     if problem.bits == 8:
         return int(found[0]), int(found[1])
-    low, high = int(found) & 15, int(found) >> 4 & 15
-    return low - 16 * (low > 7), high - 16 * (high > 7)
+    low, high = (nibble - 16 * (nibble > 7) for nibble in (int(found) & 15, int(found) >> 4 & 15))
+    return (low, high) if problem.nibbles == "real_low" else (high, low)
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("values", PROBLEMS[:6], ids=identify)
+@pytest.mark.parametrize("values", [*PROBLEMS[:6], HIGH], ids=identify)
 def test_reference_is_the_formula(values: dict[str, Any]) -> None:
     problem = KERNEL.problem({**values, "n_channels": min(values["n_channels"], 9), "n_receivers": 2})
     problem = dataclasses.replace(problem, n_heaps=2)
@@ -116,6 +119,8 @@ def test_inputs_are_halves_or_far_from_where_rounding_changes(bits: int) -> None
         ({"layout": "rows"}, "layout=rows must be batches or blocks"),
         ({"times_per_block": 12}, "times_per_block=12 must be a power of two from 1 to 64"),
         ({"bits": 16}, "bits=16 must be 4 or 8"),
+        ({"nibbles": "high", "bits": 4}, "nibbles=high must be real_low or real_high"),
+        ({"nibbles": "real_high", "bits": 8}, "nibbles=real_high is for bits=4; with bits=8 each part has a byte"),
         ({"n_pols": 3}, "n_pols=3 must be 1 or 2"),
         ({"nyquist": 2}, "nyquist=2 must be 0 or 1"),
         ({"n_channels": 0}, "n_channels=0, .*: each is at least 1"),
@@ -227,7 +232,8 @@ def test_large_phases_and_what_is_not_finite(config: Config, target: Target) -> 
 
 def mutants() -> list[Any]:
     """(config, fields of the problem, text to replace, its replacement, the status that must follow)."""
-    one_pol, four_bits, blocks = {"n_pols": 1}, {"bits": 4}, {"layout": "blocks", "spectra_per_heap": 48, "n_heaps": 1}
+    one_pol, four_bits = {"n_pols": 1}, {"bits": 4}
+    high, blocks = four_bits | {"nibbles": "real_high"}, {"layout": "blocks", "spectra_per_heap": 48, "n_heaps": 1}
     rounded = "fminf(fmaxf(v.y, -MAX), MAX)"
     found = [
         (FAST, {}, "__syncthreads();  // the turns", "//", "launch_failed"),
@@ -256,6 +262,8 @@ def mutants() -> list[Any]:
         (FAST, {}, "s += WARPS * TIMES;", "s += WARPS * TIMES + TIMES;", "launch_failed"),
         (FAST, {}, "(ROW_BYTES + 16) / 4", "ROW_BYTES / 4", "compile_failed"),
         (FAST, four_bits, "im << 4 & ~15u", "im << 4 & ~31u", "wrong"),
+        (FAST, high, "re << 4 & ~15u", "re << 4 & ~31u", "wrong"),
+        (FAST, high, "(im & 15u) | (re << 4", "(re & 15u) | (im << 4", "wrong"),
         (SPLIT, blocks, "* gridDim.z + receiver) * RUN_BYTES", "* gridDim.z) * RUN_BYTES", "launch_failed"),
         (SPLIT, blocks, "piece * TIMES_PER_BLOCK", "(1 - piece) * TIMES_PER_BLOCK", "wrong"),
     ]
@@ -272,6 +280,7 @@ GOLDENS = {
     "default": (DEFAULT, KERNEL.default),
     "nibbles_stepped": (KERNEL.problem(PROBLEMS[3]), STEPPED),
     "blocks_split": (KERNEL.tuned[3], SPLIT),
+    "real_high": (KERNEL.problem(HIGH), FAST),
 }
 
 

@@ -115,6 +115,7 @@ def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -
         samples=samples,
         centre_frequency_hz=centre,
         channel_width_hz=samples.sample_rate_hz / step,
+        nibbles=band.nibbles,
     )
 
 

@@ -26,6 +26,7 @@ def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, A
     quantising = {
         "nyquist": 0 if info.is_complex else 1,
         "bits": settings.bits,
+        "nibbles": settings.nibbles,
         "layout": "batches",
         "spectra_per_heap": settings.spectra_per_heap,
         "n_receivers": 1,

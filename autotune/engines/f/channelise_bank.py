@@ -24,6 +24,7 @@ def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, object]:
         "sample_bits": info.sample_bits,
         "n_pols": info.n_pols,
         "bits": settings.bits,
+        "nibbles": settings.nibbles,
         "layout": "batches",
         "spectra_per_heap": settings.spectra_per_heap,
         "n_heaps": settings.heaps_per_batch,

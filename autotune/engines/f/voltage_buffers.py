@@ -8,6 +8,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ..machine.backend import Backend, DeviceArray, Event, Stream
 from ..streams.samples import SampleInfo
+from ..streams.voltages import REAL_LOW
 from .plan import FShape
 
 
@@ -26,6 +27,7 @@ class BandSettings:
     heaps_per_batch: int = 1
     max_delay_diff: int = 1 << 16  # samples by which delays may differ, between polarisations and in time
     n_buffers: int = 3  # buffers of voltages: one is filled while others are copied out
+    nibbles: str = REAL_LOW  # of 4 bits, as ``VoltageInfo`` has it
 
     @property
     def window(self) -> int:

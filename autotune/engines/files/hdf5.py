@@ -10,7 +10,7 @@ import ctypes
 import errno
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from fractions import Fraction
@@ -293,9 +293,9 @@ SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME)
 SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 
-def attributes(info: Any, but: str = "") -> dict[str, object]:
-    """Returns the fields of a dataclass as attributes, but for one. Times are floats where exact, else text."""
-    return {field.name: _attribute(getattr(info, field.name)) for field in fields(info) if field.name != but}
+def attributes(info: Any, but: Sequence[str] = ()) -> dict[str, object]:
+    """Returns the fields of a dataclass as attributes, but for some. Times are floats where exact, else text."""
+    return {field.name: _attribute(getattr(info, field.name)) for field in fields(info) if field.name not in but}
 
 
 def _attribute(value: object) -> Any:

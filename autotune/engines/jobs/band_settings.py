@@ -20,6 +20,7 @@ from ..files.delay_file import read_delays, read_phase_centre
 from ..files.gain_file import read_gains
 from ..streams.phase_centre import PhaseCentre
 from ..streams.samples import SampleInfo
+from ..streams.voltages import REAL_LOW, check_nibbles
 from .inputs import Input
 from .level import RMS, Level, level_of, rms_of
 
@@ -50,6 +51,7 @@ class Bands:
     ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself.
     ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by name or for all; None
     gives voltages the level that quantises noise well.
+    ``nibbles``: of 4 bits, which nibble of a byte has the real part: real_low, or real_high, as SPEAD has it.
     ``narrow``: narrow bands instead of the whole one.
     ``with_whole``: whether the whole band is made besides narrow ones.
     ``max_delay_diff``: samples by which delays may differ between polarisations and in time; None: as much as they do
@@ -67,12 +69,14 @@ class Bands:
     with_whole: bool = False
     phase_centre: PhaseCentre | None = None
     max_delay_diff: int | None = None
+    nibbles: str = REAL_LOW
 
     def __post_init__(self) -> None:
         if self.max_delay_diff is not None and not 0 <= self.max_delay_diff <= MOST_DELAY_DIFF:
             raise UsageError(f"max_delay_diff={self.max_delay_diff} samples, must be 0 to {MOST_DELAY_DIFF}")
         if self.bits not in RMS:
             raise UsageError(f"bits={self.bits} of a voltage's part: there are 8 and 4")
+        check_nibbles(self.nibbles, self.bits)
         if not 1 <= self.taps <= MOST_TAPS:
             raise UsageError(f"taps={self.taps} of the filter bank: there are 1 to {MOST_TAPS}")
         if self.spectra_per_heap < 1:
@@ -142,6 +146,7 @@ class Bands:
             self.spectra_per_heap,
             heaps_per_batch=max(1, chunk_samples // length),
             max_delay_diff=max_delay_diff,
+            nibbles=self.nibbles,
         )
 
 

@@ -116,7 +116,8 @@ class ReceivedVoltages(Received):
     """A source of voltages of several antennas, of the channels of one destination, whose memory is lent.
 
     Args:
-        antennas: in the order of ``feng_id``; their ``n_channels`` are those that are received.
+        antennas: in the order of ``feng_id``; their ``n_channels`` are those that are received, and of 4 bits their
+            ``nibbles`` are what is on the wire, which descriptors are not asked for.
         n_enders: stop heaps that end the stream; None: one of each member.
         n_substreams: antennas whose heaps one member stream receives.
     """

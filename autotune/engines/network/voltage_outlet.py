@@ -23,6 +23,10 @@ class VoltageOutlet:
 
     ``write`` returns when the packets are with the kernel. Heaps are built once for each place in the engine's memory.
 
+    Descriptors of 4 bits say what SPEAD means by them: the real part comes first, in the high nibble. Voltages with
+    ``nibbles`` real_high are just that. Those with real_low leave as they are, for a receiver that knows it; one that
+    goes by descriptors has their parts exchanged.
+
     Args:
         feng_id: the antenna's index, from 0 to ``n_antennas`` - 1.
         transport: udp, tcp or inproc.

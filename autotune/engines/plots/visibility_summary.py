@@ -7,10 +7,9 @@ from math import dist, sqrt
 import numpy as np
 
 from ...core.errors import UsageError
-from ..streams.visibilities import VisibilityInfo
+from ..streams.visibilities import MISSING, VisibilityInfo
 from .rows import Bins, Rows, ratio
 
-MISSING = -(2**31)  # the real part of a product without all of its data
 PARALLEL = slice(0, 4, 3)  # of the products aa, ba, ab, bb: aa and bb
 MOST_ROWS, MOST_SPECTRUM_BINS, MOST_BINS = 256, 1024, 256
 BLOCK = 1 << 18  # products that are looked at together: their floats stay in the cache

@@ -8,6 +8,8 @@ import numpy as np
 from .phase_centre import PhaseCentre
 from .samples import SampleInfo
 
+MISSING = -(2**31)  # the real part of a product without all of its data, and of no other
+
 
 @dataclass(frozen=True)
 class VisibilityInfo:

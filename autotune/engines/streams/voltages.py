@@ -5,13 +5,28 @@ from typing import Protocol
 
 import numpy as np
 
+from ...core.errors import UsageError
 from .phase_centre import PhaseCentre
 from .samples import SampleInfo
+
+REAL_LOW, REAL_HIGH = "real_low", "real_high"  # which nibble of a byte has the real part of a voltage of 4 bits
+
+
+def check_nibbles(nibbles: str, bits: int) -> None:
+    """Raises UsageError where voltages of so many bits have no such nibbles."""
+    if nibbles not in (REAL_LOW, REAL_HIGH):
+        raise UsageError(f"nibbles={nibbles} must be {REAL_LOW} or {REAL_HIGH}")
+    if nibbles == REAL_HIGH and bits != 4:
+        raise UsageError(f"nibbles={nibbles} is for bits=4; with bits={bits} each part has a byte of its own")
 
 
 @dataclass(frozen=True)
 class VoltageInfo:
-    """The voltages of one antenna, as an F-engine makes them."""
+    """The voltages of one antenna, as an F-engine makes them.
+
+    Raises:
+        UsageError: for ``nibbles`` that voltages of ``bits`` do not have.
+    """
 
     n_channels: int
     n_pols: int
@@ -24,12 +39,16 @@ class VoltageInfo:
     gain: tuple[float, ...] | None = None  # of each polarisation, if it was chosen by the level of the samples
     is_delayed: bool = False  # delays were given, which stop fringes
     phase_centre: PhaseCentre | None = None  # whose fringes they stop, if that was said
+    nibbles: str = REAL_LOW  # of 4 bits: REAL_LOW or REAL_HIGH
+
+    def __post_init__(self) -> None:
+        check_nibbles(self.nibbles, self.bits)
 
     @property
     def heap_shape(self) -> tuple[int, ...]:
         """Returns the shape of a heap: int8 [C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits.
 
-        At 4 bits a byte has the real part in its low nibble and the imaginary part in its high one.
+        At 4 bits a byte has both parts, the real one in the nibble that ``nibbles`` names.
         """
         shape = (self.n_channels, self.spectra_per_heap, self.n_pols)
         return shape if self.bits == 4 else (*shape, 2)

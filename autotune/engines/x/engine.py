@@ -23,7 +23,7 @@ from ..run.stream_progress import StreamProgress
 from ..run.threads import run_beside
 from ..streams.lending import Lends
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
-from ..streams.voltages import Batches, VoltageInfo, VoltageSource
+from ..streams.voltages import REAL_HIGH, Batches, VoltageInfo, VoltageSource
 from .output import XOutput
 from .stage import XStage
 from .x_settings import XSettings
@@ -32,6 +32,7 @@ ALIKE = (
     "n_channels",
     "n_pols",
     "bits",
+    "nibbles",
     "spectra_per_heap",
     "step",
     "centre_frequency_hz",
@@ -179,6 +180,7 @@ def x_settings(
         batches_per_chunk=batches_per_chunk,
         bits=first.bits,
         n_slices=n_slices,
+        is_conjugate=first.nibbles == REAL_HIGH,
     )
 
 

@@ -10,7 +10,7 @@ from ..machine.backend import Event
 from ..run.bay import Bay
 from ..run.counters import XCounters
 from ..run.queues import Buckets
-from ..streams.visibilities import VisibilitySink
+from ..streams.visibilities import MISSING, VisibilitySink
 from .stage import Visibilities
 from .x_settings import PRODUCTS, XSettings
 
@@ -45,7 +45,7 @@ class XOutput:
         send_empty: bool,
         is_live: bool,
     ) -> None:
-        self._ending, self._is_live = bay.ending, is_live
+        self._ending, self._is_live, self._is_conjugate = bay.ending, is_live, settings.is_conjugate
         self._ending.n_sinks += 1
         self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, bay.activity
         self._copies = bay.backend.stream()
@@ -90,6 +90,8 @@ class XOutput:
         """Returns whether the sink took the dump; an error of it is raised, but where a live source goes on."""
         if not (self._send_empty or bucket.good.any()):
             return True
+        if self._is_conjugate:
+            conjugate(bucket.visibilities)
         try:
             self._sink.write(bucket.time, bucket.visibilities, bucket.good, int(bucket.saturated[0]))
         except UsageError as error:
@@ -110,3 +112,14 @@ class XOutput:
     def _drop(self) -> None:
         with self._counters.lock:
             self._counters.dumps_dropped += 1
+
+
+def conjugate(visibilities: np.ndarray) -> None:
+    """Conjugates int32 [.., 2] in place, but for the mark of missing data, (-2^31, 1).
+
+    Sums are clipped to +-(2^31 - 1): each has its negative, and -2^31 is in the mark alone. ``correlate`` has the real
+    part in the low nibble. Where it is in the high one it takes a voltage z for i z*, and its product with another for
+    the conjugate of what it should be, exactly.
+    """
+    imaginary = visibilities[..., 1]
+    np.negative(imaginary, out=imaginary, where=visibilities[..., 0] != MISSING)

@@ -18,8 +18,10 @@ from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
+from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW
 
 from ...sky import quantised
+from ..stand_ins import nibbles_exchanged
 
 C, TAPS, HEAP, PACKET = 64, 4, 8, 256
 L = 2 * C
@@ -105,6 +107,25 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int, bank: str) -> 
     step = HEAP * L
     missing = [t for t in range(min(whole), max(whole), step) if t not in whole]
     assert missing and all(t + step + TAPS * L > origin + 40 * PACKET for t in missing)
+
+
+@BANKS
+def test_the_real_part_may_come_in_the_high_nibble(bank: str) -> None:
+    rng, n_packets = np.random.default_rng(6), 40
+    packed = rng.integers(0, 256, (2, n_packets * PACKET * 10 // 8), dtype=np.uint8)
+    received = np.ones((2, n_packets), bool)
+    received[1, 20] = False
+
+    def made(nibbles: str) -> dict[int, Heap]:
+        settings = BandSettings(C, WEIGHTS, 4, HEAP, 3, 200, nibbles=nibbles)
+        info, delays = SampleInfo(10, 2, 1e6, PACKET), [DelayModel(Piece(0, 3.7 * pol)) for pol in range(2)]
+        return heaps_of(packed, received, 0, delays, Gains(C, 2, 0.01), [n_packets], settings, info, bank)
+
+    low, high = made(REAL_LOW), made(REAL_HIGH)
+    assert low.keys() == high.keys() and len(low) > 4 and any(saturated.any() for _, saturated in low.values())
+    for time, (voltages, saturated) in low.items():
+        assert np.array_equal(high[time][0], nibbles_exchanged(voltages)) and (voltages != high[time][0]).any()
+        assert np.array_equal(high[time][1], saturated)
 
 
 @BANKS

@@ -15,6 +15,7 @@ from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW
 
 from ..f.test_band import BANKS, HEAP, PACKET, C, L
 from ..f.test_engine import INFO, SETTINGS, Damaged, Sparse
@@ -22,6 +23,7 @@ from ..stand_ins import x_engine
 
 PER_DUMP, N_PACKETS = 2, 170
 BATCH = HEAP * L
+BOTH = (REAL_LOW, REAL_HIGH)
 STARTS = [0, 5, 30]  # packets by which the antennas' streams begin late
 
 
@@ -92,6 +94,27 @@ def test_dumps_are_those_of_engines_one_after_the_other(kind: type[ArraySource],
 
 
 @BANKS
+def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(bank: str) -> None:
+    """Antennas begin late, have gaps and end early."""
+    found = []
+    for nibbles in BOTH:
+        backend, sink = HostBackend(), KeptVisibilities()
+        settings = replace(SETTINGS, bits=4, nibbles=nibbles)
+        gains = Gains(C, 2, 0.005)
+        given = [replace(outputs(antenna, None), settings=settings, gains=gains) for antenna in range(len(STARTS))]
+        kernels = Kernels(backend, lambda line: None, filter_bank=bank)
+        engine = FXEngine(backend, sources(), given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET)
+        engine.run()
+        found.append(sink)
+    low, high = found
+    assert low.timestamps == high.timestamps and np.array_equal(low.present, high.present)
+    assert np.array_equal(low.visibilities, high.visibilities)
+    good = np.array(low.present)
+    assert good.all(axis=1).sum() >= 2 and (good.any(axis=1) & ~good.all(axis=1)).any()
+    assert np.abs(np.array(low.visibilities)[good.all(axis=1)][..., 1]).max() > 100
+
+
+@BANKS
 def test_voltages_may_be_written_besides(bank: str) -> None:
     backend, kept, alone = HostBackend(), KeptVoltages(), KeptVoltages()
     kernels = Kernels(backend, lambda line: None, filter_bank=bank)
@@ -111,6 +134,17 @@ def test_an_error_ends_it_and_what_differs_is_told() -> None:
     backend, kernels = HostBackend(), Kernels(HostBackend(), lambda line: None)
     one_pol = replace(SETTINGS, n_channels=C // 2, weights=SETTINGS.weights[:, ::2].copy())
     mixed = [outputs(0, None), replace(outputs(1, None), settings=one_pol)]
+    nibbles = [replace(outputs(a, None), settings=replace(SETTINGS, bits=4, nibbles=n)) for a, n in enumerate(BOTH)]
+    with pytest.raises(UsageError, match="same nibbles to be correlated; m0: real_low, m1: real_high"):
+        FXEngine(
+            backend,
+            sources()[:2],
+            nibbles,
+            KeptVisibilities(),
+            kernels,
+            batches_per_dump=PER_DUMP,
+            chunk_samples=PACKET,
+        )
     with pytest.raises(UsageError, match="antennas must have the same n_channels to be correlated; m0: 64, m1: 32"):
         FXEngine(
             backend,

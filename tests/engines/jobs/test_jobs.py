@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from autotune.engines.streams.samples import SampleInfo
 
 from ...commands import ended
 from ..stand_ins import correlate as by_definition
+from ..stand_ins import nibbles_exchanged
 
 ON_HOST = Running(device="host")
 
@@ -91,6 +93,20 @@ def test_gains_that_are_not_given_suit_the_quantiser(bits: int, is_narrow: bool)
     inner = parts[:, C // 4 : 3 * C // 4]  # where the low-pass filter of the narrow band is flat
     rms = np.sqrt(np.mean(inner**2, axis=(0, 1, 2, 4)))
     assert np.allclose(rms, 16 if bits == 8 else 3, rtol=0.04)
+
+
+def test_voltages_with_the_real_part_high_go_to_memory_and_to_no_file(tmp_path: Path) -> None:
+    low = Bands(C, 4, bits=4, spectra_per_heap=32)
+    high = replace(low, nibbles="real_high")
+    made = [channelise(drawn(0), bands, running=ON_HOST).voltages for bands in (low, high)]
+    assert np.array_equal(nibbles_exchanged(made[0]), made[1]) and len(made[0]) > 4
+    with pytest.raises(
+        UsageError, match=r"a\.h5: files have the real part in the low nibble; make .* nibbles=real_low$"
+    ):
+        channelise(drawn(0), high, tmp_path / "a.h5", running=ON_HOST)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8"):
+        Bands(C, nibbles="real_high")
 
 
 def test_bands_of_one_copy_go_to_files_of_their_own(

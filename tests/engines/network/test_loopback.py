@@ -28,6 +28,7 @@ from autotune.engines.network.receiver import Listening
 from autotune.engines.network.voltage_outlet import VoltageOutlet
 from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities
 from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW
 from autotune.engines.x.engine import XEngine, visibility_info
 
 from .test_outlets import Receiver, free_ports
@@ -62,13 +63,13 @@ def samples(antenna: int) -> np.ndarray:
     return np.random.default_rng(antenna).integers(0, 256, (2, N_PACKETS * WIDTH), dtype=np.uint8)
 
 
-def settings(bits: int) -> BandSettings:
-    return BandSettings(C, prototype(C, 4), bits, HEAP, heaps_per_batch=2, max_delay_diff=4096)
+def settings(bits: int, nibbles: str = REAL_LOW) -> BandSettings:
+    return BandSettings(C, prototype(C, 4), bits, HEAP, heaps_per_batch=2, max_delay_diff=4096, nibbles=nibbles)
 
 
-def output(antenna: int, first: int, bits: int, sink: Any) -> Output:
+def output(antenna: int, first: int, band: BandSettings, sink: Any) -> Output:
     delays = [DelayModel(Piece(first, 3.25 * antenna + pol, 1e-6 * (antenna - 1), 0.3)) for pol in range(2)]
-    return Output(settings(bits), sink, delays, Gains(C, 2, 0.02))
+    return Output(band, sink, delays, Gains(C, 2, 0.02))
 
 
 def plain_heap(pol: int, time: int, payload: np.ndarray) -> spead2.send.Heap:
@@ -106,7 +107,7 @@ def kernels(backend: HostBackend) -> Kernels:
 def offline(first: int, bits: int, received: list[np.ndarray]) -> KeptVisibilities:
     backend, sink = HostBackend(), KeptVisibilities()
     sources = [ArraySource(samples(a), info(a, first), received[a]) for a in range(N_ANTENNAS)]
-    outputs = [output(a, first, bits, None) for a in range(N_ANTENNAS)]
+    outputs = [output(a, first, settings(bits), None) for a in range(N_ANTENNAS)]
     engine = FXEngine(
         backend, sources, outputs, sink, kernels(backend), batches_per_dump=PER_DUMP, chunk_samples=CHUNK * PACKET
     )
@@ -123,11 +124,11 @@ class Ran:
     voltages: list[ReceivedVoltages]
 
 
-def on_air(wire: Wire, first: int, bits: int, n_destinations: int, orders: list[list[tuple[int, int]]]) -> Ran:
+def on_air(wire: Wire, first: int, band: BandSettings, n_destinations: int, orders: list[list[tuple[int, int]]]) -> Ran:
     """Run it all in this process."""
     sample_places = [wire.places(2) for _ in range(N_ANTENNAS)]
     voltage_places = [wire.places(n_destinations) for _ in range(N_ANTENNAS)]
-    made = [voltage_info(info(a, first), settings(bits)) for a in range(N_ANTENNAS)]
+    made = [voltage_info(info(a, first), band) for a in range(N_ANTENNAS)]
     width = C // n_destinations
     dump_receivers, received, work = [], [], list[Callable[[], Any]]()
     for destination in range(n_destinations):
@@ -171,7 +172,7 @@ def on_air(wire: Wire, first: int, bits: int, n_destinations: int, orders: list[
             is_paced=wire.transport == "udp",
         )
         backend = HostBackend()
-        out = output(antenna, first, bits, sink_out)
+        out = output(antenna, first, band, sink_out)
         f_engine = FEngine(backend, samples_in, [out], CHUNK, kernels(backend))  # type: ignore[arg-type]
         work.append(lambda engine=f_engine, sink=sink_out: (engine.run(), sink.close()))  # type: ignore[misc]
         rows = samples(antenna)
@@ -218,20 +219,22 @@ WRAPS = (1 << 48) - 64 * PACKET  # in the middle of the stream; whole chunks bef
 
 
 @pytest.mark.parametrize(
-    ("transport", "bits", "n_destinations", "first"),
+    ("transport", "bits", "n_destinations", "first", "nibbles"),
     [
-        ("inproc", 8, 1, 0),
-        ("inproc", 4, 2, WRAPS),
-        ("tcp", 8, 2, 1 << 50),
-        ("udp", 8, 1, WRAPS),
+        ("inproc", 8, 1, 0, REAL_LOW),
+        ("inproc", 4, 2, WRAPS, REAL_LOW),
+        ("inproc", 4, 2, WRAPS, REAL_HIGH),
+        ("tcp", 8, 2, 1 << 50, REAL_LOW),
+        ("udp", 8, 1, WRAPS, REAL_LOW),
     ],
 )
 def test_dumps_are_those_of_engines_without_a_network(
-    transport: str, bits: int, n_destinations: int, first: int
+    transport: str, bits: int, n_destinations: int, first: int, nibbles: str
 ) -> None:
+    """Whichever nibble has the real part on the wire: without a network it is the low one."""
     expected = offline(first, bits, [np.ones((2, N_PACKETS), bool)] * N_ANTENNAS)
     assert len(expected.timestamps) > 3
-    ran = on_air(Wire(transport), first, bits, n_destinations, [all_packets()] * N_ANTENNAS)
+    ran = on_air(Wire(transport), first, settings(bits, nibbles), n_destinations, [all_packets()] * N_ANTENNAS)
     compare(ran, expected)
     for source in ran.samples:
         assert source.receiver is not None
@@ -263,7 +266,7 @@ def test_of_packets_lost_repeated_and_exchanged_each_is_in_one_counter(transport
     streams = [hit(rng, 0.02) for _ in range(N_ANTENNAS)]
     expected = offline(0, 8, [came for _, came, _ in streams])
     assert not np.array(expected.present)[1:-1].all()
-    ran = on_air(Wire(transport), 0, 8, 2, [order for order, _, _ in streams])
+    ran = on_air(Wire(transport), 0, settings(8), 2, [order for order, _, _ in streams])
     compare(ran, expected)
     for source, (order, came, n_repeated) in zip(ran.samples, streams, strict=True):
         assert source.receiver is not None and n_repeated > 0 and not came.all()

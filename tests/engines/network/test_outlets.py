@@ -19,7 +19,7 @@ from autotune.engines.network.endpoints import Endpoint, endpoints
 from autotune.engines.network.voltage_outlet import VoltageOutlet
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
-from autotune.engines.streams.voltages import VoltageInfo
+from autotune.engines.streams.voltages import REAL_HIGH, VoltageInfo
 
 C, HEAP, N_HEAPS = 64, 32, 12
 INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
@@ -115,19 +115,17 @@ def test_each_destination_has_its_channels_of_all_heaps(transport: str, n_destin
     assert (sink.n_heaps, sink.n_bytes, sink.n_failed) == (N_HEAPS * n_destinations, made.nbytes, 0)
 
 
-def test_voltages_of_four_bits_are_described_as_such() -> None:
-    info = replace(INFO, bits=4)
-    made, (receiver,) = voltages(info), receivers("inproc", 1)
+def test_voltages_of_four_bits_are_described_with_the_real_part_high() -> None:
+    info = replace(INFO, bits=4, nibbles=REAL_HIGH)
+    parts = np.random.default_rng(7).integers(-7, 8, (N_HEAPS, *info.heap_shape, 2), dtype=np.int8)
+    made, (receiver,) = (parts[..., 0] << 4) | (parts[..., 1] & 15), receivers("inproc", 1)
     sink = VoltageOutlet(info, 0, 1, "inproc", [receiver.destination], is_paced=False)
     send(sink, made)
     sink.close()
     receiver.ends()
     assert len(receiver.heaps) == N_HEAPS
-    for heap, bytes_ in zip(receiver.heaps, made.view(np.uint8), strict=True):
-        high = np.asarray(bytes_ >> 4, np.int8)
-        low = np.asarray(bytes_ & 15, np.int8)
-        pair = np.stack([high, low], axis=-1)  # a descriptor means the high nibble first
-        assert np.array_equal(heap["feng_raw"], np.where(pair > 7, pair - 16, pair))
+    for heap, expected in zip(receiver.heaps, parts, strict=True):
+        assert np.array_equal(heap["feng_raw"], expected)
 
 
 @pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])

@@ -1,5 +1,7 @@
 """An X-engine from memory to memory on host: exact dumps, holes, empty dumps, errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,11 @@ from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.streams.in_memory import KeptVisibilities
 from autotune.engines.streams.samples import SampleInfo
-from autotune.engines.streams.voltages import Batches, VoltageInfo
+from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW, Batches, VoltageInfo
 from autotune.engines.x.engine import XEngine, visibility_info
+from autotune.engines.x.output import conjugate
 
-from ..stand_ins import x_engine
+from ..stand_ins import nibbles_exchanged, x_engine
 
 C, HEAP, PER_DUMP, N_ANTENNAS, N_BATCHES = 3, 16, 5, 3, 23
 INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
@@ -23,8 +26,11 @@ class ArrayBatches:
 
     is_live = False
 
-    def __init__(self, voltages: np.ndarray, present: np.ndarray, n_pols: int = 2) -> None:
-        info = VoltageInfo(C, n_pols, 8, HEAP, 2 * C, SampleInfo(10, n_pols, 1e6, 256))
+    def __init__(
+        self, voltages: np.ndarray, present: np.ndarray, n_pols: int = 2, bits: int = 8, nibbles: str = REAL_LOW
+    ) -> None:
+        samples = SampleInfo(10, n_pols, 1e6, 256)
+        info = VoltageInfo(C, n_pols, bits, HEAP, 2 * C, samples, nibbles=nibbles)
         self.antennas = (info,) * N_ANTENNAS
         self._voltages, self._present, self._at = voltages, present, 0
 
@@ -42,12 +48,18 @@ class ArrayBatches:
         return
 
 
-def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilities, XEngine, dict[int, np.ndarray]]:
-    rng = np.random.default_rng(3)
-    v = rng.integers(-127, 128, (N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), dtype=np.int8)
+def drawn_presence() -> np.ndarray:
+    """bool [N_BATCHES, N_ANTENNAS]: one antenna is missing once, and all of them for a time."""
     present = np.ones((N_BATCHES, N_ANTENNAS), bool)
     present[9, 1] = False
     present[14:18] = False
+    return present
+
+
+def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilities, XEngine, dict[int, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    v = rng.integers(-127, 128, (N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), dtype=np.int8)
+    present = drawn_presence()
     backend, sink = HostBackend(), KeptVisibilities()
     source = ArrayBatches(v, present)
     kernels = Kernels(backend, lambda line: None)
@@ -75,6 +87,50 @@ def test_dumps_are_those_of_one_sum(batches_per_chunk: int) -> None:
     counters = engine.counters
     assert (counters.dumps_out, counters.dumps_empty) == (2, len(expected) - 2)
     assert "2 dumps" in counters.line() and "without a good antenna" in counters.line()
+
+
+@pytest.mark.parametrize("batches_per_chunk", [1, 7])
+def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(batches_per_chunk: int) -> None:
+    rng, present = np.random.default_rng(4), drawn_presence()
+    parts = rng.integers(-7, 8, (N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), dtype=np.int8)
+    low = (parts[..., 0] & 15) | (parts[..., 1] << 4)
+    expected = x_engine(parts, present, INFO.heap_samples, PER_DUMP, FIRST, [N_BATCHES])
+    for nibbles, v in ((REAL_LOW, low), (REAL_HIGH, nibbles_exchanged(low))):
+        backend, sink = HostBackend(), KeptVisibilities()
+        source = ArrayBatches(v, present, bits=4, nibbles=nibbles)
+        engine = XEngine(
+            backend,
+            source,
+            sink,
+            Kernels(backend, lambda line: None),
+            batches_per_dump=PER_DUMP,
+            batches_per_chunk=batches_per_chunk,
+        )
+        engine.run()
+        assert sink.timestamps == sorted(expected)
+        for time, visibilities in zip(sink.timestamps, sink.visibilities, strict=True):
+            assert np.array_equal(visibilities, expected[time])
+        is_good = np.array(sink.present)
+        assert is_good.all(axis=1).any() and (is_good.any(axis=1) & ~is_good.all(axis=1)).any()
+
+
+def test_clipped_sums_are_conjugated_and_missing_data_is_not() -> None:
+    most = 2**31 - 1
+    sums = np.array([[5, -3], [-most, most], [most, -most], [0, 0], [-(2**31), 1], [-1, 1]], np.int32)
+    conjugate(sums)
+    assert sums.tolist() == [[5, 3], [-most, -most], [most, most], [0, 0], [-(2**31), 1], [-1, -1]]
+
+
+def test_antennas_of_other_nibbles_are_refused() -> None:
+    v, present = np.zeros((N_BATCHES, N_ANTENNAS, C, HEAP, 2), np.int8), drawn_presence()
+    source, backend = ArrayBatches(v, present, bits=4), HostBackend()
+    source.antennas = (*source.antennas[1:], replace(source.antennas[0], nibbles=REAL_HIGH))
+    with pytest.raises(UsageError, match="same nibbles to be correlated; antenna: real_low, antenna: real_high"):
+        XEngine(backend, source, KeptVisibilities(), Kernels(backend, lambda line: None), batches_per_dump=PER_DUMP)
+    with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8 each part has a byte"):
+        replace(INFO, nibbles=REAL_HIGH)
+    with pytest.raises(UsageError, match="nibbles=high must be real_low or real_high"):
+        replace(INFO, bits=4, nibbles="high")
 
 
 def test_empty_dumps_may_be_left_out() -> None:

@@ -57,7 +57,7 @@ class VisibilityFile:
         self._file = GrowingFile(
             Path(path),
             FORMAT,
-            {"n_antennas": n_antennas, **attributes(info, but="antennas")},
+            {"n_antennas": n_antennas, **attributes(info, but=["antennas"])},
             {f"antennas/{number}": attributes(samples) for number, samples in enumerate(info.antennas)},
             {
                 "visibilities": (np.int32, (info.n_channels, info.n_baselines, 4, 2)),

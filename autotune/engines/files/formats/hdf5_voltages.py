@@ -17,7 +17,7 @@ from ....core import schema
 from ....core.errors import UsageError
 from ...streams.samples import SampleInfo
 from ...streams.times import time_text
-from ...streams.voltages import Batches, VoltageInfo
+from ...streams.voltages import REAL_LOW, Batches, VoltageInfo
 from .. import checks
 from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, one_line_errors
 from ..phase_centre_text import phase_centre_of_text
@@ -59,15 +59,17 @@ class VoltageFile:
     """A sink of voltages: an HDF5 file.
 
     Raises:
-        UsageError: when it exists or cannot be made.
+        UsageError: when it exists or cannot be made, or for voltages whose real part is in the high nibble.
     """
 
     def __init__(self, path: str | Path, info: VoltageInfo) -> None:
+        if info.nibbles != REAL_LOW:
+            refuse(Path(path), f"files have the real part in the low nibble; make the voltages with nibbles={REAL_LOW}")
         self.info = info
         self._file = GrowingFile(
             Path(path),
             FORMAT,
-            attributes(info, but="samples"),
+            attributes(info, but=["samples", "nibbles"]),
             {"samples": attributes(info.samples)},
             {"voltages": (np.int8, info.heap_shape), "saturated": (np.uint32, (info.n_pols,))},
         )

@@ -48,7 +48,9 @@ class VoltageFormat(Format, Protocol):
     """A format of voltages, one file for each antenna."""
 
     def write(self, path: Path, info: VoltageInfo, tell: Tell) -> VoltageSink:
-        """Makes a new file. Raises UsageError when it cannot be made."""
+        """Makes a new file. Raises UsageError when it cannot be made, or does not say which ``nibbles`` voltages have
+        and they are real_high.
+        """
 
     def read(self, paths: Sequence[Path]) -> VoltageSource:
         """Opens the files of several antennas. Raises UsageError when one is damaged, or they do not fit together."""
