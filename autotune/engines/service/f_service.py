@@ -45,19 +45,25 @@ from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
 from ..streams.times import moment
-from ..streams.voltages import VoltageInfo, VoltageSink
+from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo, VoltageSink
 from .first_level import FirstLevel
 from .served import Counts, Served
 from .sinks_beside import SinkBeside, SinksBeside
 from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
 
 MOST_FILE = 1 << 20  # bytes
+NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
 MOST_PACKET = 1 << 16
 LONG_PATIENCE_S = 60.0  # for which a receiver by TCP may not read, where whoever sends waits
 NARROW = schema.members_of(
     {"centre_hz": checks.real, "decimation": checks.integer(2, 1 << 20), "taps": checks.integer(1, 1 << 20)},
     ("centre_hz", "decimation", "taps"),
 )
+
+
+def nibbles_of(said: Mapping[str, Any], default: str = REAL_HIGH) -> str:
+    """Returns which nibble has the real part at 4 bits: on the network the high one, unless a table says it."""
+    return str(said.get("nibbles", default if said.get("bits") == 4 else REAL_LOW))
 
 
 def gains_of_file(value: object) -> float | str:
@@ -71,6 +77,7 @@ BAND = schema.members_of(
         "taps": checks.integer(1, 64),
         "window": schema.as_word,
         "bits": checks.voltage_bits,
+        "nibbles": NIBBLES,
         "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
         "delays": schema.as_word,
         "gains": gains_of_file,
@@ -166,6 +173,7 @@ def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBan
             gains=path_beside(path, gains) if isinstance(gains, str) else gains,
             narrow=(Narrow(**said["narrow"]),) if "narrow" in said else (),
             max_delay_diff=whole.get("max_delay_diff"),
+            nibbles=nibbles_of(said, default=REAL_HIGH if places else REAL_LOW),
             **{name: said[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in said},
         )
     except UsageError as error:

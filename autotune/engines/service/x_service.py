@@ -42,7 +42,7 @@ from ..streams.samples import SampleInfo
 from ..streams.times import moment
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
-from .f_service import LONG_PATIENCE_S, MOST_FILE, NotClosed, numbered
+from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, NotClosed, nibbles_of, numbered
 from .served import Counts, Served
 from .sinks_beside import SinkBeside, SinksBeside
 from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
@@ -57,6 +57,7 @@ MEMBERS: Mapping[str, schema.Check] = {
     "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
     "step": checks.integer(1, checks.MOST_STEP),
     "bits": checks.voltage_bits,
+    "nibbles": NIBBLES,
     "sample_bits": checks.sample_bits,
     **{name: checks.SAMPLES[name] for name in ("sample_rate_hz", "centre_frequency_hz")},
     "sync_time_unix": moment,
@@ -141,6 +142,7 @@ def x_service_settings(path: Path) -> XServiceSettings:
             ),
             centre,
             width,
+            nibbles=nibbles_of(said),
         )
         for name in names
     )

@@ -1,5 +1,6 @@
 """What happens on a network that misbehaves, with real processes: no wrong dump, and the others go on."""
 
+import re
 import signal
 import socket
 import time
@@ -12,6 +13,7 @@ from .air import CHUNK, PACKET, RATE_HZ, Air, compare, dumps, ended
 
 SLOW = 0.1  # times real time: 1 Mi samples take 2.6 s
 LONG = 1 << 21  # samples
+FULL = 1_700_000  # bytes: room for the first dump of a file, and not for all
 
 
 def wait_until(condition: object, seconds: float = 30) -> None:
@@ -99,7 +101,7 @@ def test_of_a_silent_polarisation_all_heaps_are_missing_and_counted(tmp_path: Pa
         assert f.ends() == 0
         made = f.counts()["made"][0]
         assert made["heaps_out"] == 0 and made["heaps_missing"] >= 10
-        assert made["packets_missing"] >= 0.7 * (1 << 19) / PACKET
+        assert made["packets_missing"] >= 0.5 * (1 << 19) / PACKET
 
 
 def test_a_receiver_that_stops_and_comes_again_costs_its_own_heaps_only(tmp_path: Path) -> None:
@@ -127,15 +129,15 @@ def test_a_receiver_that_stops_and_comes_again_costs_its_own_heaps_only(tmp_path
 def test_a_full_disk_behind_x_ends_that_file_and_not_the_stream(tmp_path: Path) -> None:
     receiver = Receiver("udp", port := _free_udp())
     to = ('file = "vis.h5"', f'endpoints = "127.0.0.1:{port}"\npaced = false')
-    with ended(Air(tmp_path, "udp", n_antennas=1, n_samples=LONG, speed=SLOW, x_to=to)) as air:
-        f, x = air.f(0), air.x(limit_bytes=180_000)
-        for each in (f, x):
+    with ended(Air(tmp_path, "udp", n_antennas=3, n_samples=LONG, speed=SLOW, x_to=to)) as air:
+        x, fs = air.x(limit_bytes=FULL), [air.f(antenna) for antenna in range(3)]
+        for each in (*fs, x):
             each.waits_for("heaps are received at")
-        assert air.dsim(0).ends() == 0
+        assert [each.ends() for each in [air.dsim(antenna) for antenna in range(3)]] == [0] * 3
         time.sleep(1)
-        for process in (f, x):
+        for process in (*fs, x):
             process.send(signal.SIGTERM)
-        assert (f.ends(), x.ends()) == (0, 0)
+        assert [process.ends() for process in (*fs, x)] == [0] * 4
         receiver.stop()
         assert sum("vis.h5 takes no more" in line for line in x.lines) == 1
         expected = air.offline()
@@ -170,8 +172,9 @@ def test_noise_at_the_port_is_counted_and_costs_nothing_else(tmp_path: Path) -> 
     rng = np.random.default_rng(5)
     with ended(Air(tmp_path, "udp", n_antennas=1, n_samples=1 << 19, speed=SLOW)) as air:
         fs, x = air.engines()
-        n_before = fs[0].n_descriptors
         digitiser = air.dsim(0)
+        wait_until(lambda: any(re.search(r"; [1-9]\d* heaps out", line) for line in fs[0].lines))
+        n_before = fs[0].n_descriptors
         noise = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         for _ in range(1500):
             made = rng.integers(0, 256, rng.integers(4, 1400), dtype=np.uint8)
