@@ -8,6 +8,7 @@ What ends an engine, and what follows:
 - the last sink fails: the end.
 """
 
+import gc
 import signal
 import threading
 import time
@@ -88,27 +89,21 @@ def run_service(
     waits, faults, near = _Waits(), deque[float](maxlen=MOST_FAULTS), clock_time(serving)
     with stopped_by_signals(state.stop), told_every(status_s, tell, lambda: status_line(serving, state)):
         while not state.asked.is_set():
+            gc.collect()  # memory and sockets of the engine before
             began = time.monotonic()
             try:
-                served = serving.served(near, state.n_engines + 1)
+                state.begin(serving.served(near, state.n_engines + 1))
             except UsageError as error:
                 tell(str(error))
                 if not state.n_engines:
                     return NOT_TAKEN
                 state.asked.wait(waits.next())
                 continue
-            state.begin(served)
             if state.n_engines == 1:
                 tell(f"heaps are received at {serving.listens_at}")
-            newest: int | None = None
             try:
-                try:
-                    served.run()
-                finally:
-                    newest = served.newest_time
-                    served.source.close()
-                    state.end()
-                if served.engine.is_stopped or once or serving.is_file:
+                newest = _run(state)
+                if state.asked.is_set() or once or serving.is_file:
                     break
                 tell("the senders have ended; waiting for the next ones")
                 near = newest if serving.sync_time_unix is None and newest is not None else clock_time(serving)
@@ -130,6 +125,21 @@ def run_service(
             if time.monotonic() - began > LONG_RUN_S:
                 waits.reset()
     return STOPPED
+
+
+def _run(state: ServiceState) -> int | None:
+    """Runs the engine that has begun to its end; returns the time of the newest heap. Raises what it raises."""
+    served = state.now
+    assert served is not None
+    try:
+        served.run()
+    finally:
+        newest = served.newest_time
+        served.source.close()
+        if served.engine.is_stopped:  # by Ctrl-C, which the engine takes itself
+            state.asked.set()
+        state.end()
+    return newest
 
 
 class _Waits:

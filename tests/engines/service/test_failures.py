@@ -1,6 +1,5 @@
 """What happens on a network that misbehaves, with real processes: no wrong dump, and the others go on."""
 
-import re
 import signal
 import socket
 import time
@@ -50,6 +49,7 @@ def test_a_digitiser_that_begins_again_at_another_time_is_followed_within_a_seco
     jumps = [0, 1, 2, 2]  # engines that were begun anew so far
     with ended(Air(tmp_path, "udp", n_antennas=1, n_samples=None, speed=SLOW)) as air:
         fs, x = air.engines()
+        n_descriptors = list[int]()
         for first, n_jumps in zip(firsts, jumps, strict=True):
             air.write_dsim(0, first)
             digitiser = air.dsim(0)
@@ -58,12 +58,14 @@ def test_a_digitiser_that_begins_again_at_another_time_is_followed_within_a_seco
                 fs[0].waits_for("has gone on at sample", 2, n=n_jumps)
                 x.waits_for("has gone on at sample", 3, n=n_jumps)
             time.sleep(1.5)
+            n_descriptors.append(fs[0].n_descriptors + x.n_descriptors)
             digitiser.send(signal.SIGKILL)
             digitiser.ends()
         for process in (*fs, x):
             process.send(signal.SIGINT)
         assert [process.ends() for process in (*fs, x)] == [0, 0]
         assert x.counts()["engines"] == 3
+        assert max(n_descriptors) == min(n_descriptors)
         for first in firsts:
             expected = air.offline(1 << 20, first)
             found = {}
@@ -173,8 +175,6 @@ def test_noise_at_the_port_is_counted_and_costs_nothing_else(tmp_path: Path) -> 
     with ended(Air(tmp_path, "udp", n_antennas=1, n_samples=1 << 19, speed=SLOW)) as air:
         fs, x = air.engines()
         digitiser = air.dsim(0)
-        wait_until(lambda: any(re.search(r"; [1-9]\d* heaps out", line) for line in fs[0].lines))
-        n_before = fs[0].n_descriptors
         noise = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         for _ in range(1500):
             made = rng.integers(0, 256, rng.integers(4, 1400), dtype=np.uint8)
@@ -183,7 +183,6 @@ def test_noise_at_the_port_is_counted_and_costs_nothing_else(tmp_path: Path) -> 
             time.sleep(0.001)
         assert digitiser.ends() == 0
         time.sleep(1)
-        assert fs[0].n_descriptors <= n_before + 2
         for process in (*fs, x):
             process.send(signal.SIGTERM)
         assert [process.ends() for process in (*fs, x)] == [0, 0]
