@@ -47,9 +47,10 @@ from ..streams.samples import SampleInfo
 from ..streams.times import moment
 from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo, VoltageSink
 from .first_level import FirstLevel
+from .new_files import NewFile, numbered
 from .served import Counts, Served
-from .sinks_beside import SinkBeside, SinksBeside
-from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
+from .sinks_beside import NotClosed, SinkBeside, SinksBeside
+from .stream_places import SENDING, ListeningPlaces, endpoints_of, later, listening_places, one_or_more, path_beside
 
 MOST_FILE = 1 << 20  # bytes
 NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
@@ -97,8 +98,8 @@ MEMBERS: Mapping[str, schema.Check] = {
     "chunk": checks.integer(1, 1 << 30),
     "max_delay_diff": checks.integer(0, 1 << 26),
     "patience_s": schema.as_amount,
-    "from": FROM,
-    "to": lambda value: value,  # checked one by one
+    "from": later,
+    "to": later,
 }
 NEEDED = ("sample_rate_hz", "from", "to")
 
@@ -150,6 +151,8 @@ def f_service_settings(path: Path) -> FServiceSettings:
     if feng_id >= n_antennas:
         refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
     places = listening_places(path, said["from"])
+    if places.transport == "tcp" and len(places.members) != info.n_pols:
+        refuse(path, f"[from] listen must have {info.n_pols} entries by tcp: each polarisation has a connection")
     outputs = [_band(path, each, said) for each in one_or_more(path, said, "to", BAND)]
     return FServiceSettings(
         info, places, tuple(outputs), feng_id, n_antennas, said.get("chunk"), said.get("patience_s", PATIENCE_S)
@@ -202,6 +205,7 @@ class FService:
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
+        self._now: Served | None = None
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
@@ -234,14 +238,14 @@ class FService:
         ]
         made = Served(None, source, lambda: [])  # type: ignore[arg-type]
         counted: list[Sequence[SinkBeside]] = []
-        for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
-            if outlet is not None:
-                outlet.forget()
-            output.sink, others = self._sink(outlet, place, info, number, made)
-            counted.append(others)
         n_packets = max(1, self._chunk // settings.info.packet)
         lends: Any = FirstLevel(source, by_level, self._tell) if by_level else source
         try:
+            for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
+                if outlet is not None:
+                    outlet.forget()
+                output.sink, others = self._sink(outlet, place, info, number, made)
+                counted.append(others)
             engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels)
         except BaseException:
             made.closing.close()
@@ -257,7 +261,13 @@ class FService:
             ]
 
         made.engine, made.made = engine, counts
+        self._now = made
         return made
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+        return [each for outlet in self._outlets if outlet is not None for each in outlet.not_connected]
 
     def close(self) -> None:
         """End the streams that are sent."""
@@ -285,6 +295,7 @@ class FService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if self._settings.places.is_live else LONG_PATIENCE_S,
+            is_asked=lambda: self._now is not None and self._now.engine.is_stopped,
         )
 
     def _sink(
@@ -295,25 +306,11 @@ class FService:
             assert outlet is not None
             return outlet, ()
         path = numbered(place.file, number)
-        file = voltage_sink(path, info, False, self._tell)
+        file = NewFile(voltage_sink(path, info, False, self._tell), path)
         if outlet is None:
             made.closing.callback(file.close)
             return file, ()
         return beside_each_other({str(path): file}, outlet, self._settings.places.is_live, self._tell, made)
-
-
-class NotClosed:
-    """A sink that stays open when what uses it is closed."""
-
-    def __init__(self, sink: Any) -> None:
-        self._sink = sink
-
-    def write(self, *made: Any) -> None:
-        """Take voltages or visibilities."""
-        self._sink.write(*made)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def beside_each_other(
@@ -325,11 +322,6 @@ def beside_each_other(
     both = SinksBeside(sinks)
     made.closing.callback(both.close)
     return both, sinks
-
-
-def numbered(path: Path, number: int) -> Path:
-    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5 and so on."""
-    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
 def _counts(counters: FCounters, others: Sequence[SinkBeside]) -> Counts:

@@ -101,6 +101,8 @@ def run_service(
                 continue
             if state.n_engines == 1:
                 tell(f"heaps are received at {serving.listens_at}")
+                if lacking := serving.not_connected:
+                    tell(f"nobody listens at {', '.join(lacking)} yet")
             try:
                 newest = _run(state)
                 if state.asked.is_set() or once or serving.is_file:

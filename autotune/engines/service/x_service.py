@@ -42,10 +42,11 @@ from ..streams.samples import SampleInfo
 from ..streams.times import moment
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
-from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, NotClosed, nibbles_of, numbered
+from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, nibbles_of
+from .new_files import NewFile, numbered
 from .served import Counts, Served
-from .sinks_beside import SinkBeside, SinksBeside
-from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
+from .sinks_beside import NotClosed, SinkBeside, SinksBeside
+from .stream_places import SENDING, ListeningPlaces, endpoints_of, later, listening_places, one_or_more, path_beside
 
 MOST_ACCUMULATED = 1 << 30
 TO = schema.members_of(SENDING)
@@ -64,8 +65,8 @@ MEMBERS: Mapping[str, schema.Check] = {
     "accumulate": checks.integer(1, MOST_ACCUMULATED),
     "batches_per_chunk": checks.integer(1, 1 << 16),
     "slices": checks.integer(1, 1 << 16),
-    "from": FROM,
-    "to": lambda value: value,  # checked one by one
+    "from": later,
+    "to": later,
 }
 NEEDED = ("antennas", "channels", "sample_rate_hz", "accumulate", "from", "to")
 
@@ -182,6 +183,7 @@ class XService:
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
+        self._now: Served | None = None
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
         self._kernels = running.kernels()
@@ -227,7 +229,13 @@ class XService:
             return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
 
         made.engine, made.made = engine, counts
+        self._now = made
         return made
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+        return [each for outlet in self._outlets.values() for each in outlet.not_connected]
 
     def close(self) -> None:
         """End the streams that are sent."""
@@ -247,6 +255,7 @@ class XService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if is_live else LONG_PATIENCE_S,
+            is_asked=lambda: self._now is not None and self._now.engine.is_stopped,
         )
 
     def _sink(self, number: int, made: Served) -> tuple[Any, Sequence[SinkBeside]]:
@@ -256,7 +265,7 @@ class XService:
             for each in self._settings.dumps:
                 if each.file is not None:
                     path = numbered(each.file, number)
-                    named[str(path)] = visibility_sink(path, self._info, False, self._tell)
+                    named[str(path)] = NewFile(visibility_sink(path, self._info, False, self._tell), path)
                     stack.callback(named[str(path)].close)
             stack.pop_all()
         if len(named) == 1:
