@@ -1,5 +1,6 @@
 """`dsim`, `fengine` and `xengine` as processes: dumps as without a network, and each packet counted once."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .air import Air, Process, compare, dumps, ended
+from .air import Air, Process, compare, dumps, ended, wait_until
 
 NOT_PLACED = ("wrong_size", "foreign", "off_grid", "jumped", "early", "repeated", "too_old", "incomplete")
 
@@ -125,9 +126,11 @@ def test_an_engine_whose_receiver_is_not_there_says_so_and_ends_when_it_is_told_
     with ended(Air(tmp_path, n_antennas=1)) as air:
         f, digitiser = air.f(0), air.dsim(0)
         f.waits_for(f"nobody listens at 127.0.0.1:{air.voltage_ports[0]} yet")
-        assert digitiser.ends() == 0
-        f.waits_for("2048 heaps in;").send(number)
+        wait_until(lambda: any(re.match("[1-9][0-9]+ heaps in", line) for line in list(f.lines)))
+        f.send(number)
         assert f.ends(20) == 0
+        digitiser.send(number)
+        assert digitiser.ends() == 0
         assert f.counts()["made"][0]["heaps_failed"] > 1
 
 
