@@ -59,20 +59,41 @@ class ChainBank:
         self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
         self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
         self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
-        self._offsets_sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64))
-        self._turns_sent = Staging(backend, ((2, n, n_pols), np.float32))
+        self._sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64), ((2, n, n_pols), np.float32))
         of = stages(info, settings)
         self._filter, self._filter_problem = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
         self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
-    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
-        """Filter spectra into their places in the batch."""
-        for number, run in enumerate(runs):
-            place = number % MOST_RUNS
-            if place == 0:
-                first = [some.first for some in runs[number : number + MOST_RUNS]]
-                self._offsets_sent.send(self._stream, (np.array(first) - loaded.zero, self._offsets))
+    def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
+        """Filter spectra into their places; transform and quantise those of ``batch``, if a heap of it is whole."""
+        finished = batch if batch is not None and buffer.heaps.any() else None
+        parts = [runs[begin : begin + MOST_RUNS] for begin in range(0, len(runs), MOST_RUNS)] or [[]]
+        for some in parts:
+            self._filter_some(some, finished if some is parts[-1] else None, loaded, buffer)
+        if finished is None:
+            return
+        self._transform(self._spectra[0], self._filtered, self._stream)
+        for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
+            self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))
+            self._post_process(buffer, first, n)
+
+    def _filter_some(
+        self, runs: Sequence[Run], finished: Batch | None, loaded: LoadedChunk | None, buffer: Voltages
+    ) -> None:
+        """Filters up to MOST_RUNS runs; their offsets are sent with the delays and phases of a ``finished`` batch."""
+        if not runs and finished is None:
+            return
+        offsets, turns = self._sent.arrays()
+        if finished is not None:
+            np.multiply(finished.fine, 2 if self._info.is_complex else 1, out=turns[0])
+            turns[1] = finished.phase
+        if loaded is not None:
+            for pinned, run in zip(offsets, runs, strict=False):
+                pinned[...] = [first - loaded.zero for first in run.first]
+        self._sent.send(self._stream, self._offsets[: len(runs)], self._turns if finished else self._turns[:0])
+        for place, run in enumerate(runs):
+            assert loaded is not None
             arrays = {
                 "filtered": self._filtered[:, run.place : run.place + run.n],
                 "samples": loaded.rows,
@@ -83,17 +104,6 @@ class ChainBank:
                 arrays["total_power"] = buffer.total_power
             problem = replace(self._filter_problem, n_spectra=run.n, n_samples=loaded.n_samples)
             self._filter(problem, arrays, {}, self._stream)
-
-    def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """Transform and quantise the spectra of a batch, if a heap of it is whole."""
-        if not buffer.heaps.any():
-            return
-        fine = 2 * batch.fine if self._info.is_complex else batch.fine
-        self._turns_sent.send(self._stream, ((fine, batch.phase), self._turns))
-        self._transform(self._spectra[0], self._filtered, self._stream)
-        for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
-            self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))
-            self._post_process(buffer, first, n)
 
     def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
         spectra_per_heap = self._settings.spectra_per_heap

@@ -55,7 +55,7 @@ class ChanneliseBank:
         )
         shape, backend = settings.shape(info), bay.backend
         n, n_pols = shape.spectra_per_batch, info.n_pols
-        self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
+        self._step, self._steps = shape.step, shape.step * np.arange(n)
         self._weights = settings.weights_on(backend, stream, info.is_complex)
         self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
@@ -65,26 +65,21 @@ class ChanneliseBank:
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 
-    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
-        """Make voltages of spectra, in their places in the batch."""
+    def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
+        """Make voltages of spectra, in their places in the batch: all that came is made at once."""
         for some in neighbours(runs):
-            begin, end, batch = some[0].place, some[-1].place + some[-1].n, some[0].batch
+            assert loaded is not None
+            begin, end, planned = some[0].place, some[-1].place + some[-1].n, some[0].batch
             place = slice(begin, end)
-            offsets = np.empty((end - begin, self._info.n_pols), np.int64)
+            offsets, delays, phases = (pinned[: end - begin] for pinned in self._sent.arrays())
             for run in some:
-                first = np.array(run.first) - loaded.zero
-                np.add(self._steps[: run.n], first, out=offsets[run.place - begin : run.place - begin + run.n])
-            fine = batch.fine[place]
-            values = {
-                "offsets": offsets,
-                "delays": 2 * fine if self._info.is_complex else fine,
-                "phases": batch.phase[place],
-            }
-            self._sent.send(self._stream, *((values[name], to[place]) for name, to in self._of_spectra.items()))
-            self._launch(begin, end, batch, loaded, buffer)
-
-    def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """Do nothing: all that came is made already."""
+                to = slice(run.place - begin, run.place - begin + run.n)
+                for pol, first in enumerate(run.first):
+                    np.add(self._steps[: run.n], first - loaded.zero, out=offsets[to, pol])
+            np.multiply(planned.fine[place], 2 if self._info.is_complex else 1, out=delays)
+            phases[...] = planned.phase[place]
+            self._sent.send(self._stream, *(array[place] for array in self._of_spectra.values()))
+            self._launch(begin, end, planned, loaded, buffer)
 
     def _launch(self, begin: int, end: int, batch: Batch, loaded: LoadedChunk, buffer: Voltages) -> None:
         arrays = {
@@ -123,5 +118,5 @@ class ChanneliseBank:
 def neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
     """Yields the runs in groups, of a batch each, whose spectra follow each other without a gap."""
     cuts = [i for i, (one, other) in enumerate(pairwise(runs), 1) if one.place + one.n != other.place]
-    for begin, end in pairwise([0, *cuts, len(runs)]):
+    for begin, end in pairwise([0, *cuts, len(runs)] if runs else []):
         yield runs[begin:end]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..machine.activity import COPY_IN
 from ..run.bay import Bay
 from ..run.counters import FCounters
 from ..run.lent_chunks import N_KEPT, LentChunks
@@ -36,10 +35,10 @@ class FInput:
     ) -> None:
         info = self._info = source.info
         self._source, self._bands, self._counters, self._ending = source, bands, counters, bay.ending
-        self._chunk_packets, self._activity = chunk_packets, bay.activity
+        self._chunk_packets = chunk_packets
         head, chunk = max(band.head for band in bands), chunk_packets * info.packet
         self._reach = max(band.reach for band in bands)
-        self._buffers = SampleBuffers(bay.backend, info, head, chunk, N_LOADED)
+        self._buffers = SampleBuffers(bay, info, head, chunk, N_LOADED)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
         self._lent: LentChunks[Samples] | None = None
@@ -80,8 +79,7 @@ class FInput:
             for missing in self._missing_before(chunk.answer.time):
                 self._make(self._buffers.put(None, missing))
                 yield
-            with self._activity.span(COPY_IN, self._buffers.stream):
-                loaded = self._buffers.put(chunk.array, chunk.answer, chunk.read_at)
+            loaded = self._buffers.put(chunk.array, chunk.answer, chunk.read_at)
             chunk.copied = loaded.ready[-1]
             for counters in self._counters:
                 counters.took(chunk.answer, self._info.packet)

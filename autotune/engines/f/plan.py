@@ -276,7 +276,9 @@ class FPlan:
     def _mark(self, batch: Batch, place: int, firsts: Sequence[int], n: int, sums: np.ndarray | None) -> None:
         """Marks which of ``n`` spectra from ``place`` on are present.
 
-        ``firsts``: the samples that the first of them starts with. ``sums``: packets that came, from _low on, or None where all came.
+        Args:
+            firsts: the samples that the first of them starts with.
+            sums: packets that came, from _low on, or None where all came.
         """
         shape = self.shape
 

@@ -139,11 +139,11 @@ class XEngine:
         if used is not None:
             self._copies.after(used)
         n = len(batches.present)
-        with self._activity.span(COPY_IN, self._copies):
+        with self._activity.span(COPY_IN, self._copies) as span:
             self._copies.copy_in(voltages[:n], chunk.array[:n])
-        chunk.copied = self._copies.record()
+        chunk.copied = span.end
         self._chunks.give_back(chunk)
-        self._stage.stream.after(chunk.copied)
+        self._stage.stream.after(span.end)
         self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present)
 
 
