@@ -42,13 +42,13 @@ class FInput:
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
         self._lent: LentChunks[Samples] | None = None
+        n_arrays = N_CHUNKS + (N_KEPT if isinstance(source, Lends) else 0)
+        arrays = bay.cores.made_by("reads", lambda: [bay.backend.pinned(shape, dtype) for _ in range(n_arrays)])
         if isinstance(source, Lends):
-            arrays = [bay.backend.pinned(shape, dtype) for _ in range(N_CHUNKS + N_KEPT)]
             self._lent = LentChunks(source, arrays, bay.ending, self._dropped)
             self.chunks = self._lent.buckets
         else:
-            chunks = [Chunk[Samples](bay.backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
-            self.chunks = Buckets(chunks, bay.ending, is_input=True)
+            self.chunks = Buckets([Chunk[Samples](array) for array in arrays], bay.ending, is_input=True)
         self._spare = np.empty(shape, dtype) if source.is_live and self._lent is None else np.empty(0)
         self._is_amid = False  # whether a step has begun with a chunk that is not done
 

@@ -171,7 +171,8 @@ class GpuBackend:
         import cupy
 
         dtype, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
-        memory = cupy.cuda.alloc_pinned_memory(max(1, count * dtype.itemsize))
+        with gpu.made_current(self.index):  # a thread of its own may ask, whose GPU would be the first one
+            memory = cupy.cuda.alloc_pinned_memory(max(1, count * dtype.itemsize))
         return np.frombuffer(memory, dtype, count).reshape(shape)
 
     def empty(self, shape: Sequence[int], dtype: object) -> DeviceArray:
