@@ -17,18 +17,18 @@ N_TRIES = 10  # examples are drawn at random: a rare fault may need more of them
 # What is wrong: the module, its text, the text that takes its place, and the tests that must find it.
 HEAPS = {
     "coarse delays are rounded down": ("corrections.delays", "round(delay / quantum)", "int(delay // quantum)"),
-    "times are floats": ("f.plan", "tuple(self._next - each", "tuple(int(float(self._next)) - each"),
+    "times are floats": ("f.plan", "[self._next - each for", "[int(float(self._next)) - each for"),
     "a piece begins late": ("corrections.delays", "-(-(after - start) // step)", "-(-(after + step - start) // step)"),
     "the next piece is not seen": ("corrections.delays", "if after < LATEST else n", "if False else n"),
     "rates are forgotten": ("corrections.delays", "np.multiply(since, piece.rate", "np.multiply(since, 0"),
     "changes of the coarse delay do not cut": ("corrections.delays", "if first == last:", "if True:"),
     "the first coarse delay holds one spectrum too long": (
         "corrections.delays",
-        "quantum * round(delay.item(i) / quantum))",
-        "quantum * round(delay.item(max(i - 1, 0)) / quantum))",
+        "round(delay.item(i) / quantum)",
+        "round(delay.item(max(i - 1, 0)) / quantum)",
     ),
     "flags of the head are forgotten": ("f.plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
-    "only one polarisation cuts": ("f.plan", "min(*(end for _, end in runs), ", "min(runs[0][1], "),
+    "only one polarisation cuts": ("f.plan", "*(until for _, until in runs), ", "runs[0][1], "),
     "holes do not cut": ("f.plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
     "the last packet does not count": ("f.plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
     "one polarisation suffices": ("f.plan", "present[n_lost:] &= sums[", "present[n_lost:] = sums["),
@@ -44,8 +44,8 @@ HEAPS = {
 BACK = {
     "what was kept by chance is asked for again": (
         "f.plan",
-        "before(first, self._newest - shape.head)",
-        "before(first, self._low)",
+        "-((first + shape.head - self._newest) // shape.step)",
+        "-((first - self._low) // shape.step)",
     )
 }
 APART = {"what was kept by chance is used": ("f.plan", "n if first < end - shape.head else ", "")}

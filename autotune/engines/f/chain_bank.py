@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..corrections.gains import Gains, SentGains
-from ..machine.backend import Stream
+from ..machine.backend import DeviceArray, Stream
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
@@ -16,6 +17,7 @@ from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
+N_CUTS = 64  # buffers, and parts of them with gains of their own, whose views are kept
 
 
 def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, Any]]:
@@ -58,11 +60,14 @@ class ChainBank:
         self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)
         self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
         self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
+        self._rows_of_offsets = [self._offsets[place] for place in range(MOST_RUNS)]
         self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
+        self._no_turns = self._turns[:0]
         self._sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64), ((2, n, n_pols), np.float32))
         of = stages(info, settings)
         self._filter, self._filter_problem = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
         self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
+        self._part = lru_cache(maxsize=N_CUTS)(self._part_of)
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
@@ -91,14 +96,14 @@ class ChainBank:
         if loaded is not None:
             for pinned, run in zip(offsets, runs, strict=False):
                 pinned[...] = [first - loaded.zero for first in run.first]
-        self._sent.send(self._stream, self._offsets[: len(runs)], self._turns if finished else self._turns[:0])
+        self._sent.send(self._stream, self._offsets[: len(runs)], self._turns if finished else self._no_turns)
         for place, run in enumerate(runs):
             assert loaded is not None
             arrays = {
                 "filtered": self._filtered[:, run.place : run.place + run.n],
                 "samples": loaded.rows,
                 "weights": self._weights,
-                "offsets": self._offsets[place],
+                "offsets": self._rows_of_offsets[place],
             }
             if not self._info.is_complex:
                 arrays["total_power"] = buffer.total_power
@@ -106,9 +111,13 @@ class ChainBank:
             self._filter(problem, arrays, {}, self._stream)
 
     def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
+        problem, arrays = self._part(buffer, first, n)
+        self._quantise(problem, arrays, {}, self._stream)
+
+    def _part_of(self, buffer: Voltages, first: int, n: int) -> tuple[Any, dict[str, DeviceArray]]:
+        """Returns the problem and the arrays of some heaps of a buffer."""
         spectra_per_heap = self._settings.spectra_per_heap
         heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
-        problem = replace(self._quantise_problem, n_heaps=n)
         arrays = {
             "voltages": buffer.voltages[heaps],
             "saturated": buffer.saturated[heaps],
@@ -117,4 +126,4 @@ class ChainBank:
             "phases": self._turns[1:, some],
             "gains": self._sent_gains.array[np.newaxis],
         }
-        self._quantise(problem, arrays, {}, self._stream)
+        return replace(self._quantise_problem, n_heaps=n), arrays

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from ..corrections.gains import Gains, SentGains
-from ..machine.backend import Stream
+from ..machine.backend import DeviceArray, Stream
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
+
+N_PLACES = 64  # parts of a batch, as chunks cut it, whose views are kept
 
 
 def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, object]:
@@ -62,6 +65,10 @@ class ChanneliseBank:
         self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
         self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
         self._make, self._problem = bay.kernels.launcher("channelise", **fields_of(info, settings))
+        self._places = lru_cache(maxsize=N_PLACES)(
+            lambda begin, end: [array[begin:end] for array in self._of_spectra.values()]
+        )
+        self._arrays = lru_cache(maxsize=settings.n_buffers)(self._arrays_of)
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 
@@ -78,20 +85,11 @@ class ChanneliseBank:
                     np.add(self._steps[: run.n], first - loaded.zero, out=offsets[to, pol])
             np.multiply(planned.fine[place], 2 if self._info.is_complex else 1, out=delays)
             phases[...] = planned.phase[place]
-            self._sent.send(self._stream, *(array[place] for array in self._of_spectra.values()))
+            self._sent.send(self._stream, *self._places(begin, end))
             self._launch(begin, end, planned, loaded, buffer)
 
     def _launch(self, begin: int, end: int, batch: Batch, loaded: LoadedChunk, buffer: Voltages) -> None:
-        arrays = {
-            "voltages": buffer.voltages[:, 0],
-            "saturated": buffer.saturated[:, 0],
-            "samples": loaded.rows,
-            "weights": self._weights,
-            "gains": self._sent_gains.array,
-            **self._of_spectra,
-        }
-        if not self._info.is_complex:
-            arrays["total_power"] = buffer.total_power
+        arrays = {"samples": loaded.rows, **self._arrays(buffer)}
         # The definition has each spectrum a step after the one before it, in the samples that there are.
         most = loaded.n_samples // self._step - len(self._settings.weights) + 1
         for first, last, number, values in self._gains_from(batch):
@@ -100,6 +98,17 @@ class ChanneliseBank:
                 n = min(most, end - at, last - at)
                 problem = replace(self._problem, first_spectrum=at, n_spectra=n, n_samples=loaded.n_samples)
                 self._make(problem, arrays, {}, self._stream)
+
+    def _arrays_of(self, buffer: Voltages) -> dict[str, DeviceArray]:
+        """Returns all arrays of a launch but the samples."""
+        arrays = {
+            "voltages": buffer.voltages[:, 0],
+            "saturated": buffer.saturated[:, 0],
+            "weights": self._weights,
+            "gains": self._sent_gains.array,
+            **self._of_spectra,
+        }
+        return arrays if self._info.is_complex else {"total_power": buffer.total_power, **arrays}
 
     def _gains_from(self, batch: Batch) -> list[tuple[int, int, int, np.ndarray]]:
         """Returns which spectra of a batch have which gains."""

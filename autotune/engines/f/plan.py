@@ -182,25 +182,30 @@ class FPlan:
 
     def _spectra(self, n: int, sums: np.ndarray | None, is_gap: bool) -> Iterator[Run | Batch]:
         """Yields the runs and the batches of the next ``n`` spectra, or of those before one that is not ready."""
-        step, start = self.shape.step, self._next
-        delayed = [model.at(start, n, step) for model in self.delays]
-        while (first := (self._next - start) // step) < n:
-            runs = [each.run(first) for each in delayed]
-            coarse = [each for each, _ in runs]
-            n_same = min(*(end for _, end in runs), first + self._n_ready(coarse)) - first
-            if n_same == 0:
-                return
+        shape, start = self.shape, self._next
+        delayed = [model.at(start, n, shape.step) for model in self.delays]
+        if not shape.is_complex:
+            for each in delayed:
+                put_back(each)
+        while (first := (self._next - start) // shape.step) < n:
             batch = self._batch or self._open()
-            place = (self._next - batch.time) // step
-            n_same = min(n_same, self.shape.spectra_per_batch - place)
-            self._fill(batch, place, delayed, coarse, slice(first, first + n_same))
-            if not is_gap:
-                firsts = tuple(self._next - each for each in coarse)
-                self._mark(batch, place, firsts, n_same, sums)
-                yield from self._runs(batch, place, firsts, n_same)
-            self._newest = max(self._newest, self._last_sample(self._next, coarse) + (n_same - 1) * step)
-            self._next += n_same * step
-            if place + n_same == self.shape.spectra_per_batch:
+            place = (self._next - batch.time) // shape.step
+            end = min(n, first + shape.spectra_per_batch - place)
+            for pol, each in enumerate(delayed):
+                batch.fine[place : place + end - first, pol] = each.fine[first:end]
+                batch.phase[place : place + end - first, pol] = each.phase[first:end]
+            while first < end:
+                runs = [each.run(first) for each in delayed]
+                coarse = [each for each, _ in runs]
+                n_same = min(end, *(until for _, until in runs), first + self._n_ready(coarse)) - first
+                if n_same == 0:
+                    return
+                if not is_gap:
+                    yield from self._runs(batch, [self._next - each for each in coarse], n_same, sums)
+                self._newest = max(self._newest, self._last_sample(self._next, coarse) + (n_same - 1) * shape.step)
+                self._next += n_same * shape.step
+                first += n_same
+            if self._next == batch.time + shape.batch_samples:
                 yield self._closed(batch)
 
     def _n_ready(self, coarse: Sequence[int]) -> int:
@@ -262,48 +267,37 @@ class FPlan:
         self._batch = None
         return replace(batch, end=(self._next - batch.time) // self.shape.step)
 
-    def _fill(
-        self, batch: Batch, place: int, delayed: Sequence[DelayedSpectra], coarse: Sequence[int], some: slice
-    ) -> None:
-        """Writes delays and phases of ``some`` of the ``delayed`` spectra, of the same coarse delays, to ``place``."""
-        to = slice(place, place + some.stop - some.start)
-        for pol, (each, turn) in enumerate(zip(delayed, coarse, strict=True)):
-            batch.fine[to, pol] = each.fine[some]
-            # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
-            put_back = 0 if self.shape.is_complex else np.pi / 2 * (turn & 3)
-            np.add(each.phase[some], put_back, out=batch.phase[to, pol], casting="same_kind")
-
-    def _mark(self, batch: Batch, place: int, firsts: Sequence[int], n: int, sums: np.ndarray | None) -> None:
-        """Marks which of ``n`` spectra from ``place`` on are present.
+    def _runs(self, batch: Batch, firsts: Sequence[int], n: int, sums: np.ndarray | None) -> Iterator[Run]:
+        """Marks those of the next ``n`` spectra that are present, and yields them in runs.
 
         Args:
             firsts: the samples that the first of them starts with.
             sums: packets that came, from _low on, or None where all came.
         """
         shape = self.shape
-
-        def before(first: int, oldest: int) -> int:
-            """Returns how many of the spectra, from sample ``first`` on, begin before one that may be asked for."""
-            return min(n, max(0, -((first - oldest) // shape.step)))
-
-        present = batch.present[place : place + n]
+        place = (self._next - batch.time) // shape.step
+        present, end = batch.present[place : place + n], max(firsts) + shape.window
         present[...] = True
-        end = max(firsts) + shape.window
         for pol, first in enumerate(firsts):
-            n_beyond = n if first < end - shape.head else before(first, self._newest - shape.head)
-            n_lost = max(n_beyond, before(first, self._low))
-            batch.beyond[place : place + n_beyond] = True
-            present[:n_lost] = False
+            # Spectra that begin before the oldest sample that may be asked for, or before the oldest that is here.
+            n_beyond = n if first < end - shape.head else -((first + shape.head - self._newest) // shape.step)
+            n_lost = min(n, max(0, n_beyond, -((first - self._low) // shape.step)))
+            if n_lost:
+                batch.beyond[place : place + max(0, min(n, n_beyond))] = True
+                present[:n_lost] = False
             if sums is not None:
                 from_low = first - self._low + shape.step * np.arange(n_lost, n)
-                begin, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
-                present[n_lost:] &= sums[pol, last + 1] - sums[pol, begin] == last + 1 - begin
-
-    def _runs(self, batch: Batch, place: int, firsts: Sequence[int], n: int) -> Iterator[Run]:
-        """Yields those of ``n`` spectra from ``place`` on that are present, in runs."""
-        present = batch.present[place : place + n]
+                oldest, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
+                present[n_lost:] &= sums[pol, last + 1] - sums[pol, oldest] == last + 1 - oldest
         bounds = [0, n] if present.all() else [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
         for begin, end in pairwise(bounds):
             if present[begin]:
-                first = tuple(first + begin * self.shape.step for first in firsts)
-                yield Run(place + begin, end - begin, first, batch)
+                yield Run(place + begin, end - begin, tuple(first + begin * shape.step for first in firsts), batch)
+
+
+def put_back(delayed: DelayedSpectra) -> None:
+    """Adds to phases what a coarse delay of a real sample turns the centre channel by: -pi / 2, the other way."""
+    for begin, end, coarse in zip(
+        delayed.begins, [*delayed.begins[1:], len(delayed.phase)], delayed.coarse, strict=True
+    ):
+        delayed.phase[begin:end] += np.pi / 2 * (coarse & 3)
