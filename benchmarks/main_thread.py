@@ -33,6 +33,7 @@ from autotune.engines.f.narrow_band import NarrowSettings
 from autotune.engines.f.voltage_buffers import BandSettings
 from autotune.engines.kernels.choice import CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.gpu_backend import GpuBackend
+from autotune.engines.machine.host_backend import HostEvent
 from autotune.engines.streams.samples import SampleInfo, Samples
 from autotune.runtime import gpu, prepared
 
@@ -42,29 +43,16 @@ MOST_LINES = 12  # of a profile
 LABELS = {"record": "events", "after": "waits", "send": "sends"}
 
 
-class NullEvent:
-    """An event that has happened."""
-
-    def wait(self) -> None:
-        return
-
-    def is_done(self) -> bool:
-        return True
-
-    def seconds_since(self, earlier: "NullEvent") -> float:
-        return 0.0
-
-
 class NullStream:
     """Does nothing, and counts what it is asked for."""
 
     def __init__(self, counts: Counter[str]) -> None:
-        self._counts, self._event = counts, NullEvent()
+        self._counts, self._event = counts, HostEvent()  # has happened
 
-    def __getattr__(self, name: str) -> Callable[..., NullEvent]:
+    def __getattr__(self, name: str) -> Callable[..., HostEvent]:
         label, counts, event = LABELS.get(name, name), self._counts, self._event
 
-        def counted(*given: object, **named: object) -> NullEvent:
+        def counted(*given: object, **named: object) -> HostEvent:
             counts[label] += 1
             return event
 

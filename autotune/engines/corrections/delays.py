@@ -190,18 +190,16 @@ def _add(made: DelayedSpectra, piece: Piece, begin: int, end: int, start: int, s
 
 def _runs(delay: np.ndarray, first: int, last: int, quantum: int) -> list[tuple[int, int, int]]:
     """Returns (begin, end, coarse delay) of each run; delays only rise or only fall, ``first`` to ``last``."""
-    n, found, begin = len(delay), [], 0
-    if first == last:
-        return [(0, n, first)]
-    sign = 1 if last > first else -1
-    while begin < n:
-        coarse = quantum * round(delay.item(begin) / quantum)
-        end = bisect_right(
-            range(n), sign * coarse, begin, key=lambda i: sign * quantum * round(delay.item(i) / quantum)
-        )
+    found, begin, coarse, sign = [], 0, first, 1 if last > first else -1
+
+    def risen(spectrum: int) -> int:
+        return sign * quantum * round(float(delay[spectrum]) / quantum)
+
+    while coarse != last:
+        end = bisect_right(range(len(delay)), sign * coarse, begin, key=risen)
         found.append((begin, end, coarse))
-        begin = end
-    return found
+        begin, coarse = end, sign * risen(end)
+    return [*found, (begin, len(delay), last)]
 
 
 @dataclass(frozen=True)

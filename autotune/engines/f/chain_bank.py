@@ -17,6 +17,7 @@ from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
+N_LENGTHS = 4096  # lengths of runs whose problems are kept
 N_CUTS = 64  # buffers, and parts of them with gains of their own, whose views are kept
 
 
@@ -65,7 +66,10 @@ class ChainBank:
         self._no_turns = self._turns[:0]
         self._sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64), ((2, n, n_pols), np.float32))
         of = stages(info, settings)
-        self._filter, self._filter_problem = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
+        self._filter, most = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
+        self._filter_problem = lru_cache(maxsize=N_LENGTHS)(
+            lambda n, n_samples: replace(most, n_spectra=n, n_samples=n_samples)
+        )
         self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
         self._part = lru_cache(maxsize=N_CUTS)(self._part_of)
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
@@ -107,8 +111,7 @@ class ChainBank:
             }
             if not self._info.is_complex:
                 arrays["total_power"] = buffer.total_power
-            problem = replace(self._filter_problem, n_spectra=run.n, n_samples=loaded.n_samples)
-            self._filter(problem, arrays, {}, self._stream)
+            self._filter(self._filter_problem(run.n, loaded.n_samples), arrays, {}, self._stream)
 
     def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
         problem, arrays = self._part(buffer, first, n)

@@ -64,7 +64,10 @@ class ChanneliseBank:
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
         self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
         self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
-        self._make, self._problem = bay.kernels.launcher("channelise", **fields_of(info, settings))
+        self._make, most = bay.kernels.launcher("channelise", **fields_of(info, settings))
+        self._problem = lru_cache(maxsize=N_PLACES)(
+            lambda first, n, n_samples: replace(most, first_spectrum=first, n_spectra=n, n_samples=n_samples)
+        )
         self._places = lru_cache(maxsize=N_PLACES)(
             lambda begin, end: [array[begin:end] for array in self._of_spectra.values()]
         )
@@ -96,8 +99,7 @@ class ChanneliseBank:
             for at in range(max(begin, first), min(end, last), most):
                 self._sent_gains.send(number, values)
                 n = min(most, end - at, last - at)
-                problem = replace(self._problem, first_spectrum=at, n_spectra=n, n_samples=loaded.n_samples)
-                self._make(problem, arrays, {}, self._stream)
+                self._make(self._problem(at, n, loaded.n_samples), arrays, {}, self._stream)
 
     def _arrays_of(self, buffer: Voltages) -> dict[str, DeviceArray]:
         """Returns all arrays of a launch but the samples."""
