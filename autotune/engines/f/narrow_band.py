@@ -7,7 +7,6 @@ to a wide band: it is there if all packets under its low-pass filter came.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class NarrowBand:
         self._stream = backend.stream()
         low_pass = np.ascontiguousarray(settings.low_pass, np.float32)
         self._window = (n_outputs - 1) * decimation + low_pass.size  # samples under a batch of outputs
-        self._mix = -settings.centre
+        self._mix = (-settings.centre).as_integer_ratio()  # cycles a sample
         pinned = backend.pinned(low_pass.shape, np.float32)
         pinned[...] = low_pass
         self._weights = backend.empty(low_pass.shape, np.float32)
@@ -127,15 +126,18 @@ class NarrowBand:
         for event in loaded.ready:
             self._stream.after(event)
         first, n = self._ready(loaded.samples)
-        if n:
-            rows = self._number % 2
-            if (used := self._used[rows]) is not None:
-                self._stream.after(used)
-            with self._activity.span(KERNELS, self._stream):
-                narrow = self._down_converted(loaded, first, n)
-            self._used[rows] = self.band.take(narrow)
-            self._number += 1
-        return self._stream.record()
+        if not n:
+            return self._stream.record()
+        place = self._number % 2
+        if (used := self._used[place]) is not None:
+            self._stream.after(used)
+        with self._activity.span(KERNELS, self._stream) as span:
+            samples = self._down_convert_all(loaded, first, n)
+        low, rows = samples.time - self._head, self._buffers[place]
+        narrow = LoadedChunk(rows, COMPLEX_BITS, 0, low, samples, (span.end,), loaded.read_at)
+        self._used[place] = self.band.take(narrow)
+        self._number += 1
+        return span.end
 
     def finish(self) -> None:
         """Make the last batch as far as its spectra came."""
@@ -176,8 +178,8 @@ class NarrowBand:
         return max(first, oldest), max(0, self._next - max(first, oldest))
 
     # ------------------------------------------------------------------ making them
-    def _down_converted(self, loaded: LoadedChunk, first: int, n: int) -> LoadedChunk:
-        """Returns the baseband of ``n`` batches of outputs behind the last outputs of the chunk before."""
+    def _down_convert_all(self, loaded: LoadedChunk, first: int, n: int) -> Samples:
+        """Makes ``n`` batches of outputs behind the last outputs of the chunk before; returns which are there."""
         s, n_pols, bits = self._settings, self._info.n_pols, self._info.sample_bits
         rows = self._buffers[self._number % 2]
         batch = s.outputs_per_batch * s.decimation
@@ -194,7 +196,7 @@ class NarrowBand:
             present[:, i] = self._is_whole(start)
             if at < 0 or not present[:, i].any():
                 continue
-            inputs = {"mix_frequency": self._mix, "mix_phase": self._phase_at(start)}
+            inputs = {"mix_frequency": -s.centre, "mix_phase": self._phase_at(start)}
             place = self._head + i * s.outputs_per_batch
             for pol in range(n_pols):
                 one = slice(pol, pol + 1)
@@ -205,9 +207,7 @@ class NarrowBand:
                 }
                 self._down_convert(self._problem, arrays, inputs, self._stream)
         self._before = self._head + n * s.outputs_per_batch, first + n
-        samples = Samples(first * s.outputs_per_batch, present)
-        low, ready = samples.time - self._head, (self._stream.record(),)
-        return LoadedChunk(rows, COMPLEX_BITS, 0, low, samples, ready, loaded.read_at)
+        return Samples(first * s.outputs_per_batch, present)
 
     def _is_whole(self, start: int) -> np.ndarray:
         """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""
@@ -219,4 +219,5 @@ class NarrowBand:
 
     def _phase_at(self, sample: int) -> float:
         """Returns the mixer's phase at a sample, in cycles: exact, and rounded once."""
-        return float(Fraction(self._mix) * sample % 1) % 1.0
+        turns, of = self._mix
+        return turns * sample % of / of % 1.0

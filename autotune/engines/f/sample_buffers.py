@@ -5,7 +5,9 @@ from math import gcd, lcm
 
 import numpy as np
 
-from ..machine.backend import Backend, DeviceArray, Event
+from ..machine.activity import COPY_IN
+from ..machine.backend import DeviceArray, Event
+from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 
 ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie at such addresses, where they can
@@ -45,7 +47,8 @@ class SampleBuffers:
         chunk: samples of each polarisation in a chunk, at most.
     """
 
-    def __init__(self, backend: Backend, info: SampleInfo, head: int, chunk: int, n_buffers: int) -> None:
+    def __init__(self, bay: Bay, info: SampleInfo, head: int, chunk: int, n_buffers: int) -> None:
+        backend, self._activity = bay.backend, bay.activity
         self._bits, self._head, self._packet = info.sample_bits, head, info.packet
         self._is_complex = info.is_complex
         self.stream = backend.stream()
@@ -85,9 +88,12 @@ class SampleBuffers:
             ready.append(self._copy_head(rows[:, first:begin], self._used[place]))
         for event in self._used[place]:
             self.stream.after(event)
-        if chunk is not None:
-            self.stream.copy_in(rows[:, begin : begin + n_places], chunk[:, :n_places])
-        ready.append(self.stream.record())
+        if chunk is None:
+            ready.append(self.stream.record())
+        else:
+            with self._activity.span(COPY_IN, self.stream) as span:
+                self.stream.copy_in(rows[:, begin : begin + n_places], chunk[:, :n_places])
+            ready.append(span.end)
         loaded = LoadedChunk(rows, self._bits, first, low, samples, tuple(ready), read_at)
         self._before = loaded, begin + n_places
         return loaded

@@ -79,7 +79,7 @@ class BatchCounts:
     n_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
 
 
-@dataclass
+@dataclass(eq=False)  # a buffer is itself, whatever it holds
 class Voltages:
     """A buffer of voltages on the device, with what was made into it. Arrays of the device are ready at ``done``."""
 

@@ -1,8 +1,6 @@
 """What the device did when: spans of the work of streams, each between two timed events."""
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from .backend import Backend, Event, Stream
@@ -19,26 +17,43 @@ class Span(NamedTuple):
     end: float
 
 
+class MarkedWork:
+    """Marks what a block gives to a stream; ``end`` is the event that it is done, which others may wait for, too."""
+
+    begin: Event
+    end: Event
+
+    def __init__(self, kind: str, stream: Stream, marked: "deque[MarkedWork]") -> None:
+        self.kind, self._stream, self._marked = kind, stream, marked
+
+    def __enter__(self) -> "MarkedWork":
+        self.begin = self._stream.record(is_timed=True)
+        return self
+
+    def __exit__(self, error: object, *others: object) -> None:
+        if error is None:
+            self.end = self._stream.record(is_timed=True)
+            self._marked.append(self)
+
+
 class Activity:
     """Marks spans as work is given to streams, and tells of those that are over. One thread uses it."""
 
     def __init__(self, backend: Backend) -> None:
         self._zero = backend.stream().record(is_timed=True)
-        self._marked: deque[tuple[str, Event, Event]] = deque(maxlen=MOST_SPANS)
+        self._marked: deque[MarkedWork] = deque(maxlen=MOST_SPANS)
 
-    @contextmanager
-    def span(self, kind: str, stream: Stream) -> Iterator[None]:
-        """Marks what the block gives to ``stream``."""
-        begin = stream.record(is_timed=True)
-        yield
-        self._marked.append((kind, begin, stream.record(is_timed=True)))
+    def span(self, kind: str, stream: Stream) -> MarkedWork:
+        """Returns what marks the block that it is entered for, and what that gives to ``stream``."""
+        return MarkedWork(kind, stream, self._marked)
 
     def finished(self) -> list[Span]:
         """Returns the spans that are over since this was asked before, in the order in which work was given."""
         found = []
-        while self._marked and self._marked[0][2].is_done():
-            kind, begin, end = self._marked.popleft()
-            found.append(Span(kind, begin.seconds_since(self._zero), end.seconds_since(self._zero)))
+        while self._marked and self._marked[0].end.is_done():
+            work = self._marked.popleft()
+            begin, end = (event.seconds_since(self._zero) for event in (work.begin, work.end))
+            found.append(Span(work.kind, begin, end))
         return found
 
 
