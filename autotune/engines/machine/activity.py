@@ -9,6 +9,8 @@ from .backend import Backend, Event, Stream
 MOST_SPANS = 1 << 14  # spans that are kept until they are asked for
 COPY_IN, KERNELS, COPY_OUT = SPANS = "copy in", "kernels", "copy out"  # kinds of spans
 
+Marked = tuple[str, Event, Event]  # kind, begin and end of some work
+
 
 class Span(NamedTuple):
     """Work of one kind, in seconds since the engine was made."""
@@ -22,13 +24,13 @@ class MarkedWork:
     """Marks what a block gives to a stream; ``end`` is the event that it is done, which others may wait for, too.
 
     Args:
-        marked: takes this when the block is over; None: nobody asks for its times.
+        marked: takes what was marked when the block is over; None: nobody asks for its times.
     """
 
     begin: Event
     end: Event
 
-    def __init__(self, kind: str, stream: Stream, marked: "deque[MarkedWork] | None") -> None:
+    def __init__(self, kind: str, stream: Stream, marked: deque[Marked] | None) -> None:
         self.kind, self._stream, self._marked = kind, stream, marked
 
     def __enter__(self) -> "MarkedWork":
@@ -41,7 +43,7 @@ class MarkedWork:
             return
         self.end = self._stream.record(is_timed=self._marked is not None)
         if self._marked is not None:
-            self._marked.append(self)
+            self._marked.append((self.kind, self.begin, self.end))
 
 
 class Activity:
@@ -54,7 +56,7 @@ class Activity:
     def __init__(self, backend: Backend, kinds: Collection[str] = SPANS) -> None:
         self._kinds = kinds
         self._zero = backend.stream().record(is_timed=True)
-        self._marked: deque[MarkedWork] = deque(maxlen=MOST_SPANS)
+        self._marked: deque[Marked] = deque(maxlen=MOST_SPANS)
 
     def span(self, kind: str, stream: Stream) -> MarkedWork:
         """Returns what marks the block that it is entered for, and what that gives to ``stream``."""
@@ -63,10 +65,9 @@ class Activity:
     def finished(self) -> list[Span]:
         """Returns the spans that are over since this was asked before, in the order in which work was given."""
         found = []
-        while self._marked and self._marked[0].end.is_done():
-            work = self._marked.popleft()
-            begin, end = (event.seconds_since(self._zero) for event in (work.begin, work.end))
-            found.append(Span(work.kind, begin, end))
+        while self._marked and self._marked[0][2].is_done():
+            kind, begin, end = self._marked.popleft()
+            found.append(Span(kind, begin.seconds_since(self._zero), end.seconds_since(self._zero)))
         return found
 
 
