@@ -74,7 +74,9 @@ class ChainBank:
         self._quantise, whole = bay.kernels.launcher("postproc", **of["postproc"])
         self._quantise_problem = lru_cache(maxsize=N_CUTS)(lambda n: replace(whole, n_heaps=n))
         self._gains_on_device = self._sent_gains.array[np.newaxis]
-        self._part = lru_cache(maxsize=N_CUTS)(partial(part_of, self._spectra, self._turns, settings.spectra_per_heap))
+        self._part = lru_cache(maxsize=N_CUTS)(
+            partial(heap_arrays, self._spectra, self._turns, settings.spectra_per_heap)
+        )
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
@@ -121,7 +123,7 @@ class ChainBank:
         self._quantise(self._quantise_problem(n), arrays, {}, self._stream)
 
 
-def part_of(
+def heap_arrays(
     spectra: DeviceArray, turns: DeviceArray, spectra_per_heap: int, buffer: Voltages, first: int, n: int
 ) -> dict[str, DeviceArray]:
     """Returns the arrays of ``n`` heaps of a buffer, of which postproc makes the voltages."""

@@ -69,7 +69,7 @@ class ChanneliseBank:
             lambda first, n, n_samples: replace(most, first_spectrum=first, n_spectra=n, n_samples=n_samples)
         )
         shared = {"weights": weights, "gains": self._sent_gains.array, **of_spectra}
-        self._arrays = lru_cache(maxsize=settings.n_buffers)(partial(arrays_of, shared, info.is_complex))
+        self._arrays = lru_cache(maxsize=settings.n_buffers)(partial(launch_arrays, shared, info.is_complex))
         self._places = lru_cache(maxsize=N_PLACES)(
             lambda begin, end: [array[begin:end] for array in of_spectra.values()]
         )
@@ -116,7 +116,7 @@ class ChanneliseBank:
         return self._gains_of_batch
 
 
-def arrays_of(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: Voltages) -> dict[str, DeviceArray]:
+def launch_arrays(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: Voltages) -> dict[str, DeviceArray]:
     """Returns the arrays of a launch but the samples: those that all launches share, and those of a buffer."""
     arrays = {"voltages": buffer.voltages[:, 0], "saturated": buffer.saturated[:, 0], **shared}
     return arrays if is_complex else {"total_power": buffer.total_power, **arrays}
