@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,9 @@ class ChainBank:
         n_made = n_channels if info.is_complex else n_channels + 1
         self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)
         self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
-        self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
-        self._rows_of_offsets = [self._offsets[place] for place in range(MOST_RUNS)]
+        offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
+        self._offsets = [offsets[place] for place in range(MOST_RUNS)]  # of each run
+        self._first_offsets = [offsets[:n] for n in range(MOST_RUNS + 1)]
         self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
         self._no_turns = self._turns[:0]
         self._sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64), ((2, n, n_pols), np.float32))
@@ -71,8 +72,12 @@ class ChainBank:
         self._filter_problem = lru_cache(maxsize=N_LENGTHS)(
             lambda n, n_samples: replace(most, n_spectra=n, n_samples=n_samples)
         )
-        self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
-        self._part = lru_cache(maxsize=N_CUTS)(self._part_of)
+        self._quantise, whole = bay.kernels.launcher("postproc", **of["postproc"])
+        self._quantise_problem = lru_cache(maxsize=N_CUTS)(lambda n: replace(whole, n_heaps=n))
+        self._gains_on_device = self._sent_gains.array[np.newaxis]
+        self._part = lru_cache(maxsize=N_CUTS)(
+            partial(heap_arrays, self._spectra, self._turns, settings.spectra_per_heap)
+        )
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
@@ -101,33 +106,33 @@ class ChainBank:
         if loaded is not None:
             for pinned, run in zip(offsets, runs, strict=False):
                 pinned[...] = [first - loaded.zero for first in run.first]
-        self._sent.send(self._stream, self._offsets[: len(runs)], self._turns if finished else self._no_turns)
+        self._sent.send(self._stream, self._first_offsets[len(runs)], self._turns if finished else self._no_turns)
         for place, run in enumerate(runs):
             assert loaded is not None
             arrays = {
                 "filtered": self._filtered[:, run.place : run.place + run.n],
                 "samples": loaded.rows,
                 "weights": self._weights,
-                "offsets": self._rows_of_offsets[place],
+                "offsets": self._offsets[place],
             }
             if not self._info.is_complex:
                 arrays["total_power"] = buffer.total_power
             self._filter(self._filter_problem(run.n, loaded.n_samples), arrays, {}, self._stream)
 
     def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
-        problem, arrays = self._part(buffer, first, n)
-        self._quantise(problem, arrays, {}, self._stream)
+        arrays = {**self._part(buffer, first, n), "gains": self._gains_on_device}
+        self._quantise(self._quantise_problem(n), arrays, {}, self._stream)
 
-    def _part_of(self, buffer: Voltages, first: int, n: int) -> tuple[Any, dict[str, DeviceArray]]:
-        """Returns the problem and the arrays of some heaps of a buffer."""
-        spectra_per_heap = self._settings.spectra_per_heap
-        heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
-        arrays = {
-            "voltages": buffer.voltages[heaps],
-            "saturated": buffer.saturated[heaps],
-            "spectra": self._spectra[:, :, some],
-            "delays": self._turns[:1, some],
-            "phases": self._turns[1:, some],
-            "gains": self._sent_gains.array[np.newaxis],
-        }
-        return replace(self._quantise_problem, n_heaps=n), arrays
+
+def heap_arrays(
+    spectra: DeviceArray, turns: DeviceArray, spectra_per_heap: int, buffer: Voltages, first: int, n: int
+) -> dict[str, DeviceArray]:
+    """Returns the arrays of ``n`` heaps of a buffer, of which postproc makes the voltages."""
+    heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
+    return {
+        "voltages": buffer.voltages[heaps],
+        "saturated": buffer.saturated[heaps],
+        "spectra": spectra[:, :, some],
+        "delays": turns[:1, some],
+        "phases": turns[1:, some],
+    }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -60,19 +60,20 @@ class ChanneliseBank:
         shape, backend = settings.shape(info), bay.backend
         n, n_pols = shape.spectra_per_batch, info.n_pols
         self._step, self._steps = shape.step, shape.step * np.arange(n)
-        self._weights = settings.weights_on(backend, stream, info.is_complex)
+        weights = settings.weights_on(backend, stream, info.is_complex)
         self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
-        self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
+        of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
         self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
         self._make, most = bay.kernels.launcher("channelise", **fields_of(info, settings))
         self._problem = lru_cache(maxsize=N_PLACES)(
             lambda first, n, n_samples: replace(most, first_spectrum=first, n_spectra=n, n_samples=n_samples)
         )
+        shared = {"weights": weights, "gains": self._sent_gains.array, **of_spectra}
+        self._arrays = lru_cache(maxsize=settings.n_buffers)(partial(launch_arrays, shared, info.is_complex))
         self._places = lru_cache(maxsize=N_PLACES)(
-            lambda begin, end: [array[begin:end] for array in self._of_spectra.values()]
+            lambda begin, end: [array[begin:end] for array in of_spectra.values()]
         )
-        self._arrays = lru_cache(maxsize=settings.n_buffers)(self._arrays_of)
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 
@@ -102,17 +103,6 @@ class ChanneliseBank:
                 n = min(most, end - at, last - at)
                 self._make(self._problem(at, n, loaded.n_samples), arrays, {}, self._stream)
 
-    def _arrays_of(self, buffer: Voltages) -> dict[str, DeviceArray]:
-        """Returns all arrays of a launch but the samples."""
-        arrays = {
-            "voltages": buffer.voltages[:, 0],
-            "saturated": buffer.saturated[:, 0],
-            "weights": self._weights,
-            "gains": self._sent_gains.array,
-            **self._of_spectra,
-        }
-        return arrays if self._info.is_complex else {"total_power": buffer.total_power, **arrays}
-
     def _gains_from(self, batch: Batch) -> list[tuple[int, int, int, np.ndarray]]:
         """Returns which spectra of a batch have which gains."""
         if batch is not self._batch:
@@ -125,6 +115,12 @@ class ChanneliseBank:
             ]
             self._batch = batch
         return self._gains_of_batch
+
+
+def launch_arrays(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: Voltages) -> dict[str, DeviceArray]:
+    """Returns the arrays of a launch but the samples: those that all launches share, and those of a buffer."""
+    arrays = {"voltages": buffer.voltages[:, 0], "saturated": buffer.saturated[:, 0], **shared}
+    return arrays if is_complex else {"total_power": buffer.total_power, **arrays}
 
 
 def neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import Span
+from ..machine.activity import KERNELS, SPANS, Span
 from ..machine.backend import Backend
 from ..run.bay import Bay
 from ..run.cores import ThreadCores
@@ -41,11 +41,11 @@ class FEngine:
         *,
         cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
         if not outputs:
             raise UsageError("an F-engine needs an output")
-        bay = Bay(backend, kernels, ThreadCores(cores or {}))
+        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
         self._backend, self._ending, self._cores = backend, bay.ending, bay.cores
         self._chain = FChain(bay, source, outputs, chunk_packets)
         self.counters = self._chain.counters

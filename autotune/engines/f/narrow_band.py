@@ -91,8 +91,15 @@ class NarrowBand:
         made = [DecimatedDelays(model, decimation) for model in delays]
         self.band = Band(bay, baseband, narrow, delays=made, gains=gains, deliver=deliver, decimation=decimation)
         self._head = self.band.shape.head
-        most = self._head + (-(-chunk // (n_outputs * decimation)) + 1) * n_outputs
-        self._buffers = [backend.empty((info.n_pols, most), np.complex64) for _ in range(2)]
+        most = -(-chunk // (n_outputs * decimation)) + 1  # batches of outputs of a chunk
+        shape = info.n_pols, self._head + most * n_outputs
+        self._buffers = [backend.empty(shape, np.complex64) for _ in range(2)]
+        places = [slice(self._head + i * n_outputs, self._head + (i + 1) * n_outputs) for i in range(most)]
+        # Each batch of outputs of each polarisation, in each buffer: there are many, and a view takes a while to make.
+        self._basebands = [
+            [[buffer[pol : pol + 1, place] for pol in range(info.n_pols)] for place in places]
+            for buffer in self._buffers
+        ]
         self._used: list[Event | None] = [None, None]
         self._number = 0
         self._next: int | None = None  # number of the next batch of outputs
@@ -180,42 +187,37 @@ class NarrowBand:
     # ------------------------------------------------------------------ making them
     def _down_convert_all(self, loaded: LoadedChunk, first: int, n: int) -> Samples:
         """Makes ``n`` batches of outputs behind the last outputs of the chunk before; returns which are there."""
-        s, n_pols, bits = self._settings, self._info.n_pols, self._info.sample_bits
-        rows = self._buffers[self._number % 2]
+        s, bits, place = self._settings, self._info.sample_bits, self._number % 2
         batch = s.outputs_per_batch * s.decimation
         if self._before is not None and self._before[1] == first:
-            older = self._buffers[(self._number - 1) % 2]
             end = self._before[0]
-            for row, source in zip(rows, older, strict=True):
-                self._stream.copy(row[: self._head], source[end - self._head : end])
-        present = np.zeros((n_pols, n), bool)
+            self._stream.copy(
+                self._buffers[place][:, : self._head], self._buffers[1 - place][:, end - self._head : end]
+            )
+        present = self._whole(first * batch, n, batch)
         row_bytes = -(-self._window * bits // 8)
-        for i in range(n):
+        for i in np.flatnonzero(present.any(axis=0)).tolist():
             start = (first + i) * batch
             at = loaded.first + (start - loaded.low) * bits // 8
-            present[:, i] = self._is_whole(start)
-            if at < 0 or not present[:, i].any():
+            if at < 0:
                 continue
             inputs = {"mix_frequency": -s.centre, "mix_phase": self._phase_at(start)}
-            place = self._head + i * s.outputs_per_batch
-            for pol in range(n_pols):
-                one = slice(pol, pol + 1)
-                arrays = {
-                    "baseband": rows[one, place : place + s.outputs_per_batch],
-                    "samples": loaded.rows[one, at : at + row_bytes],
-                    "weights": self._weights,
-                }
+            for pol, baseband in enumerate(self._basebands[place][i]):
+                samples = loaded.rows[pol : pol + 1, at : at + row_bytes]
+                arrays = {"baseband": baseband, "samples": samples, "weights": self._weights}
                 self._down_convert(self._problem, arrays, inputs, self._stream)
         self._before = self._head + n * s.outputs_per_batch, first + n
         return Samples(first * s.outputs_per_batch, present)
 
-    def _is_whole(self, start: int) -> np.ndarray:
-        """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""
-        packet = self._info.packet
-        begin, end = (start - self._low) // packet, -(-(start + self._window - self._low) // packet)
-        if begin < 0:
-            return np.zeros(self._info.n_pols, bool)
-        return np.asarray(self._came[:, begin:end].all(axis=1))
+    def _whole(self, start: int, n: int, batch: int) -> np.ndarray:
+        """Returns whether all packets came under ``n`` batches of outputs, the first of which begins at ``start``.
+
+        ``batch``: samples from one to the next. Returns bool [n_pols, n].
+        """
+        packet, from_low = self._info.packet, start - self._low + batch * np.arange(n)
+        begin, end = from_low // packet, -(-(from_low + self._window) // packet)
+        n_came = np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
+        return np.asarray((begin >= 0) & (n_came[:, end] - n_came[:, np.maximum(begin, 0)] == end - begin))
 
     def _phase_at(self, sample: int) -> float:
         """Returns the mixer's phase at a sample, in cycles: exact, and rounded once."""

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class PinnedVoltages:
     read_at: float = 0.0
     copied: Event | None = None
 
-    @property
+    @cached_property
     def counts(self) -> np.ndarray:
         """Returns the part of ``memory`` behind the voltages."""
         return self.memory[self.voltages.nbytes :]

@@ -16,7 +16,7 @@ from typing import Any
 from ...core.errors import UsageError
 from ..f.chain import FChain, Output, bank, voltage_info
 from ..kernels.choice import Kernels
-from ..machine.activity import Span
+from ..machine.activity import KERNELS, SPANS, Span
 from ..machine.backend import Backend
 from ..run.bay import Bay
 from ..run.cores import ThreadCores
@@ -71,13 +71,14 @@ class FXEngine:
         patience_s: float | None = None,
         cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
         if not sources or len(sources) != len(outputs):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
         settings = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
-        bay, self.counters = Bay(backend, kernels, ThreadCores(cores or {})), XCounters()
+        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
+        self.counters = XCounters()
         self._backend, self._ending, self._cores = backend, bay.ending, bay.cores
         self._is_live = any(source.is_live for source in sources)
         chunk_s = max(chunk_samples / source.info.sample_rate_hz for source in sources)

@@ -64,7 +64,7 @@ class GpuEvent:
     def seconds_since(self, earlier: "GpuEvent") -> float:
         import cupy
 
-        return float(cupy.cuda.get_elapsed_time(earlier.event, self.event)) / 1e3
+        return float(cupy.cuda.runtime.eventElapsedTime(earlier.event.ptr, self.event.ptr)) / 1e3
 
 
 class GpuStream:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import COPY_IN, Span
+from ..machine.activity import COPY_IN, KERNELS, SPANS, Span
 from ..machine.backend import Backend, DeviceArray, Event
 from ..run.bay import Bay
 from ..run.cores import ThreadCores
@@ -73,10 +73,11 @@ class XEngine:
         n_slices: int | None = None,
         cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
         settings = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
-        bay, self.counters = Bay(backend, kernels, ThreadCores(cores or {})), XCounters()
+        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
+        self.counters = XCounters()
         self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity
         self._cores = bay.cores
         self.f_counters: list[FCounters] = []  # no antenna has samples here
