@@ -3,8 +3,8 @@
     python benchmarks/network_soak.py --device cuda --seconds 300 --json soak.json
 
 First it looks for the highest sample rate of those given at which nothing is lost for some seconds; then it runs at
-half of that. Each process's memory and descriptors are looked at every few seconds. At the end every packet that was sent
-must be in one counter of a receiver; what the kernel dropped is one of them.
+half of that. Each process's memory and descriptors are looked at every few seconds. At the end every packet that was
+sent must be in one counter of a receiver; what the kernel dropped is one of them.
 """
 
 import argparse
