@@ -48,6 +48,7 @@ struct placing {
     int64_t newest;     /* number of the newest heap; -1: none yet */
     int64_t known_ns;   /* when the last heap of a time that is not far came */
     int64_t far, n_far; /* number of the last heap of a far time, and how many in a row agree with it */
+    int64_t far_sender; /* who sent it; -1: it was believed, or there was none */
     int64_t jumped_to;  /* the time that the stream has jumped to, in samples; -1: it has not */
     int64_t clock_ns;   /* what stands for the clock, in tests; -1: ask the clock */
 };
@@ -72,12 +73,12 @@ static int64_t unwrapped(const struct placing *p, int64_t time)
     return known + apart < 0 ? known + apart + TIME_MASK + 1 : known + apart;
 }
 
-/* Returns whether the heap of this number is to be placed, and remembers it as the newest one.
+/* Returns whether the heap of this number and sender is to be placed, and remembers it as the newest one.
  *
  * spead2's window of chunks follows the newest chunk id: one heap of a time that is far ahead would make all others too
  * old. So a far time is not believed before `confirm` heaps in a row agree on it. A sender whose clock is wrong sends
  * many in a row, too: so it is not believed, either, while another sender goes on with the known time. */
-static int is_believed(struct placing *p, int64_t n)
+static int is_believed(struct placing *p, int64_t n, int64_t sender)
 {
     int64_t ahead = n - p->newest, most_ahead = p->ahead_chunks * p->chunk_heaps;
     int64_t chunks_behind = p->newest / p->chunk_heaps - n / p->chunk_heaps;
@@ -85,6 +86,7 @@ static int is_believed(struct placing *p, int64_t n)
         int64_t apart = n > p->far ? n - p->far : p->far - n;
         p->n_far = apart <= most_ahead ? p->n_far + 1 : 1;
         p->far = n;
+        p->far_sender = sender;
         if (p->n_far < p->confirm)
             return 0;
         if (p->newest >= 0) {
@@ -94,7 +96,8 @@ static int is_believed(struct placing *p, int64_t n)
                 p->jumped_to = n * p->heap_samples;
                 return 0;
             }
-        } /* the stream begins here, or goes on after a gap */
+        }
+        p->far_sender = -1; /* the stream begins here, or goes on after a gap */
     }
     p->n_far = 0;
     p->known_ns = now_ns(p);
@@ -157,7 +160,7 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
         return;
     }
     n = time / p->heap_samples;
-    if (!is_believed(p, n)) {
+    if (!is_believed(p, n, sender)) {
         counters[JUMPED]++;
         return;
     }

@@ -93,7 +93,7 @@ class PlacingStruct(ctypes.Structure):
         *("kept_chunks", "ahead_chunks", "most_jump", "confirm", "quiet_ns"),
         *("near", "begin", "n_enders", "first_counter"),
     )
-    STATE = ("newest", "known_ns", "far", "n_far", "jumped_to", "clock_ns")
+    STATE = ("newest", "known_ns", "far", "n_far", "far_sender", "jumped_to", "clock_ns")
     _fields_ = [
         *((name, ctypes.c_int64) for name in SETTINGS),
         *((name, ctypes.c_void_p) for name in ("seen", "seen_of", "n_stops")),
@@ -130,6 +130,7 @@ class Placing:
             seen_of=ctypes.addressof(self._seen_of),
             n_stops=ctypes.addressof(self._n_stops),
             newest=-1,
+            far_sender=-1,
             jumped_to=-1,
             clock_ns=clock_ns,
         )
@@ -146,6 +147,12 @@ class Placing:
         """Returns the time in samples that the stream has jumped to; None: it has not."""
         time = int(self.struct.jumped_to)
         return None if time < 0 else time
+
+    @property
+    def unbelieved(self) -> tuple[int, int] | None:
+        """Returns sender and time in samples of the last heap of a far time; None: it was believed, or none came."""
+        sender = int(self.struct.far_sender)
+        return None if sender < 0 else (sender, int(self.struct.far) * self.rules.heap_samples)
 
     @property
     def n_stops(self) -> int:

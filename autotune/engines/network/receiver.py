@@ -159,6 +159,11 @@ class Receiver:
         return max(times, default=None)
 
     @property
+    def unbelieved(self) -> list[tuple[int, int]]:
+        """Returns (sender, time in samples) of each member's last heap of a far time, unless that was believed."""
+        return sorted({last for placing in self._placings if (last := placing.unbelieved) is not None})
+
+    @property
     def counts(self) -> dict[str, int]:
         """Returns what became of all heaps, by COUNTERS, and besides:
 

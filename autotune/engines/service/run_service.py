@@ -161,8 +161,8 @@ class _Waits:
 def status_line(serving: Serving, state: ServiceState) -> str:
     """Returns one line about all engines so far."""
     counts = state.snapshot()
-    newest = None if state.now is None else state.now.newest_time
-    parts = [counts_text(counts["received"]), made_text(counts["made"]), lag_text(serving, newest)]
+    newest, unbelieved = (None, []) if (now := state.now) is None else (now.newest_time, now.unbelieved)
+    parts = [counts_text(counts["received"], unbelieved), made_text(counts["made"]), lag_text(serving, newest)]
     if state.n_engines > 1:
         parts.append(f"engine {state.n_engines}")
     return "; ".join(part for part in parts if part)

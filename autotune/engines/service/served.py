@@ -54,6 +54,11 @@ class Served:
         """Returns the time of the newest heap, in samples; None: there was none yet."""
         return None if self.source.receiver is None else self.source.receiver.newest_time
 
+    @property
+    def unbelieved(self) -> list[tuple[int, int]]:
+        """Returns (sender, time in samples) of heaps that came last of times which are not believed."""
+        return [] if self.source.receiver is None else self.source.receiver.unbelieved
+
 
 class Serving(Protocol):
     """What makes engines again and again, each of which goes on with the same streams."""
@@ -93,11 +98,18 @@ def added(before: Counts, now: Counts) -> Counts:
     return both
 
 
-def counts_text(received: Mapping[str, int]) -> str:
-    """Returns what a receiver has counted, for people: what is as it should be, and all else that is not 0."""
+def counts_text(received: Mapping[str, int], unbelieved: Sequence[tuple[int, int]] = ()) -> str:
+    """Returns what a receiver has counted, for people: what is as it should be, and all else that is not 0.
+
+    ``unbelieved``: (sender, time in samples) of the last heaps that have jumped.
+    """
     usual = {"heaps", "placed", "packets", "stops", "no_data"}
     parts = [f"{received.get('placed', 0)} heaps in"]
-    parts += [f"{n} {name.replace('_', ' ')}" for name, n in received.items() if n and name not in usual]
+    last = "; ".join(f"sender {sender} at sample {time}" for sender, time in unbelieved)
+    more = {"jumped": f" (last: {last})"} if last else {}
+    parts += [
+        f"{n} {name.replace('_', ' ')}{more.get(name, '')}" for name, n in received.items() if n and name not in usual
+    ]
     return ", ".join(parts)
 
 

@@ -42,6 +42,7 @@ class Model:
     jumped_to: int | None = None
     n_stops: int = 0
     known_ns: int = 0
+    unbelieved: tuple[int, int] | None = None  # sender and time of the last heap of a far time, if it was not believed
     far: list[int] = field(default_factory=list)  # numbers of heaps in a row that agree on a far time
     came: set[tuple[int, int]] = field(default_factory=set)  # (heap, sender)
 
@@ -60,8 +61,11 @@ class Model:
         number, rest = divmod(time, rules.heap_samples)
         if rest:
             return Outcome("off_grid")
-        if self.is_far(number) and not self.follows(number, heap.clock_ns):
-            return Outcome("jumped")
+        if self.is_far(number):
+            self.unbelieved = sender, time
+            if not self.follows(number, heap.clock_ns):
+                return Outcome("jumped")
+            self.unbelieved = None
         self.far, self.known_ns = [], heap.clock_ns
         self.newest = number if self.newest is None else max(self.newest, number)
         if time < rules.begin:
@@ -166,7 +170,8 @@ def compare(rules: PlaceRules, heaps: Sequence[Heap], function: Any) -> Model:
     for i, (heap, found) in enumerate(zip(heaps, run(placing, heaps, function), strict=True)):
         expected = model.place(heap)
         assert found == expected, f"heap {i} of {len(heaps)}, {heap}: {found}, but {expected}; {rules}"
-        assert placing.jumped_to == model.jumped_to, f"heap {i} of {len(heaps)}, {heap}; {rules}"
+        state = (placing.jumped_to, placing.unbelieved), (model.jumped_to, model.unbelieved)
+        assert state[0] == state[1], f"heap {i} of {len(heaps)}, {heap}; {rules}"
     newest = None if model.newest is None else model.newest * rules.heap_samples
     assert (placing.newest_time, placing.n_stops) == (newest, model.n_stops)
     return model

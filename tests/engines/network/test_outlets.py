@@ -176,14 +176,13 @@ def test_a_connection_that_is_refused_is_tried_again(monkeypatch: pytest.MonkeyP
 
 
 def test_a_receiver_that_does_not_read_is_given_up_and_the_other_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE_S", 0.3)
     monkeypatch.setattr(module, "RETRY_S", 0.1)
     info = replace(INFO, n_channels=2048, step=4096)  # more than sockets hold
     silent = socket.create_server(("127.0.0.1", 0))
     silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     (receiver,) = receivers("tcp", 1)
     to = [Endpoint(*silent.getsockname()), receiver.destination]
-    sink = VoltageOutlet(info, 0, 1, "tcp", to, is_paced=False)
+    sink = VoltageOutlet(info, 0, 1, "tcp", to, is_paced=False, patience_s=0.3)
     accepted, _ = silent.accept()
     silent.close()
     made = np.concatenate([voltages(info, seed) for seed in range(4)])

@@ -81,6 +81,7 @@ def test_one_heap_of_a_wrong_time_costs_nothing_else() -> None:
     names, placing = named([*good(0, 100), wrong, *good(100, 200)])
     assert names == {"placed": 400 - 2, "jumped": 2 + 1}  # two in front of the first that is believed
     assert placing.jumped_to is None and placing.newest_time == 199 * 16
+    assert placing.unbelieved == (0, WRAP // 2 + 48)
 
 
 def test_a_wrong_clock_beside_a_right_one_gets_nowhere() -> None:
@@ -90,12 +91,14 @@ def test_a_wrong_clock_beside_a_right_one_gets_nowhere() -> None:
     ]
     names, placing = named(heaps)
     assert names == {"placed": 320 - 2, "jumped": 320 + 2} and placing.jumped_to is None
+    assert placing.unbelieved == (1, (1 << 30) + 319 * 16)
 
 
 @pytest.mark.parametrize("to", [100 + 9, 100 + 999])
 def test_a_gap_is_passed_after_a_while(to: int) -> None:
     names, placing = named([*good(0, 100), *good(to, to + 8, QUIET_NS - 1), *good(to, to + 8, QUIET_NS)])
     assert names == {"placed": 198 + 16, "jumped": 2 + 16} and placing.jumped_to is None
+    assert placing.unbelieved is None, "it is where the stream is now"
 
 
 @pytest.mark.parametrize("to", [2000, 20])

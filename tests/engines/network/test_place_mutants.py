@@ -38,6 +38,8 @@ apart <= most_ahead ? | apart < most_ahead ?
 p->n_far + 1 : 1 | p->n_far + 1 : 0
 p->n_far + 1 : 1 | p->n_far + 1 : p->n_far
 p->far = n; |
+p->far_sender = sender; |
+p->far_sender = -1; |
 p->n_far < p->confirm | p->n_far <= p->confirm
         if (p->newest >= 0) { | if (p->newest > 0) {
         if (p->newest >= 0) { | {
@@ -78,7 +80,7 @@ items[HEAP_LENGTH] != p->heap_bytes | items[HEAP_LENGTH] > p->heap_bytes
 items[SENDER] & p->sender_mask | items[SENDER]
 sender >= p->n_senders | sender > p->n_senders
 time % p->heap_samples != 0 | 0
-if (!is_believed(p, n)) | if (is_believed(p, n), 0)
+if (!is_believed(p, n, sender)) | if (is_believed(p, n, sender), 0)
 time < p->begin | time <= p->begin
 time < p->begin | 0
 sender * p->sender_flags | sender

@@ -97,6 +97,7 @@ class Air:
     f_more: str = ""  # lines of an F-engine's file
     x_to: Sequence[str] = ('file = "vis.h5"',)
     f_live: bool | None = None
+    gains: float | None = GAIN
     started: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -129,11 +130,12 @@ class Air:
     def write_f(self, antenna: int) -> Path:
         path = self.folder / f"f{antenna}.toml"
         live = "" if self.f_live is None else f"live = {str(self.f_live).lower()}\n"
+        gains = "" if self.gains is None else f"gains = {self.gains}\n"
         path.write_text(
             f'antenna = "m{antenna}"\nfeng_id = {antenna}\nn_antennas = {self.n_antennas}\nchunk = {CHUNK}\n'
             f"sample_rate_hz = {RATE_HZ}\npacket = {PACKET}\n{self.f_more}[from]\n"
             f'listen = {places(self.sample_ports[antenna])}\ntransport = "{self.transport}"\n{live}'
-            f"[[to]]\nchannels = {C}\ntaps = 4\nspectra_per_heap = {HEAP}\ngains = {GAIN}\n"
+            f"[[to]]\nchannels = {C}\ntaps = 4\nspectra_per_heap = {HEAP}\n{gains}"
             f'endpoints = "127.0.0.1:{self.voltage_ports[antenna]}"\ntransport = "{self.transport}"\n'
         )
         return path

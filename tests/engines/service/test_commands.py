@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ..network.test_outlets import Receiver
 from .air import Air, Process, compare, dumps, ended, wait_until
 
 NOT_PLACED = ("wrong_size", "foreign", "off_grid", "jumped", "early", "repeated", "too_old", "incomplete")
@@ -64,6 +65,18 @@ def test_damaged_packets_cost_what_they_hit_and_nothing_else(tmp_path: Path) -> 
         packets = 2 * counts["made"][0]["samples_in"] // 1024
         assert packets >= 0.95 * sent["sent"]  # chunks come, whatever is missing in them
         assert counts["received"]["placed"] >= 0.6 * sent["sent"]
+
+
+def test_without_gains_voltages_have_the_level_of_their_bits(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, n_antennas=1, n_samples=1 << 18, gains=None)) as air:
+        receiver = Receiver("tcp", air.voltage_ports[0])
+        f, digitiser = air.f(0, "--once"), air.dsim(0)
+        assert (digitiser.ends(), f.ends()) == (0, 0)
+        receiver.ends()
+        found = np.array([heap["feng_raw"] for heap in receiver.heaps], float)
+        assert len(found) > 10
+        assert np.allclose(found[:, 1:].std(axis=(0, 1, 2, 4)), 16, rtol=0.02)
+        assert sum("give voltages of rms 16" in line for line in f.lines) == 1
 
 
 @pytest.mark.parametrize(

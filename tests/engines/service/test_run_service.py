@@ -17,6 +17,7 @@ from autotune.engines.service.served import Served, added
 class FakeReceiver:
     counts = {"placed": 10, "jumped": 1}
     newest_time = 4096
+    unbelieved = [(0, 77), (1, 123456)]
 
 
 class FakeSource:
@@ -149,7 +150,9 @@ def test_the_clock_says_where_the_first_engine_is_and_how_far_behind_the_samples
     serving.ends = ["ended"]
     state.begin(serving.served(0, 1))
     line = status_line(serving, state)
-    assert line.startswith("10 heaps in, 1 jumped; 7 heaps out, 2 heaps missing; ")
+    assert line.startswith(
+        "10 heaps in, 1 jumped (last: sender 0 at sample 77; sender 1 at sample 123456); 7 heaps out, 2 heaps missing; "
+    )
     assert line.endswith("s behind the clock")
 
 
