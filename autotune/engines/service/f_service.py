@@ -82,21 +82,18 @@ def gains_of_file(value: object) -> float | str:
     return schema.as_word(value) if isinstance(value, str) else checks.real(value)
 
 
-BAND = schema.members_of(
-    {
-        "channels": checks.integer(1, checks.MOST_CHANNELS),
-        "taps": checks.integer(1, 64),
-        "window": schema.as_word,
-        "bits": checks.voltage_bits,
-        "nibbles": NIBBLES,
-        "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
-        "delays": schema.as_word,
-        "gains": gains_of_file,
-        "narrow": NARROW,
-        **SENDING,
-    },
-    ("channels",),
-)
+BAND: Mapping[str, schema.Check] = {
+    "channels": checks.integer(1, checks.MOST_CHANNELS),
+    "taps": checks.integer(1, 64),
+    "window": schema.as_word,
+    "bits": checks.voltage_bits,
+    "nibbles": NIBBLES,
+    "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
+    "delays": schema.as_word,
+    "gains": gains_of_file,
+    "narrow": NARROW,
+    **SENDING,
+}
 MEMBERS: Mapping[str, schema.Check] = {
     **{name: checks.SAMPLES[name] for name in ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m")},
     "sync_time_unix": moment,
@@ -165,7 +162,8 @@ def f_service_settings(path: Path) -> FServiceSettings:
     places = listening_places(path, said["from"])
     if places.transport == "tcp" and len(places.members) != info.n_pols:
         refuse(path, f"[from] listen must have {info.n_pols} entries by tcp: each polarisation has a connection")
-    outputs = [_band(path, each, said) for each in one_or_more(path, said, "to", BAND)]
+    bands = one_or_more(path, said, "to", schema.members_of(BAND, ("channels",)))
+    outputs = [_band(path, each, said) for each in bands]
     return FServiceSettings(
         info,
         places,

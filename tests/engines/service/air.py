@@ -81,7 +81,21 @@ class Process:
 
     @property
     def n_descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+        return len(self._descriptors())
+
+    @property
+    def listens_at(self) -> set[str]:
+        """Where it has a socket of TCP that takes connections, or any of UDP: protocol, address and port, in hex."""
+        own = {link[8:-1] for link in self._descriptors() if link.startswith("socket:[")}
+        found = set()
+        for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+            rows = [line.split() for line in Path(f"/proc/net/{protocol}").read_text().splitlines()[1:]]
+            found |= {f"{protocol} {row[1]}" for row in rows if row[9] in own and row[3] == state}
+        return found
+
+    def _descriptors(self) -> list[str]:
+        folder = Path(f"/proc/{self._process.pid}/fd")
+        return [os.readlink(each) for each in folder.iterdir() if each.is_symlink()]
 
 
 @dataclass
