@@ -22,6 +22,7 @@ spectra_per_heap = 256
 endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
 """
 
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -222,7 +223,7 @@ class FService:
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
-        self._now: Served | None = None
+        self._newest: weakref.ref[FEngine] | None = None  # weak: it is gone before the next one begins
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
@@ -278,8 +279,13 @@ class FService:
             ]
 
         made.engine, made.made = engine, counts
-        self._now = made
+        self._newest = weakref.ref(engine)
         return made
+
+    def _is_asked(self) -> bool:
+        """Returns whether the engine that runs was asked to end."""
+        engine = None if self._newest is None else self._newest()
+        return engine is not None and engine.is_stopped
 
     @property
     def not_connected(self) -> list[str]:
@@ -312,7 +318,7 @@ class FService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if self._settings.places.is_live else LONG_PATIENCE_S,
-            is_asked=lambda: self._now is not None and self._now.engine.is_stopped,
+            is_asked=self._is_asked,
         )
 
     def _sink(

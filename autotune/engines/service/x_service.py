@@ -19,6 +19,7 @@ listen = "239.10.10.10:7148"      # an address of all antennas, or a list with o
 endpoints = "239.10.11.10:7148"
 """
 
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -195,7 +196,7 @@ class XService:
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
-        self._now: Served | None = None
+        self._newest: weakref.ref[XEngine] | None = None  # weak: it is gone before the next one begins
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
         self._kernels = running.kernels()
@@ -242,8 +243,13 @@ class XService:
             return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
 
         made.engine, made.made = engine, counts
-        self._now = made
+        self._newest = weakref.ref(engine)
         return made
+
+    def _is_asked(self) -> bool:
+        """Returns whether the engine that runs was asked to end."""
+        engine = None if self._newest is None else self._newest()
+        return engine is not None and engine.is_stopped
 
     @property
     def not_connected(self) -> list[str]:
@@ -268,7 +274,7 @@ class XService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if is_live else LONG_PATIENCE_S,
-            is_asked=lambda: self._now is not None and self._now.engine.is_stopped,
+            is_asked=self._is_asked,
         )
 
     def _sink(self, number: int, made: Served) -> tuple[Any, Sequence[SinkBeside]]:
