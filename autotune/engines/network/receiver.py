@@ -18,6 +18,7 @@ import spead2.recv
 
 from ...core.errors import UsageError
 from .endpoints import Endpoint
+from .ibverbs import IBV, add_ibv_reader
 from .kernel_sockets import connected_ports, udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 
@@ -46,9 +47,10 @@ class JumpedError(UsageError):
 class Listening:
     """How heaps are received.
 
-    ``members``: where each member stream receives; ``transport``: udp, tcp, inproc or pcap; ``interface``: the address
-    of the interface that multicast is received by; ``cores``: the core of each member's thread; ``is_lossless``:
-    whether a member waits for the others, where nothing is lost on the way and nobody is in a hurry, as in files.
+    ``members``: where each member stream receives; ``transport``: udp, ibv, tcp, inproc or pcap; ``interface``: the
+    address of the interface that multicast, and all by ibv, is received by; ``cores``: the core of each member's
+    thread; ``is_lossless``: whether a member waits for the others, where nothing is lost on the way and nobody is in a
+    hurry, as in files.
     """
 
     members: MemberPlaces
@@ -110,8 +112,7 @@ class Receiver:
         self._transport, self._connected, self._looked_at = listening.transport, set[int](), time.monotonic()
         self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
         for stream, where in zip(self._group, listening.members, strict=True):
-            for each in where:
-                add_reader(stream, each, listening)
+            add_readers(stream, where, listening)
         for stream, where in zip(self._group, listening.members, strict=True):
             try:
                 stream.start()
@@ -242,6 +243,23 @@ class Receiver:
             is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
 
 
+def add_readers(
+    stream: spead2.recv.ChunkStreamGroupMember,
+    where: Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequence[Path],
+    listening: Listening,
+) -> None:
+    """Lets a stream receive from all places of a member.
+
+    Raises:
+        UsageError: where it cannot.
+    """
+    if listening.transport == IBV:
+        add_ibv_reader(stream, [each for each in where if isinstance(each, Endpoint)], listening.interface)
+        return
+    for each in where:
+        add_reader(stream, each, listening)
+
+
 def add_reader(
     stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue | Path, listening: Listening
 ) -> None:
@@ -273,6 +291,6 @@ def add_reader(
                 where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
             )
         else:
-            raise UsageError(f"transport is {listening.transport!r}; it may be udp, tcp, pcap or inproc")
+            raise UsageError(f"transport is {listening.transport!r}; it may be udp, ibv, tcp, pcap or inproc")
     except (RuntimeError, OSError) as error:
         raise UsageError(f"nothing can be received at {where}: {error}") from error
