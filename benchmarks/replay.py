@@ -17,7 +17,7 @@ import numpy as np
 
 from autotune.core.config import Config
 from autotune.core.definition import Kernel
-from autotune.engines.machine.backend import Backend, DeviceArray, Event, Launcher, Stream, Transform
+from autotune.engines.machine.backend import Backend, DeviceArray, Event, Launcher, Sent, Stream, Transform
 
 EVENT = "event"
 
@@ -88,8 +88,8 @@ class RecordedStream:
     def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
         self._recorder.give("copy in", self.own.copy_in, to, self._recorder.lasting(source))
 
-    def send(self, to: DeviceArray, source: np.ndarray) -> None:
-        self._recorder.give("send", self.own.send, to, self._recorder.lasting(source))
+    def send(self, pieces: Sequence[Sent]) -> None:
+        self._recorder.give("send", self.own.send, [(to, self._recorder.lasting(source)) for to, source in pieces])
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
         self._recorder.give("copy out", self.own.copy_out, to, source)

@@ -17,7 +17,7 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.band import Band
 from autotune.engines.f.sample_buffers import LoadedChunk
 from autotune.engines.f.voltage_buffers import BandSettings, Voltages
-from autotune.engines.kernels.choice import CHAIN, Kernels
+from autotune.engines.kernels.choice import CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
@@ -37,6 +37,21 @@ def test_what_a_benchmark_imports_is_there(file: Path) -> None:
     for node in own:
         module = import_module(node.module or "")
         assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+
+
+def test_all_benchmarks_are_listed() -> None:
+    text = (FILES[0].parent / "README.md").read_text()
+    assert [file.name for file in FILES if f"`{file.name}`" not in text] == []
+
+
+def test_the_main_thread_is_measured_without_a_gpu() -> None:
+    script = str(next(file for file in FILES if file.stem == "main_thread"))
+    words = ["--chunks", "16", "--runs", "1", "--log-chunk", "22", "--profile"]
+    told = subprocess.run([sys.executable, script, *words], capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    lines = [line for line in told.stdout.splitlines() if " us a chunk, " in line]
+    assert [line.split(",")[0] for line in lines] == [CHAIN, CHANNELISE] * 2
+    assert all(" events, " in line and " sends, " in line for line in lines) and "function calls" in told.stdout
 
 
 def test_winners_are_measured_side_by_side() -> None:

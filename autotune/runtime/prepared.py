@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, problem_name
 from ..core.errors import UsageError
@@ -20,8 +22,8 @@ from .constants import ConstantMemory, memory_for, source_of
 from .loaded import Enqueue, LoadedKernel
 from .signature import NUMBERS, ArgumentTypeError
 
-N_SIZES = 1024  # problems whose launch geometries are kept
-N_LAYOUTS = 4096  # layouts of arrays for which it is kept what their launches share
+N_SIZES = 4096  # problems whose launch geometries are kept, as of runs of any length up to a batch's
+N_LAYOUTS = 8192  # layouts of arrays for which it is kept what their launches share
 
 
 class _Plan(NamedTuple):
@@ -129,6 +131,8 @@ class PreparedKernel:
 
     def _scalars(self, plan: _Plan, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, object]:
         scalars = plan.binding.scalars(inputs, lengths)
+        if not any(isinstance(value, np.void) for value in scalars.values()):
+            return dict(scalars)  # no structure: all are passed as they are
         return plan.binding.as_passed(scalars, plan.geometry, self._loaded.cubin.data)
 
     def _plan_of(self, problem: Problem) -> _Plan:

@@ -45,6 +45,9 @@ WORDS = {  # the fewest that each command takes
     "sky": ["sky.toml", "--out", "night"],
     "channelise": ["m000.toml", "--channels", "64", "--out", "x.h5"],
     "correlate": ["m000.h5", "--accumulate", "2", "--out", "x.h5"],
+    "dsim": ["dsim.toml"],
+    "fengine": ["fengine.toml"],
+    "xengine": ["xengine.toml"],
     "lookup": ["tuned", "--kernel", "ddc"],
     "doctor": [],
 }

@@ -16,23 +16,19 @@ N_TRIES = 10  # examples are drawn at random: a rare fault may need more of them
 
 # What is wrong: the module, its text, the text that takes its place, and the tests that must find it.
 HEAPS = {
-    "coarse delays are rounded down": (
-        "corrections.delays",
-        "round(delay_here / quantum)",
-        "int(delay_here // quantum)",
-    ),
-    "times are floats": ("corrections.delays", "DelayedRun(start - coarse", "DelayedRun(int(float(start)) - coarse"),
-    "a piece begins late": ("corrections.delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
-    "the next piece is not seen": ("corrections.delays", "number + 1 < len(pieces)", "False"),
-    "rates are forgotten": ("corrections.delays", "piece.delay + piece.rate * ", "piece.delay + 0 * "),
-    "changes of the coarse delay do not cut": ("corrections.delays", "!= coarse:", "!= coarse and False:"),
+    "coarse delays are rounded down": ("corrections.delays", "round(delay / quantum)", "int(delay // quantum)"),
+    "times are floats": ("f.plan", "[self._next - each for", "[int(float(self._next)) - each for"),
+    "a piece begins late": ("corrections.delays", "-(-(after - start) // step)", "-(-(after + step - start) // step)"),
+    "the next piece is not seen": ("corrections.delays", "if after < LATEST else n", "if False else n"),
+    "rates are forgotten": ("corrections.delays", "np.multiply(since, piece.rate", "np.multiply(since, 0"),
+    "changes of the coarse delay do not cut": ("corrections.delays", "while coarse != last:", "while False:"),
     "the first coarse delay holds one spectrum too long": (
         "corrections.delays",
-        "n = int(np.argmax(",
-        "n = 1 + int(np.argmax(",
+        "float(delay[spectrum]) / quantum",
+        "float(delay[max(spectrum - 1, begin)]) / quantum",
     ),
     "flags of the head are forgotten": ("f.plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
-    "only one polarisation cuts": ("f.plan", "min(len(d.fine) for d in delayed)", "len(delayed[0].fine)"),
+    "only one polarisation cuts": ("f.plan", "*(until for _, until in runs), ", "runs[0][1], "),
     "holes do not cut": ("f.plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
     "the last packet does not count": ("f.plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
     "one polarisation suffices": ("f.plan", "present[n_lost:] &= sums[", "present[n_lost:] = sums["),
@@ -48,11 +44,11 @@ HEAPS = {
 BACK = {
     "what was kept by chance is asked for again": (
         "f.plan",
-        "before(d.first, self._newest - shape.head)",
-        "before(d.first, self._low)",
+        "-((first + shape.head - self._newest) // shape.step)",
+        "-((first - self._low) // shape.step)",
     )
 }
-APART = {"what was kept by chance is used": ("f.plan", "n if d.first < end - shape.head else ", "")}
+APART = {"what was kept by chance is used": ("f.plan", "n if first < end - shape.head else ", "")}
 HEADS = {
     "the head is too short": ("f.plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)"),
     "the first batch is dropped": (
@@ -88,9 +84,7 @@ GAPS_OF_ALL = {
     "gaps are not counted": ("x.plan", "number - self._last_dump - 1", "0"),
     "an antenna's absence in a gap is forgotten": ("x.plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
 }
-DELAYS = {
-    "the quantum is forgotten": ("corrections.delays", "quantum * round(delay_here / quantum)", "round(delay_here)")
-}
+DELAYS = {"the quantum is forgotten": ("corrections.delays", "quantum * round(delay / quantum)", "round(delay)")}
 DUMPS = {
     "dumps begin with the stream": ("x.plan", "self._next % self.batches", "(self._next - 1) % self.batches"),
     "flags of the last range only": ("x.plan", "self._good &= some", "self._good = some"),

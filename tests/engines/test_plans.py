@@ -187,16 +187,27 @@ def test_delays_are_exact(data: Any) -> None:
     quantum = draw(st.sampled_from([1, 16]))
     piece = Piece(start, draw(st.floats(-1e6, 1e6)), draw(st.sampled_from([0.0, 2.56e-9, -1e-7, 1e-3])), 0.1, 1e-6)
     first, step = start + draw(st.integers(0, 10**12)), draw(st.sampled_from([8192, 65536]))
-    found, s = DelayModel(piece).at(first, 16, step, quantum), 0
+    model = DelayModel(piece)
+    found = model.at(first, 16, step, quantum)
     for i in range(16):
-        if i == s + len(found.fine):
-            found, s = DelayModel(piece).at(first + i * step, 16 - i, step, quantum), i
-        time = first + i * step
-        exact = Fraction(piece.delay) + Fraction(piece.rate) * (time - start)
-        begin, fine = found.first + (i - s) * step, float(found.fine[i - s])
-        assert abs(Fraction(time - begin) + Fraction(fine) - exact) < max(Fraction(1, 10**9), abs(exact) * 4 / 2**53)
+        time, (coarse, end) = first + i * step, found.run(i)
+        exact, fine = Fraction(piece.delay) + Fraction(piece.rate) * (time - start), float(found.fine[i])
+        assert abs(coarse + Fraction(fine) - exact) < max(Fraction(1, 10**9), abs(exact) * 4 / 2**53)
         assert abs(fine) <= quantum / 2
-        assert (time - begin) % quantum == 0 and found.coarse == time - begin
+        assert coarse % quantum == 0 and coarse == model.coarse_at(time, quantum) and i < end <= 16
+
+
+@generated
+@given(st.data())
+def test_delays_of_spectra_do_not_depend_on_which_are_asked_for_together(data: Any) -> None:
+    draw, origin, step, n = data.draw, (1 << 44) + 7, data.draw(st.sampled_from([1, 8, 100])), 60
+    model, quantum = drawn_delays(draw, origin, n * step), draw(st.sampled_from([1, 4]))
+    whole = model.at(origin, n, step, quantum)
+    assert whole.begins[0] == 0 and whole.begins == sorted({whole.run(i - 1)[1] for i in range(1, n + 1)} - {n} | {0})
+    for i in range(n):
+        alone = model.at(origin + i * step, 1, step, quantum)
+        assert alone.coarse == [whole.run(i)[0]]
+        assert (alone.fine[0], alone.phase[0]) == (whole.fine[i], whole.phase[i])
 
 
 @generated

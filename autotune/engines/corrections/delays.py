@@ -6,8 +6,10 @@ differences to the start of a piece.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, pi
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +19,7 @@ from ...core.errors import UsageError
 LATEST = 1 << 62
 LONGEST = float(1 << 40)  # samples of a delay, of either sign: floats hold it to a 4096th of a sample
 BEFORE = -LATEST  # when the delay begins that holds before any piece
+_start = attrgetter("start")
 
 
 @dataclass(frozen=True)
@@ -42,22 +45,38 @@ class Piece:
         if abs(self.rate) >= 1:
             raise UsageError(f"rate={self.rate} of the delay from sample {self.start} on: time would run backwards")
 
+    @property
+    def is_constant(self) -> bool:
+        return self.rate == 0 and self.phase_rate == 0
+
+    def since(self, time: int) -> float:
+        """Returns the samples from the start to a time; 0 of a constant piece, which may have begun too long ago."""
+        return 0.0 if self.is_constant else float(time - self.start)
+
 
 @dataclass(frozen=True)
-class DelayedRun:
-    """A run of spectra that have the same coarse delay."""
+class DelayedSpectra:
+    """What delays do to spectra that follow each other. Runs of them have the same coarse delay."""
 
-    first: int  # the sample with which the first spectrum starts; those of the others follow in steps
-    coarse: int  # samples by which a spectrum starts earlier than it leaves
+    begins: list[int]  # the first spectrum of each run; the first run begins with 0
+    coarse: list[int]  # of each run: samples by which its spectra start earlier than they leave
     fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum
     phase: np.ndarray  # float64 [n]: radians, within +-pi
+
+    def run(self, spectrum: int) -> tuple[int, int]:
+        """Returns the coarse delay of a spectrum, and the end of its run: one past the last spectrum."""
+        number = bisect_right(self.begins, spectrum) - 1
+        return self.coarse[number], self.begins[number + 1] if number + 1 < len(self.begins) else len(self.fine)
 
 
 class Delays(Protocol):
     """The delays of one polarisation, as a plan asks for them."""
 
-    def at(self, start: int, n: int, step: int) -> DelayedRun:
-        """Returns the first spectra of those that leave at ``start`` + ``step`` i, i < n, up to a change of delay."""
+    def coarse_at(self, time: int) -> int:
+        """Returns the samples by which a spectrum that leaves at ``time`` starts earlier."""
+
+    def at(self, start: int, n: int, step: int) -> DelayedSpectra:
+        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n."""
 
 
 class DelayModel:
@@ -103,10 +122,8 @@ class DelayModel:
                 found += [piece.delay + piece.rate * float(time - piece.start) for time in times]
         return found
 
-    def at(self, start: int, n: int, step: int, quantum: int = 1) -> DelayedRun:
-        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, up to a change.
-
-        At least one of them; where the coarse delay changes, or another piece begins, the run ends.
+    def coarse_at(self, time: int, quantum: int = 1) -> int:
+        """Returns the samples by which a spectrum that leaves at ``time`` starts earlier.
 
         ``quantum``: coarse delays are multiples of so many samples (the decimation, of a narrow band).
 
@@ -114,38 +131,75 @@ class DelayModel:
             UsageError: where the delay has grown beyond LONGEST.
         """
         pieces = self._pieces
-        starts = [piece.start for piece in pieces]
-        number = max(bisect_right(starts, start) - 1, 0)
-        piece = pieces[number]
-        if number + 1 < len(pieces):
-            n = min(n, -(-(starts[number + 1] - start) // step))
-        # Times since the first piece, which starts at -2^62, would overflow a float's whole numbers.
-        is_constant = piece.rate == 0 and piece.phase_rate == 0
-        delay_here = piece.delay + piece.rate * (0.0 if is_constant else float(start - piece.start))
-        if abs(delay_here) > LONGEST:
-            why = f"the delay from sample {piece.start} on is {delay_here:.4g} samples at sample {start}"
-            raise UsageError(f"{why}, and may be {LONGEST:.4g}; begin its piece nearer to the samples")
-        coarse = quantum * round(delay_here / quantum)
-        n = min(n, _n_until(delay_here - coarse, piece.rate * step, quantum))
-        begin = start - piece.start
-        since = np.zeros(n) if is_constant else np.arange(begin, begin + n * step, step).astype(np.float64)
-        delay = piece.rate * since
+        piece = pieces[_number_at(pieces, time)]
+        return _coarse(piece, time, piece.delay + piece.rate * piece.since(time), quantum)
+
+    def at(self, start: int, n: int, step: int, quantum: int = 1) -> DelayedSpectra:
+        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, n at least 1.
+
+        Raises:
+            UsageError: as ``coarse_at``.
+        """
+        pieces = self._pieces
+        made = DelayedSpectra([], [], np.empty(n), np.empty(n))
+        begin, number = 0, _number_at(pieces, start)
+        while begin < n:
+            after = pieces[number + 1].start if number + 1 < len(pieces) else LATEST
+            end = min(n, -(-(after - start) // step)) if after < LATEST else n
+            if begin < end:
+                _add(made, pieces[number], begin, end, start, step, quantum)
+                begin = end
+            number += 1
+        return made
+
+
+def _number_at(pieces: Sequence[Piece], time: int) -> int:
+    """Returns the number of the piece that holds at a time."""
+    return max(bisect_right(pieces, time, key=_start) - 1, 0)
+
+
+def _coarse(piece: Piece, time: int, delay: float, quantum: int) -> int:
+    """Returns the coarse delay of a piece's ``delay`` at a time. Raises UsageError where that is too long."""
+    if abs(delay) > LONGEST:
+        why = f"the delay from sample {piece.start} on is {delay:.4g} samples at sample {time}"
+        raise UsageError(f"{why}, and may be {LONGEST:.4g}; begin its piece nearer to the samples")
+    return quantum * round(delay / quantum)
+
+
+def _add(made: DelayedSpectra, piece: Piece, begin: int, end: int, start: int, step: int, quantum: int) -> None:
+    """Adds the spectra from ``begin`` to ``end``, all of one piece."""
+    delay, phase = made.fine[begin:end], made.phase[begin:end]
+    first, last = start + begin * step, start + (end - 1) * step
+    if piece.is_constant:
+        delay[...], phase[...] = piece.delay, piece.phase
+    else:
+        since = np.arange(first - piece.start, last - piece.start + step, step).astype(np.float64)
+        np.multiply(since, piece.rate, out=delay)
         delay += piece.delay
-        if quantum * round(float(delay[-1]) / quantum) != coarse:  # it rises or it falls: its ends tell
-            n = int(np.argmax(quantum * np.rint(delay / quantum) != coarse))
-        phase = piece.phase_rate * since[:n]
+        np.multiply(since, piece.phase_rate, out=phase)
         phase += piece.phase
-        if np.abs(phase[[0, -1]]).max() > pi:
-            phase -= 2 * pi * np.rint(phase / (2 * pi))
-        fine = delay[:n]
-        fine -= coarse
-        return DelayedRun(start - coarse, coarse, fine, phase)
+    if max(abs(float(phase[0])), abs(float(phase[-1]))) > pi:
+        phase -= 2 * pi * np.rint(phase / (2 * pi))
+    low, high = (_coarse(piece, time, float(delay[i]), quantum) for time, i in ((first, 0), (last, -1)))
+    for run, until, coarse in _runs(delay, low, high, quantum):
+        delay[run:until] -= coarse
+        if not made.coarse or made.coarse[-1] != coarse:
+            made.begins.append(begin + run)
+            made.coarse.append(coarse)
 
 
-def _n_until(fine: float, rate: float, quantum: int) -> int:
-    """Returns a few more spectra than it takes ``fine`` to grow to half a quantum, by ``rate`` for each."""
-    left = quantum / 2 - fine if rate > 0 else quantum / 2 + fine
-    return int(min(left / abs(rate), LATEST)) + 2 if rate else LATEST
+def _runs(delay: np.ndarray, first: int, last: int, quantum: int) -> list[tuple[int, int, int]]:
+    """Returns (begin, end, coarse delay) of each run; delays only rise or only fall, ``first`` to ``last``."""
+    found, begin, coarse, sign = [], 0, first, 1 if last > first else -1
+
+    def risen(spectrum: int) -> int:
+        return sign * quantum * round(float(delay[spectrum]) / quantum)
+
+    while coarse != last:
+        end = bisect_right(range(len(delay)), sign * coarse, begin, key=risen)
+        found.append((begin, end, coarse))
+        begin, coarse = end, sign * risen(end)
+    return [*found, (begin, len(delay), last)]
 
 
 @dataclass(frozen=True)
@@ -155,8 +209,12 @@ class DecimatedDelays:
     model: DelayModel
     decimation: int
 
-    def at(self, start: int, n: int, step: int) -> DelayedRun:
+    def coarse_at(self, time: int) -> int:
+        """Returns the samples by which a spectrum that leaves at ``time`` starts earlier."""
+        return self.model.coarse_at(time * self.decimation, self.decimation) // self.decimation
+
+    def at(self, start: int, n: int, step: int) -> DelayedSpectra:
         """Returns what happens to the spectra that leave at ``start`` + ``step`` i; coarse delays are whole samples."""
         d = self.decimation
         found = self.model.at(start * d, n, step * d, quantum=d)
-        return DelayedRun(found.first // d, found.coarse // d, found.fine / d, found.phase)
+        return DelayedSpectra(found.begins, [coarse // d for coarse in found.coarse], found.fine / d, found.phase)

@@ -64,5 +64,7 @@ class SentGains:
     def send(self, number: int, values: np.ndarray) -> None:
         """Send what ``Gains.at`` returned, unless it is there."""
         if number != self._number:
-            self._staging.send(self._stream, (values, self.array))
+            (pinned,) = self._staging.arrays()
+            pinned[...] = values
+            self._staging.send(self._stream, self.array)
             self._number = number

@@ -2,7 +2,7 @@
 
     tone(frequency_hz, amplitude, phase=0)  amplitude cos(2 pi frequency_hz t + phase), phase in radians
     comb(frequency_hz, amplitude)           an impulse of one sample every 1 / frequency_hz s, at the nearest sample
-    noise(rms, seed=1)                      white Gaussian noise; the same seed is the same noise everywhere
+    noise(rms, seed)                        white Gaussian noise; the same seed is the same noise everywhere
     constant(level)
     delay(signal, seconds)                  the signal later: by any time where it has tones and constants only, by
                                             whole samples where it has noise or combs

@@ -76,26 +76,29 @@ class Band:
         for event in loaded.ready:
             self._stream.after(event)
         self._read_at = loaded.read_at
-        self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
-        return self._stream.record()
+        done = self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
+        return done or self._stream.record()
 
     def finish(self) -> None:
         """Make the last batch as far as its spectra came."""
         self._do(list(self.plan.finish()), None)
 
     # ------------------------------------------------------------------ steps
-    def _do(self, items: list[Run | Batch], loaded: LoadedChunk | None) -> None:
+    def _do(self, items: list[Run | Batch], loaded: LoadedChunk | None) -> Event | None:
+        """Makes what was planned; returns the event that it is done, if there is anything."""
+        done = None
         for some in up_to_batches(items):
             buffer, last = self._buffers[self._number], some[-1]
-            with self._activity.span(KERNELS, self._stream):
-                if runs := [item for item in some if isinstance(item, Run)]:
-                    assert loaded is not None
-                    self._bank.filter(runs, loaded, buffer)
-                if isinstance(last, Batch):
-                    self._describe(buffer, last)
-                    self._bank.finish(last, buffer)
-            if isinstance(last, Batch):
-                self._hand_on()
+            with self._activity.span(KERNELS, self._stream) as span:
+                batch = last if isinstance(last, Batch) else None
+                if batch is not None:
+                    self._describe(buffer, batch)
+                runs = [item for item in some if isinstance(item, Run)]
+                self._bank.make(runs, batch, loaded, buffer)
+            done = span.end
+            if batch is not None:
+                self._hand_on(done)
+        return done
 
     def _describe(self, buffer: Voltages, batch: Batch) -> None:
         buffer.read_at, buffer.time = self._read_at, batch.time * self.decimation
@@ -104,10 +107,10 @@ class Band:
         n_present, n_beyond = int(np.count_nonzero(batch.present)), int(np.count_nonzero(batch.beyond))
         buffer.counted = BatchCounts(n_missing, n_present, n_beyond)
 
-    def _hand_on(self) -> None:
-        """Hands a buffer on, and takes the next one."""
+    def _hand_on(self, done: Event) -> None:
+        """Hands a buffer on, which is ``done`` then, and takes the next one."""
         buffer = self._buffers[self._number]
-        buffer.done = self._stream.record()
+        buffer.done = done
         buffer.free = self._deliver(buffer)
         self._number = (self._number + 1) % len(self._buffers)
         self._begin(self._buffers[self._number])

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from ..corrections.gains import Gains, SentGains
-from ..machine.backend import Stream
+from ..machine.backend import DeviceArray, Stream
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
@@ -16,6 +17,8 @@ from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
+N_LENGTHS = 4096  # lengths of runs whose problems are kept
+N_CUTS = 64  # buffers, and parts of them with gains of their own, whose views are kept
 
 
 def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, Any]]:
@@ -58,22 +61,54 @@ class ChainBank:
         n_made = n_channels if info.is_complex else n_channels + 1
         self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)
         self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
-        self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
+        offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
+        self._offsets = [offsets[place] for place in range(MOST_RUNS)]  # of each run
+        self._first_offsets = [offsets[:n] for n in range(MOST_RUNS + 1)]
         self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
-        self._offsets_sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64))
-        self._turns_sent = Staging(backend, ((2, n, n_pols), np.float32))
+        self._no_turns = self._turns[:0]
+        self._sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64), ((2, n, n_pols), np.float32))
         of = stages(info, settings)
-        self._filter, self._filter_problem = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
-        self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
+        self._filter, most = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
+        self._filter_problem = lru_cache(maxsize=N_LENGTHS)(
+            lambda n, n_samples: replace(most, n_spectra=n, n_samples=n_samples)
+        )
+        self._quantise, whole = bay.kernels.launcher("postproc", **of["postproc"])
+        self._quantise_problem = lru_cache(maxsize=N_CUTS)(lambda n: replace(whole, n_heaps=n))
+        self._gains_on_device = self._sent_gains.array[np.newaxis]
+        self._part = lru_cache(maxsize=N_CUTS)(
+            partial(heap_arrays, self._spectra, self._turns, settings.spectra_per_heap)
+        )
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
-    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
-        """Filter spectra into their places in the batch."""
-        for number, run in enumerate(runs):
-            place = number % MOST_RUNS
-            if place == 0:
-                first = [some.first for some in runs[number : number + MOST_RUNS]]
-                self._offsets_sent.send(self._stream, (np.array(first) - loaded.zero, self._offsets))
+    def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
+        """Filter spectra into their places; transform and quantise those of ``batch``, if a heap of it is whole."""
+        finished = batch if batch is not None and buffer.heaps.any() else None
+        parts = [runs[begin : begin + MOST_RUNS] for begin in range(0, len(runs), MOST_RUNS)] or [[]]
+        for some in parts:
+            self._filter_some(some, finished if some is parts[-1] else None, loaded, buffer)
+        if finished is None:
+            return
+        self._transform(self._spectra[0], self._filtered, self._stream)
+        for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
+            self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))
+            self._post_process(buffer, first, n)
+
+    def _filter_some(
+        self, runs: Sequence[Run], finished: Batch | None, loaded: LoadedChunk | None, buffer: Voltages
+    ) -> None:
+        """Filters up to MOST_RUNS runs; their offsets are sent with the delays and phases of a ``finished`` batch."""
+        if not runs and finished is None:
+            return
+        offsets, turns = self._sent.arrays()
+        if finished is not None:
+            np.multiply(finished.fine, 2 if self._info.is_complex else 1, out=turns[0])
+            turns[1] = finished.phase
+        if loaded is not None:
+            for pinned, run in zip(offsets, runs, strict=False):
+                pinned[...] = [first - loaded.zero for first in run.first]
+        self._sent.send(self._stream, self._first_offsets[len(runs)], self._turns if finished else self._no_turns)
+        for place, run in enumerate(runs):
+            assert loaded is not None
             arrays = {
                 "filtered": self._filtered[:, run.place : run.place + run.n],
                 "samples": loaded.rows,
@@ -82,30 +117,22 @@ class ChainBank:
             }
             if not self._info.is_complex:
                 arrays["total_power"] = buffer.total_power
-            problem = replace(self._filter_problem, n_spectra=run.n, n_samples=loaded.n_samples)
-            self._filter(problem, arrays, {}, self._stream)
-
-    def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """Transform and quantise the spectra of a batch, if a heap of it is whole."""
-        if not buffer.heaps.any():
-            return
-        fine = 2 * batch.fine if self._info.is_complex else batch.fine
-        self._turns_sent.send(self._stream, ((fine, batch.phase), self._turns))
-        self._transform(self._spectra[0], self._filtered, self._stream)
-        for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
-            self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))
-            self._post_process(buffer, first, n)
+            self._filter(self._filter_problem(run.n, loaded.n_samples), arrays, {}, self._stream)
 
     def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
-        spectra_per_heap = self._settings.spectra_per_heap
-        heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
-        problem = replace(self._quantise_problem, n_heaps=n)
-        arrays = {
-            "voltages": buffer.voltages[heaps],
-            "saturated": buffer.saturated[heaps],
-            "spectra": self._spectra[:, :, some],
-            "delays": self._turns[:1, some],
-            "phases": self._turns[1:, some],
-            "gains": self._sent_gains.array[np.newaxis],
-        }
-        self._quantise(problem, arrays, {}, self._stream)
+        arrays = {**self._part(buffer, first, n), "gains": self._gains_on_device}
+        self._quantise(self._quantise_problem(n), arrays, {}, self._stream)
+
+
+def heap_arrays(
+    spectra: DeviceArray, turns: DeviceArray, spectra_per_heap: int, buffer: Voltages, first: int, n: int
+) -> dict[str, DeviceArray]:
+    """Returns the arrays of ``n`` heaps of a buffer, of which postproc makes the voltages."""
+    heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
+    return {
+        "voltages": buffer.voltages[heaps],
+        "saturated": buffer.saturated[heaps],
+        "spectra": spectra[:, :, some],
+        "delays": turns[:1, some],
+        "phases": turns[1:, some],
+    }

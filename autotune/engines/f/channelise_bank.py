@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
 
 from ..corrections.gains import Gains, SentGains
-from ..machine.backend import Stream
+from ..machine.backend import DeviceArray, Stream
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
+
+N_PLACES = 64  # parts of a batch, as chunks cut it, whose views are kept
 
 
 def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, object]:
@@ -56,56 +59,49 @@ class ChanneliseBank:
         )
         shape, backend = settings.shape(info), bay.backend
         n, n_pols = shape.spectra_per_batch, info.n_pols
-        self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
-        self._weights = settings.weights_on(backend, stream, info.is_complex)
+        self._step, self._steps = shape.step, shape.step * np.arange(n)
+        weights = settings.weights_on(backend, stream, info.is_complex)
         self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
-        self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
+        of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
         self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
-        self._make, self._problem = bay.kernels.launcher("channelise", **fields_of(info, settings))
+        self._make, most = bay.kernels.launcher("channelise", **fields_of(info, settings))
+        self._problem = lru_cache(maxsize=N_PLACES)(
+            lambda first, n, n_samples: replace(most, first_spectrum=first, n_spectra=n, n_samples=n_samples)
+        )
+        shared = {"weights": weights, "gains": self._sent_gains.array, **of_spectra}
+        self._arrays = lru_cache(maxsize=settings.n_buffers)(partial(launch_arrays, shared, info.is_complex))
+        self._places = lru_cache(maxsize=N_PLACES)(
+            lambda begin, end: [array[begin:end] for array in of_spectra.values()]
+        )
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 
-    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
-        """Make voltages of spectra, in their places in the batch."""
+    def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
+        """Make voltages of spectra, in their places in the batch: all that came is made at once."""
         for some in neighbours(runs):
-            begin, end, batch = some[0].place, some[-1].place + some[-1].n, some[0].batch
+            assert loaded is not None
+            begin, end, planned = some[0].place, some[-1].place + some[-1].n, some[0].batch
             place = slice(begin, end)
-            offsets = np.empty((end - begin, self._info.n_pols), np.int64)
+            offsets, delays, phases = (pinned[: end - begin] for pinned in self._sent.arrays())
             for run in some:
-                first = np.array(run.first) - loaded.zero
-                np.add(self._steps[: run.n], first, out=offsets[run.place - begin : run.place - begin + run.n])
-            fine = batch.fine[place]
-            values = {
-                "offsets": offsets,
-                "delays": 2 * fine if self._info.is_complex else fine,
-                "phases": batch.phase[place],
-            }
-            self._sent.send(self._stream, *((values[name], to[place]) for name, to in self._of_spectra.items()))
-            self._launch(begin, end, batch, loaded, buffer)
-
-    def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """Do nothing: all that came is made already."""
+                to = slice(run.place - begin, run.place - begin + run.n)
+                for pol, first in enumerate(run.first):
+                    np.add(self._steps[: run.n], first - loaded.zero, out=offsets[to, pol])
+            np.multiply(planned.fine[place], 2 if self._info.is_complex else 1, out=delays)
+            phases[...] = planned.phase[place]
+            self._sent.send(self._stream, *self._places(begin, end))
+            self._launch(begin, end, planned, loaded, buffer)
 
     def _launch(self, begin: int, end: int, batch: Batch, loaded: LoadedChunk, buffer: Voltages) -> None:
-        arrays = {
-            "voltages": buffer.voltages[:, 0],
-            "saturated": buffer.saturated[:, 0],
-            "samples": loaded.rows,
-            "weights": self._weights,
-            "gains": self._sent_gains.array,
-            **self._of_spectra,
-        }
-        if not self._info.is_complex:
-            arrays["total_power"] = buffer.total_power
+        arrays = {"samples": loaded.rows, **self._arrays(buffer)}
         # The definition has each spectrum a step after the one before it, in the samples that there are.
         most = loaded.n_samples // self._step - len(self._settings.weights) + 1
         for first, last, number, values in self._gains_from(batch):
             for at in range(max(begin, first), min(end, last), most):
                 self._sent_gains.send(number, values)
                 n = min(most, end - at, last - at)
-                problem = replace(self._problem, first_spectrum=at, n_spectra=n, n_samples=loaded.n_samples)
-                self._make(problem, arrays, {}, self._stream)
+                self._make(self._problem(at, n, loaded.n_samples), arrays, {}, self._stream)
 
     def _gains_from(self, batch: Batch) -> list[tuple[int, int, int, np.ndarray]]:
         """Returns which spectra of a batch have which gains."""
@@ -121,8 +117,14 @@ class ChanneliseBank:
         return self._gains_of_batch
 
 
+def launch_arrays(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: Voltages) -> dict[str, DeviceArray]:
+    """Returns the arrays of a launch but the samples: those that all launches share, and those of a buffer."""
+    arrays = {"voltages": buffer.voltages[:, 0], "saturated": buffer.saturated[:, 0], **shared}
+    return arrays if is_complex else {"total_power": buffer.total_power, **arrays}
+
+
 def neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
     """Yields the runs in groups, of a batch each, whose spectra follow each other without a gap."""
     cuts = [i for i, (one, other) in enumerate(pairwise(runs), 1) if one.place + one.n != other.place]
-    for begin, end in pairwise([0, *cuts, len(runs)]):
+    for begin, end in pairwise([0, *cuts, len(runs)] if runs else []):
         yield runs[begin:end]

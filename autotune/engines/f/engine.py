@@ -5,13 +5,14 @@ waits for neither. For each band one thread writes what is finished. All bands s
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import Span
+from ..machine.activity import KERNELS, SPANS, Span
 from ..machine.backend import Backend
 from ..run.bay import Bay
+from ..run.cores import ThreadCores
 from ..run.counters import FCounters
 from ..run.stream_progress import StreamProgress
 from ..run.threads import run_beside
@@ -24,6 +25,8 @@ class FEngine:
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
+        cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
+            it runs), writes. Memory that sources fill lies near to those of reads. Others run anywhere. Linux alone.
         report: takes a line of progress now and then.
         trace: takes the spans of the device's work, when they are over.
     """
@@ -36,13 +39,14 @@ class FEngine:
         chunk_packets: int,
         kernels: Kernels,
         *,
+        cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
         if not outputs:
             raise UsageError("an F-engine needs an output")
-        bay = Bay(backend, kernels)
-        self._backend, self._ending = backend, bay.ending
+        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
+        self._backend, self._ending, self._cores = backend, bay.ending, bay.cores
         self._chain = FChain(bay, source, outputs, chunk_packets)
         self.counters = self._chain.counters
         queues = {f"out {i}": output.buckets for i, output in enumerate(self._chain.outputs)}
@@ -74,7 +78,7 @@ class FEngine:
         for counters in self.counters:
             counters.began = time.monotonic()
         reads, writes = self._chain.input.readers(), self._chain.writers()
-        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish, self._cores)
         return self.counters
 
     def _compute(self) -> None:

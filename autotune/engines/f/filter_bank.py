@@ -28,11 +28,12 @@ TIMED_TRANSFORMS = 3
 class FilterBank(Protocol):
     """Makes the voltages of one batch after the other."""
 
-    def filter(self, runs: Sequence[Run], loaded: LoadedChunk, buffer: Voltages) -> None:
-        """Take the samples of some spectra of a batch, all of it in one buffer; total_power is added to."""
+    def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
+        """Take the samples of some spectra of one batch, and finish the batch if it is given.
 
-    def finish(self, batch: Batch, buffer: Voltages) -> None:
-        """Finish a batch: all complete heaps are in ``buffer.voltages`` then; ``buffer.saturated`` is added to."""
+        All of its complete heaps are in ``buffer.voltages`` then; ``saturated`` and ``total_power`` are added to.
+        ``loaded``: where the samples are; None where there are no runs.
+        """
 
 
 def filter_bank(

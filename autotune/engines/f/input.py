@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..machine.activity import COPY_IN
 from ..run.bay import Bay
 from ..run.counters import FCounters
 from ..run.lent_chunks import N_KEPT, LentChunks
@@ -36,20 +35,20 @@ class FInput:
     ) -> None:
         info = self._info = source.info
         self._source, self._bands, self._counters, self._ending = source, bands, counters, bay.ending
-        self._chunk_packets, self._activity = chunk_packets, bay.activity
+        self._chunk_packets = chunk_packets
         head, chunk = max(band.head for band in bands), chunk_packets * info.packet
         self._reach = max(band.reach for band in bands)
-        self._buffers = SampleBuffers(bay.backend, info, head, chunk, N_LOADED)
+        self._buffers = SampleBuffers(bay, info, head, chunk, N_LOADED)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
         self._lent: LentChunks[Samples] | None = None
+        n_arrays = N_CHUNKS + (N_KEPT if isinstance(source, Lends) else 0)
+        arrays = bay.cores.made_by("reads", lambda: [bay.backend.pinned(shape, dtype) for _ in range(n_arrays)])
         if isinstance(source, Lends):
-            arrays = [bay.backend.pinned(shape, dtype) for _ in range(N_CHUNKS + N_KEPT)]
             self._lent = LentChunks(source, arrays, bay.ending, self._dropped)
             self.chunks = self._lent.buckets
         else:
-            chunks = [Chunk[Samples](bay.backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
-            self.chunks = Buckets(chunks, bay.ending, is_input=True)
+            self.chunks = Buckets([Chunk[Samples](array) for array in arrays], bay.ending, is_input=True)
         self._spare = np.empty(shape, dtype) if source.is_live and self._lent is None else np.empty(0)
         self._is_amid = False  # whether a step has begun with a chunk that is not done
 
@@ -80,8 +79,7 @@ class FInput:
             for missing in self._missing_before(chunk.answer.time):
                 self._make(self._buffers.put(None, missing))
                 yield
-            with self._activity.span(COPY_IN, self._buffers.stream):
-                loaded = self._buffers.put(chunk.array, chunk.answer, chunk.read_at)
+            loaded = self._buffers.put(chunk.array, chunk.answer, chunk.read_at)
             chunk.copied = loaded.ready[-1]
             for counters in self._counters:
                 counters.took(chunk.answer, self._info.packet)

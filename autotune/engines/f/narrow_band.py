@@ -7,7 +7,6 @@ to a wide band: it is there if all packets under its low-pass filter came.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class NarrowBand:
         self._stream = backend.stream()
         low_pass = np.ascontiguousarray(settings.low_pass, np.float32)
         self._window = (n_outputs - 1) * decimation + low_pass.size  # samples under a batch of outputs
-        self._mix = -settings.centre
+        self._mix = (-settings.centre).as_integer_ratio()  # cycles a sample
         pinned = backend.pinned(low_pass.shape, np.float32)
         pinned[...] = low_pass
         self._weights = backend.empty(low_pass.shape, np.float32)
@@ -92,8 +91,15 @@ class NarrowBand:
         made = [DecimatedDelays(model, decimation) for model in delays]
         self.band = Band(bay, baseband, narrow, delays=made, gains=gains, deliver=deliver, decimation=decimation)
         self._head = self.band.shape.head
-        most = self._head + (-(-chunk // (n_outputs * decimation)) + 1) * n_outputs
-        self._buffers = [backend.empty((info.n_pols, most), np.complex64) for _ in range(2)]
+        most = -(-chunk // (n_outputs * decimation)) + 1  # batches of outputs of a chunk
+        shape = info.n_pols, self._head + most * n_outputs
+        self._buffers = [backend.empty(shape, np.complex64) for _ in range(2)]
+        places = [slice(self._head + i * n_outputs, self._head + (i + 1) * n_outputs) for i in range(most)]
+        # Each batch of outputs of each polarisation, in each buffer: there are many, and a view takes a while to make.
+        self._basebands = [
+            [[buffer[pol : pol + 1, place] for pol in range(info.n_pols)] for place in places]
+            for buffer in self._buffers
+        ]
         self._used: list[Event | None] = [None, None]
         self._number = 0
         self._next: int | None = None  # number of the next batch of outputs
@@ -127,15 +133,18 @@ class NarrowBand:
         for event in loaded.ready:
             self._stream.after(event)
         first, n = self._ready(loaded.samples)
-        if n:
-            rows = self._number % 2
-            if (used := self._used[rows]) is not None:
-                self._stream.after(used)
-            with self._activity.span(KERNELS, self._stream):
-                narrow = self._down_converted(loaded, first, n)
-            self._used[rows] = self.band.take(narrow)
-            self._number += 1
-        return self._stream.record()
+        if not n:
+            return self._stream.record()
+        place = self._number % 2
+        if (used := self._used[place]) is not None:
+            self._stream.after(used)
+        with self._activity.span(KERNELS, self._stream) as span:
+            samples = self._down_convert_all(loaded, first, n)
+        low, rows = samples.time - self._head, self._buffers[place]
+        narrow = LoadedChunk(rows, COMPLEX_BITS, 0, low, samples, (span.end,), loaded.read_at)
+        self._used[place] = self.band.take(narrow)
+        self._number += 1
+        return span.end
 
     def finish(self) -> None:
         """Make the last batch as far as its spectra came."""
@@ -176,47 +185,41 @@ class NarrowBand:
         return max(first, oldest), max(0, self._next - max(first, oldest))
 
     # ------------------------------------------------------------------ making them
-    def _down_converted(self, loaded: LoadedChunk, first: int, n: int) -> LoadedChunk:
-        """Returns the baseband of ``n`` batches of outputs behind the last outputs of the chunk before."""
-        s, n_pols, bits = self._settings, self._info.n_pols, self._info.sample_bits
-        rows = self._buffers[self._number % 2]
+    def _down_convert_all(self, loaded: LoadedChunk, first: int, n: int) -> Samples:
+        """Makes ``n`` batches of outputs behind the last outputs of the chunk before; returns which are there."""
+        s, bits, place = self._settings, self._info.sample_bits, self._number % 2
         batch = s.outputs_per_batch * s.decimation
         if self._before is not None and self._before[1] == first:
-            older = self._buffers[(self._number - 1) % 2]
             end = self._before[0]
-            for row, source in zip(rows, older, strict=True):
-                self._stream.copy(row[: self._head], source[end - self._head : end])
-        present = np.zeros((n_pols, n), bool)
+            self._stream.copy(
+                self._buffers[place][:, : self._head], self._buffers[1 - place][:, end - self._head : end]
+            )
+        present = self._whole(first * batch, n, batch)
         row_bytes = -(-self._window * bits // 8)
-        for i in range(n):
+        for i in np.flatnonzero(present.any(axis=0)).tolist():
             start = (first + i) * batch
             at = loaded.first + (start - loaded.low) * bits // 8
-            present[:, i] = self._is_whole(start)
-            if at < 0 or not present[:, i].any():
+            if at < 0:
                 continue
-            inputs = {"mix_frequency": self._mix, "mix_phase": self._phase_at(start)}
-            place = self._head + i * s.outputs_per_batch
-            for pol in range(n_pols):
-                one = slice(pol, pol + 1)
-                arrays = {
-                    "baseband": rows[one, place : place + s.outputs_per_batch],
-                    "samples": loaded.rows[one, at : at + row_bytes],
-                    "weights": self._weights,
-                }
+            inputs = {"mix_frequency": -s.centre, "mix_phase": self._phase_at(start)}
+            for pol, baseband in enumerate(self._basebands[place][i]):
+                samples = loaded.rows[pol : pol + 1, at : at + row_bytes]
+                arrays = {"baseband": baseband, "samples": samples, "weights": self._weights}
                 self._down_convert(self._problem, arrays, inputs, self._stream)
         self._before = self._head + n * s.outputs_per_batch, first + n
-        samples = Samples(first * s.outputs_per_batch, present)
-        low, ready = samples.time - self._head, (self._stream.record(),)
-        return LoadedChunk(rows, COMPLEX_BITS, 0, low, samples, ready, loaded.read_at)
+        return Samples(first * s.outputs_per_batch, present)
 
-    def _is_whole(self, start: int) -> np.ndarray:
-        """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""
-        packet = self._info.packet
-        begin, end = (start - self._low) // packet, -(-(start + self._window - self._low) // packet)
-        if begin < 0:
-            return np.zeros(self._info.n_pols, bool)
-        return np.asarray(self._came[:, begin:end].all(axis=1))
+    def _whole(self, start: int, n: int, batch: int) -> np.ndarray:
+        """Returns whether all packets came under ``n`` batches of outputs, the first of which begins at ``start``.
+
+        ``batch``: samples from one to the next. Returns bool [n_pols, n].
+        """
+        packet, from_low = self._info.packet, start - self._low + batch * np.arange(n)
+        begin, end = from_low // packet, -(-(from_low + self._window) // packet)
+        n_came = np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
+        return np.asarray((begin >= 0) & (n_came[:, end] - n_came[:, np.maximum(begin, 0)] == end - begin))
 
     def _phase_at(self, sample: int) -> float:
         """Returns the mixer's phase at a sample, in cycles: exact, and rounded once."""
-        return float(Fraction(self._mix) * sample % 1) % 1.0
+        turns, of = self._mix
+        return turns * sample % of / of % 1.0

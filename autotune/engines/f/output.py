@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class PinnedVoltages:
     read_at: float = 0.0
     copied: Event | None = None
 
-    @property
+    @cached_property
     def counts(self) -> np.ndarray:
         """Returns the part of ``memory`` behind the voltages."""
         return self.memory[self.voltages.nbytes :]
@@ -73,13 +74,13 @@ class FOutput:
             self._drop(made.heaps, made.counted)
             return ()
         self._copies.after(made.done)
-        with self._activity.span(COPY_OUT, self._copies):
+        with self._activity.span(COPY_OUT, self._copies) as span:
             if self._sink is not None and made.heaps.any():
                 self._copies.copy_out(bucket.memory, made.memory)
             else:
                 self._copies.copy_out(bucket.counts, made.counts)
         bucket.time, bucket.whole, bucket.counted = made.time, made.heaps, made.counted
-        bucket.read_at, bucket.copied = made.read_at, self._copies.record()
+        bucket.read_at, bucket.copied = made.read_at, span.end
         self.buckets.give(bucket)
         return (bucket.copied,)
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...core.errors import UsageError
-from ..corrections.delays import BEFORE, DelayedRun, Delays
+from ..corrections.delays import BEFORE, DelayedSpectra, Delays
 
 MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
 MOST_LOOKS = 10_000  # for a first heap
@@ -140,7 +140,7 @@ class FPlan:
         length = self.shape.spectra_per_heap * self.shape.step
 
         def first_by_delays_at(now: int) -> int:
-            coarse = max(model.at(now, 1, self.shape.step).coarse for model in self.delays)
+            coarse = max(model.coarse_at(now) for model in self.delays)
             return -(-(time + coarse) // length) * length
 
         heap = first_by_delays_at(time)
@@ -173,31 +173,49 @@ class FPlan:
         n_old = max(0, (self._ready - shape.head - self._low) // shape.packet)
         self._came = np.concatenate([self._came[:, n_old:], received], axis=1)
         self._low += n_old * shape.packet
-        ready = self._end
         sums = None if self._came.all() else np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
-        while True:
+        # Delays are asked of all spectra at once that are ready if the next one's do not change; then of what is left.
+        while n := self._n_ready([model.coarse_at(self._next) for model in self.delays]):
+            yield from self._spectra(n, sums, is_gap)
+        self._ready = max(self._ready, self._end)
+        self._batch = self._batch or self._open()  # if nothing more comes, it counts what was skipped
+
+    def _spectra(self, n: int, sums: np.ndarray | None, is_gap: bool) -> Iterator[Run | Batch]:
+        """Yields the runs and the batches of the next ``n`` spectra, or of those before one that is not ready."""
+        shape, start = self.shape, self._next
+        delayed = [model.at(start, n, shape.step) for model in self.delays]
+        if not shape.is_complex:
+            for each in delayed:
+                put_back(each)
+        while (first := (self._next - start) // shape.step) < n:
             batch = self._batch or self._open()
             place = (self._next - batch.time) // shape.step
-            n_left = shape.spectra_per_batch - place
-            # Spectra that may be ready, and some more: delays are asked for no others.
-            n_asked = min(n_left, max(0, (ready - max(self._newest, self._next)) // shape.step) + 64)
-            delayed = [model.at(self._next, n_asked, shape.step) for model in self.delays]
-            end = max(d.first for d in delayed) + shape.window
-            if max(self._newest, end) > ready:
-                break
-            n_same = min(len(d.fine) for d in delayed)
-            n = min(n_same, (ready - end) // shape.step + 1)
-            self._fill(batch, place, delayed, n, sums)
-            if is_gap:
-                batch.present[place : place + n] = batch.beyond[place : place + n] = False
-            yield from self._runs(batch, place, delayed, n)
-            self._next += n * shape.step
-            self._newest = max(self._newest, end + (n - 1) * shape.step)
-            if n == n_left:
+            end = min(n, first + shape.spectra_per_batch - place)
+            for pol, each in enumerate(delayed):
+                batch.fine[place : place + end - first, pol] = each.fine[first:end]
+                batch.phase[place : place + end - first, pol] = each.phase[first:end]
+            while first < end:
+                runs = [each.run(first) for each in delayed]
+                coarse = [each for each, _ in runs]
+                n_same = min(end, *(until for _, until in runs), first + self._n_ready(coarse)) - first
+                if n_same == 0:
+                    return
+                if not is_gap:
+                    yield from self._runs(batch, [self._next - each for each in coarse], n_same, sums)
+                self._newest = max(self._newest, self._last_sample(self._next, coarse) + (n_same - 1) * shape.step)
+                self._next += n_same * shape.step
+                first += n_same
+            if self._next == batch.time + shape.batch_samples:
                 yield self._closed(batch)
-            elif n < n_same:
-                break
-        self._ready = max(self._ready, ready)
+
+    def _n_ready(self, coarse: Sequence[int]) -> int:
+        """Returns how many spectra have all samples here, from the next one on, if all have its coarse delays."""
+        end = self._last_sample(self._next, coarse)
+        return 0 if max(self._newest, end) > self._end else (self._end - end) // self.shape.step + 1
+
+    def _last_sample(self, time: int, coarse: Sequence[int]) -> int:
+        """Returns one past the newest sample of the spectrum that leaves at ``time``."""
+        return time - min(coarse) + self.shape.window
 
     def _gap(self, time: int) -> Iterator[Batch]:
         """Yields the batches of missing spectra up to sample ``time``, but for whole ones amid a long gap."""
@@ -220,7 +238,7 @@ class FPlan:
         All spectra before that batch end in the gap, since delays differ by no more than the head has room for.
         """
         shape = self.shape
-        coarse = min(model.at(time, 1, shape.step).coarse for model in self.delays)
+        coarse = min(model.coarse_at(time) for model in self.delays)
         to = (time + coarse - shape.head) // shape.batch_samples * shape.batch_samples
         if to <= self._next:
             return
@@ -229,8 +247,8 @@ class FPlan:
             yield self._closed(self._batch)
         self._n_skipped += (to - self._next) // shape.step
         self._next = to
-        first = max(model.at(to - shape.step, 1, shape.step).first for model in self.delays)
-        self._newest = max(self._newest, first + shape.window)
+        before = to - shape.step
+        self._newest = max(self._newest, self._last_sample(before, [model.coarse_at(before) for model in self.delays]))
         self._came, self._low = np.zeros((len(self.delays), 0), bool), time
         self._ready = time
 
@@ -249,38 +267,37 @@ class FPlan:
         self._batch = None
         return replace(batch, end=(self._next - batch.time) // self.shape.step)
 
-    def _fill(self, batch: Batch, place: int, delayed: Sequence[DelayedRun], n: int, sums: np.ndarray | None) -> None:
-        """Writes delays, phases and presence of ``n`` spectra from ``place`` on.
+    def _runs(self, batch: Batch, firsts: Sequence[int], n: int, sums: np.ndarray | None) -> Iterator[Run]:
+        """Marks those of the next ``n`` spectra that are present, and yields them in runs.
 
-        ``sums``: packets that came, from _low on, or None where all came.
+        Args:
+            firsts: the samples that the first of them starts with.
+            sums: packets that came, from _low on, or None where all came.
         """
-        shape, some = self.shape, slice(place, place + n)
-
-        def before(first: int, oldest: int) -> int:
-            """Returns how many of the spectra, from sample ``first`` on, begin before one that may be asked for."""
-            return min(n, max(0, -((first - oldest) // shape.step)))
-
-        present = batch.present[some]
-        present[:] = True
-        end = max(d.first for d in delayed) + shape.window
-        for pol, d in enumerate(delayed):
-            batch.fine[some, pol] = d.fine[:n]
-            # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
-            batch.phase[some, pol] = d.phase[:n] + (0 if shape.is_complex else np.pi / 2 * (d.coarse & 3))
-            n_beyond = n if d.first < end - shape.head else before(d.first, self._newest - shape.head)
-            n_lost = max(n_beyond, before(d.first, self._low))
-            batch.beyond[place : place + n_beyond] = True
-            present[:n_lost] = False
+        shape = self.shape
+        place = (self._next - batch.time) // shape.step
+        present, end = batch.present[place : place + n], max(firsts) + shape.window
+        present[...] = True
+        for pol, first in enumerate(firsts):
+            # Spectra that begin before the oldest sample that may be asked for, or before the oldest that is here.
+            n_beyond = n if first < end - shape.head else -((first + shape.head - self._newest) // shape.step)
+            n_lost = min(n, max(0, n_beyond, -((first - self._low) // shape.step)))
+            if n_lost:
+                batch.beyond[place : place + max(0, min(n, n_beyond))] = True
+                present[:n_lost] = False
             if sums is not None:
-                from_low = d.first - self._low + shape.step * np.arange(n_lost, n)
-                first, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
-                present[n_lost:] &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
-
-    def _runs(self, batch: Batch, place: int, delayed: Sequence[DelayedRun], n: int) -> Iterator[Run]:
-        """Yields those of ``n`` spectra from ``place`` on that are present, in runs."""
-        present = batch.present[place : place + n]
-        bounds = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
+                from_low = first - self._low + shape.step * np.arange(n_lost, n)
+                oldest, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
+                present[n_lost:] &= sums[pol, last + 1] - sums[pol, oldest] == last + 1 - oldest
+        bounds = [0, n] if present.all() else [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
         for begin, end in pairwise(bounds):
             if present[begin]:
-                first = tuple(d.first + begin * self.shape.step for d in delayed)
-                yield Run(place + begin, end - begin, first, batch)
+                yield Run(place + begin, end - begin, tuple(first + begin * shape.step for first in firsts), batch)
+
+
+def put_back(delayed: DelayedSpectra) -> None:
+    """Adds to phases what a coarse delay of a real sample turns the centre channel by: -pi / 2, the other way."""
+    for begin, end, coarse in zip(
+        delayed.begins, [*delayed.begins[1:], len(delayed.phase)], delayed.coarse, strict=True
+    ):
+        delayed.phase[begin:end] += np.pi / 2 * (coarse & 3)

@@ -1,14 +1,18 @@
 """The device's side of an input: a few buffers of samples, each a chunk behind the head, which all bands share."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd, lcm
 
 import numpy as np
 
-from ..machine.backend import Backend, DeviceArray, Event
+from ..machine.activity import COPY_IN
+from ..machine.backend import DeviceArray, Event
+from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 
 ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie at such addresses, where they can
+N_PARTS = 64  # parts of buffers, as chunks fill them, whose views are kept
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class SampleBuffers:
         chunk: samples of each polarisation in a chunk, at most.
     """
 
-    def __init__(self, backend: Backend, info: SampleInfo, head: int, chunk: int, n_buffers: int) -> None:
+    def __init__(self, bay: Bay, info: SampleInfo, head: int, chunk: int, n_buffers: int) -> None:
+        backend, self._activity = bay.backend, bay.activity
         self._bits, self._head, self._packet = info.sample_bits, head, info.packet
         self._is_complex = info.is_complex
         self.stream = backend.stream()
@@ -54,7 +59,9 @@ class SampleBuffers:
         length = self._places(self._period + head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8
         whole = lcm(64, self._bits)  # rows are whole samples, too
-        self._buffers = [backend.empty((info.n_pols, -(-length // whole) * whole), dtype) for _ in range(n_buffers)]
+        shape = info.n_pols, -(-length // whole) * whole
+        self._buffers = buffers = [backend.empty(shape, dtype) for _ in range(n_buffers)]
+        self._part = lru_cache(maxsize=N_PARTS)(lambda place, begin, end: buffers[place][:, begin:end])
         self._used: list[tuple[Event, ...]] = [()] * n_buffers
         self._number = 0
         self._before: tuple[LoadedChunk, int] | None = None  # the chunk before, and where its rows end
@@ -73,7 +80,6 @@ class SampleBuffers:
         ``chunk``: None where nothing of it came.
         """
         place = self._number % len(self._buffers)
-        rows = self._buffers[place]
         n = samples.received.shape[1] * self._packet
         low = samples.time - self._head
         # Whole samples, whose absolute number is a multiple of the period at a multiple of ALIGN bytes.
@@ -82,13 +88,16 @@ class SampleBuffers:
         begin, n_places = first + self._places(self._head), self._places(n)
         ready = []
         if self.end == samples.time:  # after a gap there is nothing to keep
-            ready.append(self._copy_head(rows[:, first:begin], self._used[place]))
+            ready.append(self._copy_head(self._part(place, first, begin), self._used[place]))
         for event in self._used[place]:
             self.stream.after(event)
-        if chunk is not None:
-            self.stream.copy_in(rows[:, begin : begin + n_places], chunk[:, :n_places])
-        ready.append(self.stream.record())
-        loaded = LoadedChunk(rows, self._bits, first, low, samples, tuple(ready), read_at)
+        if chunk is None:
+            ready.append(self.stream.record())
+        else:
+            with self._activity.span(COPY_IN, self.stream) as span:
+                self.stream.copy_in(self._part(place, begin, begin + n_places), chunk[:, :n_places])
+            ready.append(span.end)
+        loaded = LoadedChunk(self._buffers[place], self._bits, first, low, samples, tuple(ready), read_at)
         self._before = loaded, begin + n_places
         return loaded
 
@@ -103,9 +112,10 @@ class SampleBuffers:
         loaded, end = self._before
         for event in (*free, *loaded.ready):
             self._heads.after(event)
-        self._heads.copy(to, loaded.rows[:, end - self._places(self._head) : end])
+        place = (self._number - 1) % len(self._buffers)
+        self._heads.copy(to, self._part(place, end - self._places(self._head), end))
         copied = self._heads.record()
-        self._used[(self._number - 1) % len(self._buffers)] += (copied,)
+        self._used[place] += (copied,)
         return copied
 
     def _places(self, n_samples: int) -> int:

@@ -1,6 +1,7 @@
 """What a band makes of samples, and the buffers on the device that it is made into."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class BatchCounts:
     n_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
 
 
-@dataclass
+@dataclass(eq=False)  # a buffer is itself, whatever it holds
 class Voltages:
     """A buffer of voltages on the device, with what was made into it. Arrays of the device are ready at ``done``."""
 
@@ -94,7 +95,7 @@ class Voltages:
     done: Event | None = None
     free: tuple[Event, ...] = ()  # the events after which the buffer may be used again
 
-    @property
+    @cached_property
     def counts(self) -> DeviceArray:
         """Returns the part of ``memory`` that is added to: saturated and total_power."""
         return self.memory[self.voltages.nbytes :]

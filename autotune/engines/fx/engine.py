@@ -9,16 +9,17 @@ its data is missing, and the others go on.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ...core.errors import UsageError
 from ..f.chain import FChain, Output, bank, voltage_info
 from ..kernels.choice import Kernels
-from ..machine.activity import Span
+from ..machine.activity import KERNELS, SPANS, Span
 from ..machine.backend import Backend
 from ..run.bay import Bay
+from ..run.cores import ThreadCores
 from ..run.counters import FCounters, XCounters, si
 from ..run.queues import Buckets
 from ..run.stream_progress import StreamProgress
@@ -46,6 +47,8 @@ class FXEngine:
             least 0.2 s. Up to four chunks of each of the others find room meanwhile.
         n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
             fastest. Visibilities are the same.
+        cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
+            it runs), writes. Memory that sources fill lies near to those of reads. Others run anywhere. Linux alone.
         report: takes a line of progress now and then.
         trace: takes the spans of the device's work, when they are over.
 
@@ -66,15 +69,17 @@ class FXEngine:
         send_empty: bool = True,
         n_slices: int | None = None,
         patience_s: float | None = None,
+        cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
         if not sources or len(sources) != len(outputs):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
         settings = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
-        bay, self.counters = Bay(backend, kernels), XCounters()
-        self._backend, self._ending = backend, bay.ending
+        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
+        self.counters = XCounters()
+        self._backend, self._ending, self._cores = backend, bay.ending, bay.cores
         self._is_live = any(source.is_live for source in sources)
         chunk_s = max(chunk_samples / source.info.sample_rate_hz for source in sources)
         self._patience_s = max(LEAST_PATIENCE_S, 2 * chunk_s) if patience_s is None else patience_s
@@ -130,7 +135,7 @@ class FXEngine:
         for antenna, chain in enumerate(self._chains):
             reads |= {f"{name}-{antenna}": run for name, run in chain.input.readers().items()}
             writes |= {f"{name}-{antenna}": run for name, run in chain.writers().items()}
-        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish, self._cores)
         return self.f_counters, self.counters
 
     def _compute(self) -> None:

@@ -1,14 +1,15 @@
 """What the device did when: spans of the work of streams, each between two timed events."""
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import NamedTuple
 
 from .backend import Backend, Event, Stream
 
 MOST_SPANS = 1 << 14  # spans that are kept until they are asked for
-COPY_IN, KERNELS, COPY_OUT = "copy in", "kernels", "copy out"  # kinds of spans
+COPY_IN, KERNELS, COPY_OUT = SPANS = "copy in", "kernels", "copy out"  # kinds of spans
+
+Marked = tuple[str, Event, Event]  # kind, begin and end of some work
 
 
 class Span(NamedTuple):
@@ -19,19 +20,47 @@ class Span(NamedTuple):
     end: float
 
 
+class MarkedWork:
+    """Marks what a block gives to a stream; ``end`` is the event that it is done, which others may wait for, too.
+
+    Args:
+        marked: takes what was marked when the block is over; None: nobody asks for its times.
+    """
+
+    begin: Event
+    end: Event
+
+    def __init__(self, kind: str, stream: Stream, marked: deque[Marked] | None) -> None:
+        self.kind, self._stream, self._marked = kind, stream, marked
+
+    def __enter__(self) -> "MarkedWork":
+        if self._marked is not None:
+            self.begin = self._stream.record(is_timed=True)
+        return self
+
+    def __exit__(self, error: object, *others: object) -> None:
+        if error is not None:
+            return
+        self.end = self._stream.record(is_timed=self._marked is not None)
+        if self._marked is not None:
+            self._marked.append((self.kind, self.begin, self.end))
+
+
 class Activity:
-    """Marks spans as work is given to streams, and tells of those that are over. One thread uses it."""
+    """Marks spans as work is given to streams, and tells of those that are over. One thread uses it.
 
-    def __init__(self, backend: Backend) -> None:
+    Args:
+        kinds: the kinds of spans that are asked for.
+    """
+
+    def __init__(self, backend: Backend, kinds: Collection[str] = SPANS) -> None:
+        self._kinds = kinds
         self._zero = backend.stream().record(is_timed=True)
-        self._marked: deque[tuple[str, Event, Event]] = deque(maxlen=MOST_SPANS)
+        self._marked: deque[Marked] = deque(maxlen=MOST_SPANS)
 
-    @contextmanager
-    def span(self, kind: str, stream: Stream) -> Iterator[None]:
-        """Marks what the block gives to ``stream``."""
-        begin = stream.record(is_timed=True)
-        yield
-        self._marked.append((kind, begin, stream.record(is_timed=True)))
+    def span(self, kind: str, stream: Stream) -> MarkedWork:
+        """Returns what marks the block that it is entered for, and what that gives to ``stream``."""
+        return MarkedWork(kind, stream, self._marked if kind in self._kinds else None)
 
     def finished(self) -> list[Span]:
         """Returns the spans that are over since this was asked before, in the order in which work was given."""

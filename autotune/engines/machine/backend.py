@@ -16,7 +16,9 @@ from ...core.parameter import clause
 from ...core.problem import Problem
 
 ALIGN = 16  # bytes: arrays in one memory begin at multiples of it
+MOST_SENT = 4  # small arrays that go to the device together
 DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
+Sent = tuple[DeviceArray, np.ndarray]  # where a small array goes, and pinned memory of the same shape and dtype
 
 
 class Event(Protocol):
@@ -37,8 +39,8 @@ class Stream(Protocol):
     def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
         """Copy pinned memory to the device; entries along the first axis may lie apart."""
 
-    def send(self, to: DeviceArray, source: np.ndarray) -> None:
-        """Copy a small contiguous array from pinned memory, without waiting for chunks that are being copied in."""
+    def send(self, pieces: Sequence[Sent]) -> None:
+        """Copy up to MOST_SENT small contiguous arrays from pinned memory, not behind chunks that are copied in."""
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
         """Copy from the device to pinned memory, likewise."""

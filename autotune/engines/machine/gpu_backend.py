@@ -1,7 +1,7 @@
 """A GPU as an engine's backend, through CuPy: streams, pinned memory, cuFFT, and prepared kernels."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,47 @@ from ...core.problem import Problem
 from ...rendering.render import render
 from ...runtime import gpu
 from ...runtime.prepared import PreparedKernel
-from .backend import DeviceArray, Transform, check_served
+from .backend import MOST_SENT, DeviceArray, Sent, Transform, check_served
 
-WORDS = (np.uint64, np.uint8)  # a thread copies one of them: requests of few bytes are slow over PCIe
+SEND, SEND_SOURCE = "autotune_send", Path(__file__).with_name("send.cu")
+SENT = np.dtype([("to", np.uint64), ("from", np.uint64), ("n_bytes", np.uint64)])  # as send.cu has it
+SEND_THREADS, MOST_SEND_BLOCKS = 256, 64  # a thread copies eight bytes, or several times so many
+
+
+class GpuEvents:
+    """The CUDA events of one GPU that nobody holds, by whether they are timed: to make one takes longer than its use.
+
+    An event comes back when nobody can wait for it any more, and may be recorded again at once, even if the work
+    before it is not done: a stream that was told to wait waits for what the event was at that call (cudaEventRecord,
+    CUDA Runtime API). Several threads hold events, and a list's append and pop are one step each.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[bool, list[Any]] = {True: [], False: []}
+
+    def recorded(self, stream: int, is_timed: bool) -> "GpuEvent":
+        """Returns the event that the work of a stream so far is done."""
+        import cupy
+
+        free = self._free[is_timed]
+        try:
+            event = free.pop()
+        except IndexError:
+            event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # who waits does not spin
+        cupy.cuda.runtime.eventRecord(event.ptr, stream)
+        return GpuEvent(event, free)
 
 
 class GpuEvent:
-    """A point in a CUDA stream."""
+    """A point in a CUDA stream. Its CUDA event goes back to ``free`` with the last one who holds it."""
 
-    def __init__(self, stream: object, is_timed: bool) -> None:
-        import cupy
+    __slots__ = ("_free", "event")
 
-        self.event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # who waits does not spin
-        self.event.record(stream)
+    def __init__(self, event: Any, free: list[Any]) -> None:
+        self.event, self._free = event, free
+
+    def __del__(self) -> None:
+        self._free.append(self.event)
 
     def wait(self) -> None:
         self.event.synchronize()
@@ -36,28 +64,38 @@ class GpuEvent:
     def seconds_since(self, earlier: "GpuEvent") -> float:
         import cupy
 
-        return float(cupy.cuda.get_elapsed_time(earlier.event, self.event)) / 1e3
+        return float(cupy.cuda.runtime.eventElapsedTime(earlier.event.ptr, self.event.ptr)) / 1e3
 
 
 class GpuStream:
-    """A CUDA stream beside the others."""
+    """A CUDA stream beside the others.
 
-    def __init__(self) -> None:
+    Args:
+        events: those of the GPU.
+        sender: the function of send.cu.
+    """
+
+    def __init__(self, events: GpuEvents, sender: Any) -> None:
         import cupy
 
         self.stream = cupy.cuda.Stream(non_blocking=True)
+        self._pointer, self._events, self._sender = self.stream.ptr, events, sender
         self._copy, self._kinds = cupy.cuda.runtime.memcpy2DAsync, cupy.cuda.runtime
-        self._set = cupy.cuda.runtime.memsetAsync
+        self._set, self._wait = cupy.cuda.runtime.memsetAsync, cupy.cuda.runtime.streamWaitEvent
 
     def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
         self._two_dimensional(to.data.ptr, to, source.ctypes.data, source, self._kinds.memcpyHostToDevice)
 
-    def send(self, to: DeviceArray, source: np.ndarray) -> None:
+    def send(self, pieces: Sequence[Sent]) -> None:
         # A kernel reads the pinned memory: the copy engine would finish the chunks before it that other streams gave.
-        address, n_bytes = source.ctypes.data, source.nbytes
-        word = word_of(address, to.data.ptr, n_bytes)
-        with self.stream:
-            read_pinned(word)(mapped(address, n_bytes, word), to.reshape(-1).view(word))
+        if not pieces:
+            return
+        given = np.zeros((), [("at", SENT, MOST_SENT)])  # passed by value
+        at = [(to.data.ptr, source.ctypes.data, source.nbytes) for to, source in pieces]
+        given["at"][: len(at)] = at
+        n_blocks = -(-max(n_bytes for _, _, n_bytes in at) // (8 * SEND_THREADS))
+        grid = (min(max(n_blocks, 1), MOST_SEND_BLOCKS), len(at), 1)
+        self._sender(grid, (SEND_THREADS, 1, 1), (given,), 0, self.stream)
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
         self._two_dimensional(to.ctypes.data, to, source.data.ptr, source, self._kinds.memcpyDeviceToHost)
@@ -66,13 +104,13 @@ class GpuStream:
         self._two_dimensional(to.data.ptr, to, source.data.ptr, source, self._kinds.memcpyDeviceToDevice)
 
     def zero(self, array: DeviceArray) -> None:
-        self._set(array.data.ptr, 0, array.nbytes, self.stream.ptr)
+        self._set(array.data.ptr, 0, array.nbytes, self._pointer)
 
     def after(self, event: GpuEvent) -> None:
-        self.stream.wait_event(event.event)
+        self._wait(self._pointer, event.event.ptr)
 
     def record(self, is_timed: bool = False) -> GpuEvent:
-        return GpuEvent(self.stream, is_timed)
+        return self._events.recorded(self._pointer, is_timed)
 
     def _two_dimensional(self, to_address: int, to: Any, source_address: int, source: Any, kind: int) -> None:
         """Copies arrays of one shape whose entries along axis 0 may lie apart, each contiguous."""
@@ -80,15 +118,26 @@ class GpuStream:
             raise UsageError(f"{to.dtype} {list(to.shape)} cannot take a copy of {source.dtype} {list(source.shape)}")
         if not to.size:
             return
-        if to.flags.c_contiguous and source.flags.c_contiguous:
-            n, width = 1, to.nbytes
+        n, width = to.shape[0], to.nbytes // to.shape[0]
+        to_pitch, source_pitch = pitch(to), pitch(source)
+        if to_pitch == source_pitch == width:  # one piece
+            n, width = 1, n * width
             to_pitch = source_pitch = width
-        else:
-            n, width = to.shape[0], to.nbytes // to.shape[0]
-            to_pitch, source_pitch = (a.strides[0] if n > 1 else width for a in (to, source))
-            if not (to[0].flags.c_contiguous and source[0].flags.c_contiguous):
-                raise UsageError("copies on a GPU are of arrays that are contiguous but for their first axis")
-        self._copy(to_address, to_pitch, source_address, source_pitch, width, n, kind, self.stream.ptr)
+        self._copy(to_address, to_pitch, source_address, source_pitch, width, n, kind, self._pointer)
+
+
+def pitch(array: DeviceArray) -> int:
+    """Returns the bytes from one entry along the first axis to the next.
+
+    Raises:
+        UsageError: when an entry is not contiguous.
+    """
+    n_bytes = array.itemsize
+    for length, stride in zip(array.shape[:0:-1], array.strides[:0:-1], strict=True):
+        if length > 1 and stride != n_bytes:
+            raise UsageError("copies on a GPU are of arrays that are contiguous but for their first axis")
+        n_bytes *= length
+    return int(array.strides[0]) if array.shape[0] > 1 else n_bytes
 
 
 class GpuLauncher:
@@ -114,15 +163,16 @@ class GpuBackend:
         gpu.current()
         self.index, self.identifier = index, f"cuda:{index}"
         self.device = gpu.describe_gpu(index)
-        for word in WORDS:  # compiles what sends
-            self.stream().send(self.empty((1,), word), self.pinned((1,), word))
-        self.finish()
+        cubin = gpu.cubin_of(SEND_SOURCE.read_text(), SEND, self.device.arch)
+        with gpu.made_current(index):
+            self._events, self._sender = GpuEvents(), gpu.load_function(cubin, SEND).kernel
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         import cupy
 
         dtype, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
-        memory = cupy.cuda.alloc_pinned_memory(max(1, count * dtype.itemsize))
+        with gpu.made_current(self.index):  # a thread of its own may ask, whose GPU would be the first one
+            memory = cupy.cuda.alloc_pinned_memory(max(1, count * dtype.itemsize))
         return np.frombuffer(memory, dtype, count).reshape(shape)
 
     def empty(self, shape: Sequence[int], dtype: object) -> DeviceArray:
@@ -133,7 +183,7 @@ class GpuBackend:
 
     def stream(self) -> GpuStream:
         with gpu.made_current(self.index):
-            return GpuStream()
+            return GpuStream(self._events, self._sender)
 
     def launcher(self, kernel: AnyKernel, problem: Problem, config: Config, source: str | None = None) -> GpuLauncher:
         check_served(kernel, problem, config, self.device)
@@ -160,26 +210,3 @@ class GpuBackend:
 
         with gpu.made_current(self.index):
             cupy.cuda.runtime.deviceSynchronize()
-
-
-def word_of(*given: int) -> Any:
-    """Returns what a thread copies where addresses and a number of bytes are as given."""
-    return next(word for word in WORDS if all(value % np.dtype(word).itemsize == 0 for value in given))
-
-
-@cache
-def read_pinned(word: Any) -> Any:
-    """Returns a kernel that copies words from pinned memory, which a GPU can read where it is."""
-    import cupy
-
-    name = np.dtype(word).name
-    return cupy.ElementwiseKernel(f"raw {name} source", f"{name} to", "to = source[i]", f"autotune_read_{name}")
-
-
-@lru_cache(maxsize=4096)
-def mapped(address: int, n_bytes: int, word: Any) -> DeviceArray:
-    """Returns pinned memory as an array of the device."""
-    import cupy
-
-    memory = cupy.cuda.UnownedMemory(address, n_bytes, None)
-    return cupy.ndarray((n_bytes // np.dtype(word).itemsize,), word, cupy.cuda.MemoryPointer(memory, 0))

@@ -17,7 +17,7 @@ from ...devices.host.buffer import HostMemory
 from ...devices.host.session import HostFunction
 from ...rendering.render import render
 from ...runtime.binding import Binding
-from .backend import Stream, Transform, check_served
+from .backend import Sent, Stream, Transform, check_served
 
 
 class HostEvent:
@@ -42,8 +42,9 @@ class HostStream:
     def copy_in(self, to: np.ndarray, source: np.ndarray) -> None:
         to[...] = source
 
-    def send(self, to: np.ndarray, source: np.ndarray) -> None:
-        to[...] = source
+    def send(self, pieces: Sequence[Sent]) -> None:
+        for to, source in pieces:
+            to[...] = source
 
     def copy_out(self, to: np.ndarray, source: np.ndarray) -> None:
         to[...] = source

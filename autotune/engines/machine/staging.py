@@ -11,7 +11,7 @@ N_SLOTS = 4  # copies that may be under way
 
 
 class Staging:
-    """Sends some arrays together, each or the first part of it, in the order of a stream.
+    """Sends up to MOST_SENT arrays together, each or the first part of it, in the order of a stream.
 
     Args:
         arrays: (shape, dtype) of each.
@@ -20,16 +20,17 @@ class Staging:
     def __init__(self, backend: Backend, *arrays: tuple[Sequence[int], Any]) -> None:
         self._slots = [[backend.pinned(shape, dtype) for shape, dtype in arrays] for _ in range(N_SLOTS)]
         self._read: list[Event | None] = [None] * N_SLOTS
-        self._number = 0
+        self._place = 0
 
-    def send(self, stream: Stream, *given: tuple[Any, DeviceArray]) -> None:
-        """Copy the values of each (values, to) to the first len(values) entries of ``to``."""
-        place = self._number % N_SLOTS
-        if (read := self._read[place]) is not None:
+    def arrays(self) -> Sequence[np.ndarray]:
+        """Returns the pinned arrays that ``send`` copies next, to be filled; waits until the device has read them."""
+        if (read := self._read[self._place]) is not None:
             read.wait()
-        for (values, to), memory in zip(given, self._slots[place], strict=True):
-            n = len(values)
-            np.copyto(memory[:n], values, casting="same_kind")
-            stream.send(to[:n], memory[:n])
-        self._read[place] = stream.record()
-        self._number += 1
+        return self._slots[self._place]
+
+    def send(self, stream: Stream, *to: DeviceArray) -> None:
+        """Copy the first len(to) entries of each array to where they go."""
+        slot = self._slots[self._place]
+        stream.send([(each, memory[: len(each)]) for each, memory in zip(to, slot, strict=True) if len(each)])
+        self._read[self._place] = stream.record()
+        self._place = (self._place + 1) % N_SLOTS

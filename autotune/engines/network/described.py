@@ -2,40 +2,11 @@
 
 import threading
 
-import numpy as np
-import spead2
 import spead2.send
 
-from .items import FLAVOUR, TIME_MASK
 from .outlet import Outlet
 
 EVERY_S = 5.0
-IMMEDIATE = [("u", 48)]
-
-
-def immediate(number: int, value: int | np.ndarray) -> spead2.Item:
-    """Returns an item of 48 bits; an array, of one number, may be written to between heaps."""
-    return spead2.Item(number, "", "", (), format=IMMEDIATE, value=value)
-
-
-def time_item(number: int) -> tuple[np.ndarray, spead2.Item]:
-    """Returns an item whose value is that of the array beside it; see ``set_time``."""
-    value = np.zeros((), np.dtype(">u8"))
-    return value, immediate(number, value)
-
-
-def set_time(value: np.ndarray, time: int) -> None:
-    """Write a time, modulo 2^48."""
-    value[...] = time & TIME_MASK
-
-
-def heap_of(*given: spead2.Item) -> spead2.send.Heap:
-    """Returns a heap of these items, all of which are in each of its packets."""
-    heap = spead2.send.Heap(spead2.Flavour(*FLAVOUR))
-    for item in given:
-        heap.add_item(item)
-    heap.repeat_pointers = True
-    return heap
 
 
 class Descriptors:

@@ -7,9 +7,10 @@ import spead2
 import spead2.send
 
 from ..streams.visibilities import VisibilityInfo
-from .described import IMMEDIATE, Descriptors, heap_of, immediate, set_time, time_item
+from .described import Descriptors
 from .endpoints import Endpoint
 from .items import FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP, X_HEADER_BYTES, XENG_RAW
+from .memory_heap import IMMEDIATE, MemoryHeap
 from .outlet import PATIENCE_S, outlet
 from .voltage_outlet import FASTER, MOST_PLACES
 
@@ -60,7 +61,7 @@ class DumpOutlet:
             cores=cores,
             patience_s=patience_s,
         )
-        self._made: dict[int, tuple[np.ndarray, spead2.send.Heap]] = {}  # by address
+        self._made: dict[int, MemoryHeap] = {}  # by address
         self.n_dumps = 0
         self._descriptors = Descriptors(self._outlet, self._described())
 
@@ -71,8 +72,8 @@ class DumpOutlet:
 
     def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
         """Send a dump; see ``visibilities.VisibilitySink``."""
-        stamp, heap = self._heap(visibilities)
-        set_time(stamp, timestamp)
+        heap = self._heap(visibilities)
+        heap.set_time(timestamp)
         self._outlet.send([heap] * self._outlet.n_destinations)
         self.n_dumps += 1
 
@@ -86,16 +87,14 @@ class DumpOutlet:
         self._outlet.close()
 
     # ------------------------------------------------------------------ heaps
-    def _heap(self, visibilities: np.ndarray) -> tuple[np.ndarray, spead2.send.Heap]:
-        """Returns the heap of a place in memory, and where its time is written."""
+    def _heap(self, visibilities: np.ndarray) -> MemoryHeap:
+        """Returns the heap of a place in memory."""
         address = visibilities.ctypes.data
         if len(self._made) > MOST_PLACES:  # an engine has a few buffers
             self._made.clear()
         if address not in self._made:
-            stamp, time = time_item(TIMESTAMP)
             values = visibilities.reshape(self._shape)
-            raw = spead2.Item(XENG_RAW, "", "", self._shape, np.dtype("<i4"), value=values)
-            self._made[address] = stamp, heap_of(time, immediate(FREQUENCY, self._first_channel), raw)
+            self._made[address] = MemoryHeap(values, XENG_RAW, (FREQUENCY, self._first_channel))
         return self._made[address]
 
     def _described(self) -> spead2.send.ItemGroup:

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import spead2
 import spead2.send
@@ -18,6 +18,7 @@ from ...core.errors import UsageError
 from .endpoints import Endpoint
 from .ibverbs import IBV, ibv_stream
 from .items import FLAVOUR
+from .memory_heap import MemoryHeap
 
 HEADER_BYTES = 8 + 8 * 4  # of a packet: its own, and heap counter, heap size, payload offset and payload length
 BURST_BYTES = 65536
@@ -27,6 +28,9 @@ RETRY_S = 1.0
 AGAIN_S = 0.1  # between two tries of a sender that waits for its connection
 CONNECT_S = 1.0  # for which a connection that is made is waited for
 PATIENCE_S = 2.0
+MOST_BUFFERS = 512  # of a call of the kernel; Linux takes 1024
+Buffer: TypeAlias = bytes | memoryview
+AnyHeap: TypeAlias = spead2.send.Heap | MemoryHeap
 ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
 
 
@@ -39,7 +43,7 @@ class Outlet(Protocol):
     def n_failed(self) -> int:
         """Returns how many heaps could not leave."""
 
-    def send(self, heaps: Sequence[spead2.send.Heap], rate: float | None = None) -> None:
+    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None) -> None:
         """Send a heap to each destination, at once; ``rate``: in bytes a second, 0: unlimited, None: the outlet's.
 
         Returns when their packets are with the kernel, or failed; their memory may be used again then.
@@ -56,6 +60,18 @@ def heap_config(payload: int, n_items: int, rate: float) -> spead2.send.StreamCo
         rate=rate,
         burst_size=BURST_BYTES,
     )
+
+
+def spead2_heap(heap: AnyHeap) -> spead2.send.Heap:
+    """Returns the heap as spead2 has it."""
+    return heap.heap if isinstance(heap, MemoryHeap) else heap
+
+
+def packets_of(heap: AnyHeap, number: int, packet_bytes: int) -> Iterable[Buffer]:
+    """Returns the bytes of a heap's packets, in parts: of payload that stays in memory no copy."""
+    if isinstance(heap, MemoryHeap):
+        return heap.packets(number, packet_bytes)
+    return [bytes(packet) for packet in spead2.send.PacketGenerator(heap, number, packet_bytes)]
 
 
 def stop_heap() -> spead2.send.Heap:
@@ -100,11 +116,12 @@ class GroupOutlet:
         self._lock = threading.Lock()
         self.n_destinations, self.n_failed = len(to), 0
 
-    def send(self, heaps: Sequence[spead2.send.Heap], rate: float | None = None) -> None:
+    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None) -> None:
         """Send a heap to each destination; see ``Outlet``."""
         given = -1.0 if rate is None else rate
         references = [
-            spead2.send.HeapReference(heap, substream_index=place, rate=given) for place, heap in enumerate(heaps)
+            spead2.send.HeapReference(spead2_heap(heap), substream_index=place, rate=given)
+            for place, heap in enumerate(heaps)
         ]
         with self._lock:
             try:
@@ -131,7 +148,7 @@ def udp_stream(
 
 
 class TcpOutlet:
-    """A connection to each destination. spead2 makes the packets and this class sends them, since a TCP stream of
+    """A connection to each destination. this class sends the packets itself, since a TCP stream of
     spead2's never returns from a connection that has broken.
     """
 
@@ -151,14 +168,13 @@ class TcpOutlet:
         self._thread = threading.Thread(target=self._keep_connected, name="autotune-connects", daemon=True)
         self._thread.start()
 
-    def send(self, heaps: Sequence[spead2.send.Heap], rate: float | None = None) -> None:
+    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None) -> None:
         """Send a heap to each destination; see ``Outlet``."""
         rate = self._rate if rate is None else rate
         with self._lock:
             for connection, heap in zip(self._connections, heaps, strict=True):
                 number, self._next = self._next, self._next + self._step
-                packets = spead2.send.PacketGenerator(heap, number, self._packet_bytes)
-                if not connection.has_sent(packets, rate):
+                if not connection.has_sent(packets_of(heap, number, self._packet_bytes), rate):
                     self.n_failed += 1
 
     def close(self) -> None:
@@ -195,17 +211,17 @@ class Connection:
         if self._socket is None:
             self._socket = connected(self.endpoint, self._patience_s)
 
-    def has_sent(self, packets: Iterable[bytes], rate: float) -> bool:
-        """Returns whether all packets are with the kernel; closes a connection that is broken, or too slow."""
+    def has_sent(self, buffers: Iterable[Buffer], rate: float) -> bool:
+        """Returns whether all buffers are with the kernel; closes a connection that is broken, or too slow."""
         if self._socket is None and not self._has_waited():
             return False
         assert self._socket is not None
         due = time.monotonic()
         try:
-            for burst in bursts(packets):
-                self._socket.sendall(burst)
+            for burst in bursts(buffers):
+                send_all(self._socket, burst)
                 if rate:
-                    due += len(burst) / rate
+                    due += sum(map(len, burst)) / rate
                     time.sleep(max(0.0, due - time.monotonic()))
         except OSError:
             self.close()
@@ -239,16 +255,32 @@ def connected(endpoint: Endpoint, patience_s: float) -> socket.socket | None:
     return made
 
 
-def bursts(packets: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields packets put together to at least BURST_BYTES, but for the last."""
-    some: list[bytes] = []
-    for packet in packets:
-        some.append(packet)
-        if len(some) * len(some[0]) >= BURST_BYTES:
-            yield b"".join(some)
-            some = []
+def bursts(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
+    """Yields buffers in groups of at least BURST_BYTES, but for the last, and of at most MOST_BUFFERS."""
+    some: list[Buffer] = []
+    n_bytes = 0
+    for buffer in buffers:
+        some.append(buffer)
+        n_bytes += len(buffer)
+        if n_bytes >= BURST_BYTES or len(some) == MOST_BUFFERS:
+            yield some
+            some, n_bytes = [], 0
     if some:
-        yield b"".join(some)
+        yield some
+
+
+def send_all(to: socket.socket, buffers: Sequence[Buffer]) -> None:
+    """Sends buffers one after the other, without copying them together. Raises OSError."""
+    left = [memoryview(buffer) for buffer in buffers]
+    while left:
+        n = to.sendmsg(left)
+        done = 0
+        while done < len(left) and n >= len(left[done]):
+            n -= len(left[done])
+            done += 1
+        left = left[done:]
+        if n:
+            left[0] = left[0][n:]
 
 
 def outlet(

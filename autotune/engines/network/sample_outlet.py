@@ -15,8 +15,9 @@ import spead2.send
 from ...core.errors import UsageError
 from ..streams.samples import SampleInfo
 from . import items
-from .described import EVERY_S, IMMEDIATE
+from .described import EVERY_S
 from .endpoints import Endpoint
+from .memory_heap import IMMEDIATE
 from .outlet import SOCKET_BYTES, Connection, stop_heap
 
 TTL = 4

@@ -8,9 +8,10 @@ import spead2.send
 
 from ...core.errors import UsageError
 from ..streams.voltages import VoltageInfo
-from .described import EVERY_S, IMMEDIATE, Descriptors, heap_of, immediate, set_time, time_item
+from .described import EVERY_S, Descriptors
 from .endpoints import Endpoint
 from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
+from .memory_heap import IMMEDIATE, MemoryHeap
 from .outlet import PATIENCE_S, outlet
 
 N_ITEMS = 4
@@ -70,7 +71,7 @@ class VoltageOutlet:
             cores=cores,
             patience_s=patience_s,
         )
-        self._made: dict[int, tuple[np.ndarray, list[spead2.send.Heap]]] = {}  # by address
+        self._made: dict[int, list[MemoryHeap]] = {}  # by address
         self.n_heaps, self.n_bytes = 0, 0
         group, first_s = self._described(), EVERY_S * (feng_id + 1)
         self._descriptors = Descriptors(self._outlet, group, EVERY_S * n_antennas, first_s)
@@ -83,8 +84,9 @@ class VoltageOutlet:
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
         """Send heaps; see ``voltages.VoltageSink``."""
         for time, heap in zip(timestamps.tolist(), voltages, strict=True):
-            stamp, heaps = self._heaps(heap)
-            set_time(stamp, time)
+            heaps = self._heaps(heap)
+            for each in heaps:
+                each.set_time(time)
             self._outlet.send(heaps)
             self.n_heaps += len(heaps)
         self.n_bytes += voltages.nbytes
@@ -99,19 +101,18 @@ class VoltageOutlet:
         self._outlet.close()
 
     # ------------------------------------------------------------------ heaps
-    def _heaps(self, voltages: np.ndarray) -> tuple[np.ndarray, list[spead2.send.Heap]]:
-        """Returns the heaps of the memory of one time, and where their time is written."""
+    def _heaps(self, voltages: np.ndarray) -> list[MemoryHeap]:
+        """Returns the heaps of the memory of one time."""
         address = voltages.ctypes.data
         if len(self._made) > MOST_PLACES:  # an engine has a few buffers
             self._made.clear()
         if address not in self._made:
-            stamp, time = time_item(TIMESTAMP)
-            heaps = []
-            for first in range(0, len(voltages), self._n_channels):
-                part = voltages[first : first + self._n_channels]
-                raw = spead2.Item(FENG_RAW, "", "", part.shape, part.dtype, value=part)
-                heaps.append(heap_of(time, immediate(FENG_ID, self._feng_id), immediate(FREQUENCY, first), raw))
-            self._made[address] = stamp, heaps
+            self._made[address] = [
+                MemoryHeap(
+                    voltages[first : first + self._n_channels], FENG_RAW, (FENG_ID, self._feng_id), (FREQUENCY, first)
+                )
+                for first in range(0, len(voltages), self._n_channels)
+            ]
         return self._made[address]
 
     def _described(self) -> spead2.send.ItemGroup:

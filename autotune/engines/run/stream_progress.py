@@ -23,7 +23,7 @@ class StreamProgress:
         activity: Activity,
         queues: Mapping[str, Buckets[Any]],
         report: Callable[[str], None],
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None,
     ) -> None:
         self._activity, self._queues, self._report, self._trace = activity, queues, report, trace
         self._last = self._began = time.monotonic()
@@ -47,7 +47,8 @@ class StreamProgress:
 
     def _look(self) -> float:
         spans = self._activity.finished()
-        self._trace(spans)
+        if self._trace is not None:
+            self._trace(spans)
         busy_s = covered([span for span in spans if span.kind == KERNELS])
         self._busy_s += busy_s
         return busy_s

@@ -2,9 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
+from .cores import ThreadCores, bind, bound
 from .queues import POLL_S, Ending, Stopped
 
 ThreadTasks = Mapping[str, Callable[[], None]]  # what threads run, by their names
@@ -17,8 +18,11 @@ def run_beside(
     writers: ThreadTasks,
     compute: Callable[[], None],
     finish: Callable[[], None],
+    cores: ThreadCores,
 ) -> None:
     """Runs ``compute`` beside readers and writers, each in a thread, autotune-NAME, and ``finish`` when all have ended.
+
+    A thread that ``cores`` names runs on those; so does the caller's, while it computes.
 
     The first Ctrl-C lets the engine take no more chunks; the one in flight is finished. A reader whose source is silent
     then is left behind: its thread ends when the source does.
@@ -29,10 +33,11 @@ def run_beside(
     try:
         with ended_by_ctrl_c(ending.asked.set), ExitStack() as stack:
             for name, work in writers.items():
-                stack.enter_context(thread(f"autotune-{name}", work, ending))
+                stack.enter_context(thread(f"autotune-{name}", work, ending, cores.of(name)))
             for name, work in readers.items():
-                stack.enter_context(thread(f"autotune-{name}", work, ending, is_reader=True))
-            compute()
+                stack.enter_context(thread(f"autotune-{name}", work, ending, cores.of(name), is_reader=True))
+            with bound(cores.of("compute")):  # not before: a thread begins with the cores of the one that starts it
+                compute()
     except Stopped:  # the error of a thread is raised below
         pass
     finally:
@@ -61,14 +66,19 @@ def ended_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def thread(name: str, run: Callable[[], None], ending: Ending, is_reader: bool = False) -> Iterator[threading.Thread]:
+def thread(
+    name: str, run: Callable[[], None], ending: Ending, cores: Sequence[int] = (), is_reader: bool = False
+) -> Iterator[threading.Thread]:
     """Runs ``run`` beside the block, and ends with it; an error in it ends the engine.
 
-    ``is_reader``: it may be waiting for a source that gives nothing, and is not waited for when the engine ends early.
+    Args:
+        cores: those that it runs on; none: any.
+        is_reader: it may be waiting for a source that gives nothing, and is not waited for when the engine ends early.
     """
 
     def guarded() -> None:
         try:
+            bind(cores)
             run()
         except Stopped:
             return

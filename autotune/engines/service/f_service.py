@@ -9,6 +9,7 @@ packet = 4096                     # samples of a heap of the digitiser's
 sync_time_unix = "1700000000.0"   # UTC when the digitiser's time was 0
 max_delay_diff = 1048576          # samples by which delays may differ
 patience_s = 0.2                  # how long the beginning waits for both polarisations
+cores.compute = [4]               # of the engine's threads: reads, returns, compute, writes
 
 [from]
 listen = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # of each polarisation
@@ -22,7 +23,7 @@ endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,16 @@ from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo, VoltageSink
 from .first_level import FirstLevel
 from .served import Counts, Served
 from .sinks_beside import SinkBeside, SinksBeside
-from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
+from .stream_places import (
+    ENGINE_CORES,
+    FROM,
+    SENDING,
+    ListeningPlaces,
+    endpoints_of,
+    listening_places,
+    one_or_more,
+    path_beside,
+)
 
 MOST_FILE = 1 << 20  # bytes
 NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
@@ -97,6 +107,7 @@ MEMBERS: Mapping[str, schema.Check] = {
     "chunk": checks.integer(1, 1 << 30),
     "max_delay_diff": checks.integer(0, 1 << 26),
     "patience_s": schema.as_amount,
+    "cores": ENGINE_CORES,
     "from": FROM,
     "to": lambda value: value,  # checked one by one
 }
@@ -127,6 +138,7 @@ class FServiceSettings:
     n_antennas: int = 1
     chunk: int | None = None  # samples; None: as many as suit the device
     patience_s: float = PATIENCE_S
+    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of the engine's threads, by their names
 
 
 def f_service_settings(path: Path) -> FServiceSettings:
@@ -152,7 +164,14 @@ def f_service_settings(path: Path) -> FServiceSettings:
     places = listening_places(path, said["from"])
     outputs = [_band(path, each, said) for each in one_or_more(path, said, "to", BAND)]
     return FServiceSettings(
-        info, places, tuple(outputs), feng_id, n_antennas, said.get("chunk"), said.get("patience_s", PATIENCE_S)
+        info,
+        places,
+        tuple(outputs),
+        feng_id,
+        n_antennas,
+        said.get("chunk"),
+        said.get("patience_s", PATIENCE_S),
+        said.get("cores", {}),
     )
 
 
@@ -245,7 +264,7 @@ class FService:
                         outlet.forget()
                     output.sink, others = self._sink(outlet, place, info, number, made)
                     counted.append(others)
-                engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels)
+                engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
         except BaseException:
             source.close()
             raise

@@ -30,6 +30,7 @@ def words(value: object) -> tuple[str, ...]:
     return tuple(found)
 
 
+ENGINE_CORES = schema.members_of({name: CORES for name in ("reads", "returns", "compute", "writes")})
 FROM = schema.members_of(
     {
         "listen": words,

@@ -21,7 +21,7 @@ endpoints = "239.10.11.10:7148"
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,16 @@ from ..x.engine import XEngine, visibility_info, x_settings
 from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, NotClosed, nibbles_of, numbered
 from .served import Counts, Served
 from .sinks_beside import SinkBeside, SinksBeside
-from .stream_places import FROM, SENDING, ListeningPlaces, endpoints_of, listening_places, one_or_more, path_beside
+from .stream_places import (
+    ENGINE_CORES,
+    FROM,
+    SENDING,
+    ListeningPlaces,
+    endpoints_of,
+    listening_places,
+    one_or_more,
+    path_beside,
+)
 
 MOST_ACCUMULATED = 1 << 30
 TO = schema.members_of(SENDING)
@@ -64,6 +73,7 @@ MEMBERS: Mapping[str, schema.Check] = {
     "accumulate": checks.integer(1, MOST_ACCUMULATED),
     "batches_per_chunk": checks.integer(1, 1 << 16),
     "slices": checks.integer(1, 1 << 16),
+    "cores": ENGINE_CORES,
     "from": FROM,
     "to": lambda value: value,  # checked one by one
 }
@@ -94,6 +104,7 @@ class XServiceSettings:
     places: ListeningPlaces
     dumps: tuple[DumpPlace, ...]
     n_slices: int | None = None
+    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of the engine's threads, by their names
 
 
 def x_service_settings(path: Path) -> XServiceSettings:
@@ -152,7 +163,8 @@ def x_service_settings(path: Path) -> XServiceSettings:
     except UsageError as error:
         refuse(path, str(error))
     dumps = tuple(_place(path, each) for each in one_or_more(path, said, "to", TO))
-    return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices)
+    cores = said.get("cores", {})
+    return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices, cores)
 
 
 def _place(path: Path, said: Mapping[str, Any]) -> DumpPlace:
@@ -216,6 +228,7 @@ class XService:
                     batches_per_dump=settings.batches_per_dump,
                     batches_per_chunk=settings.batches_per_chunk,
                     n_slices=settings.n_slices,
+                    cores=settings.cores,
                 )
         except BaseException:
             source.close()

@@ -6,16 +6,17 @@ kernels, and waits for neither. One thread writes dumps.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import COPY_IN, Span
+from ..machine.activity import COPY_IN, KERNELS, SPANS, Span
 from ..machine.backend import Backend, DeviceArray, Event
 from ..run.bay import Bay
+from ..run.cores import ThreadCores
 from ..run.counters import FCounters, XCounters
 from ..run.lent_chunks import N_KEPT, LentChunks
 from ..run.queues import Buckets, Chunk, read_chunks
@@ -53,6 +54,8 @@ class XEngine:
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
         n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
             fastest. Visibilities are the same.
+        cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
+            it runs), writes. Memory that sources fill lies near to those of reads. Others run anywhere. Linux alone.
         report: takes a line of progress now and then.
         trace: takes the spans of the device's work, when they are over.
     """
@@ -68,12 +71,15 @@ class XEngine:
         batches_per_chunk: int = 8,
         send_empty: bool = True,
         n_slices: int | None = None,
+        cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] = lambda spans: None,
+        trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
         settings = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
-        bay, self.counters = Bay(backend, kernels), XCounters()
+        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
+        self.counters = XCounters()
         self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity
+        self._cores = bay.cores
         self.f_counters: list[FCounters] = []  # no antenna has samples here
         self._output = XOutput(bay, settings, sink, self.counters, send_empty, source.is_live)
         self._stage = XStage(bay, settings, self._output.deliver, self.counters)
@@ -83,13 +89,13 @@ class XEngine:
         ]
         self._number = 0
         self._lent: LentChunks[Batches] | None = None
+        n, shape = N_CHUNKS + (N_KEPT if isinstance(source, Lends) else 0), settings.chunk_shape
+        arrays = self._cores.made_by("reads", lambda: [backend.pinned(shape, np.int8) for _ in range(n)])
         if isinstance(source, Lends):
-            arrays = [backend.pinned(settings.chunk_shape, np.int8) for _ in range(N_CHUNKS + N_KEPT)]
             self._lent = LentChunks(source, arrays, self._ending, self._dropped)
             self._chunks = self._lent.buckets
         else:
-            chunks = [Chunk[Batches](backend.pinned(settings.chunk_shape, np.int8)) for _ in range(N_CHUNKS)]
-            self._chunks = Buckets(chunks, self._ending, is_input=True)
+            self._chunks = Buckets([Chunk[Batches](array) for array in arrays], self._ending, is_input=True)
         is_spared = source.is_live and self._lent is None
         self._spare = np.empty(settings.chunk_shape, np.int8) if is_spared else np.empty(0)
         queues: dict[str, Buckets[Any]] = {"in": self._chunks, "dumps": self._output.buckets}
@@ -112,7 +118,8 @@ class XEngine:
             UsageError: of the source or the sink; what was written stands.
         """
         self.counters.began = time.monotonic()
-        run_beside(self._ending, self._readers(), {"writes": self._output.write}, self._compute, self._backend.finish)
+        reads, writes = self._readers(), {"writes": self._output.write}
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish, self._cores)
         return self.counters
 
     def _readers(self) -> dict[str, Callable[[], None]]:
@@ -140,11 +147,11 @@ class XEngine:
         if used is not None:
             self._copies.after(used)
         n = len(batches.present)
-        with self._activity.span(COPY_IN, self._copies):
+        with self._activity.span(COPY_IN, self._copies) as span:
             self._copies.copy_in(voltages[:n], chunk.array[:n])
-        chunk.copied = self._copies.record()
+        chunk.copied = span.end
         self._chunks.give_back(chunk)
-        self._stage.stream.after(chunk.copied)
+        self._stage.stream.after(span.end)
         self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present)
 
 

@@ -64,10 +64,10 @@ class XOutput:
             self._drop()
             return made.done
         self._copies.after(made.done)
-        with self._activity.span(COPY_OUT, self._copies):
+        with self._activity.span(COPY_OUT, self._copies) as span:
             self._copies.copy_out(bucket.visibilities, made.visibilities)
             self._copies.copy_out(bucket.saturated, made.saturated)
-        bucket.time, bucket.good, bucket.copied = made.time, made.good, self._copies.record()
+        bucket.time, bucket.good, bucket.copied = made.time, made.good, span.end
         self.buckets.give(bucket)
         return bucket.copied
 

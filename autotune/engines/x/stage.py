@@ -69,14 +69,14 @@ class XStage:
             voltages: int8 ``chunk_shape``, of which the first len(present) batches are used.
             present: bool [n_batches, n_antennas].
         """
-        with self._activity.span(KERNELS, self.stream):
+        with self._activity.span(KERNELS, self.stream) as span:
             for item in self.plan.chunk(time, present):
                 self._do(item, voltages)
         with self._counters.lock:
             self._counters.batches_in += len(present)
             self._counters.heaps_missing = self.plan.n_missing
             self._counters.dumps_skipped = self.plan.n_skipped
-        return self.stream.record()
+        return span.end
 
     # ------------------------------------------------------------------ steps
     def _do(self, item: BatchRange | Integration, voltages: DeviceArray) -> None:
@@ -94,7 +94,9 @@ class XStage:
         if buffer.free is not None:
             stream.after(buffer.free)
         buffer.time, buffer.good = dump.time, dump.good
-        self._present_sent.send(stream, (dump.present(), buffer.present))
+        (pinned,) = self._present_sent.arrays()
+        pinned[...] = dump.present()
+        self._present_sent.send(stream, buffer.present)
         stream.zero(buffer.saturated)
         arrays = {
             "visibilities": buffer.visibilities,

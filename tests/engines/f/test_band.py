@@ -52,7 +52,7 @@ def heaps_of(
         return ()
 
     band = Band(bay, info, settings, delays=delays, gains=gains, deliver=deliver)
-    buffers = SampleBuffers(backend, info, band.shape.head, max(cuts) * PACKET, 2)
+    buffers = SampleBuffers(bay, info, band.shape.head, max(cuts) * PACKET, 2)
     at, width = 0, PACKET if info.is_complex else PACKET * info.sample_bits // 8
     for n in cuts:
         some = slice(at, at + n)

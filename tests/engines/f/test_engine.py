@@ -1,11 +1,14 @@
 """An F-engine from memory to memory on host: threads, back-pressure, drops, errors and Ctrl-C."""
 
+import gc
 import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +64,22 @@ def test_what_is_written_is_what_the_band_makes(bank: str) -> None:
     uniform = 10 * np.log10(1 / 12 / 2**-3)  # samples of all values alike, beside a sine of full scale
     assert np.abs(np.array(counters.dbfs) - uniform).max() < 0.1
     assert "heaps" in counters.line() and "1 packets lost" in counters.line()
+
+
+@BANKS
+def test_memory_goes_with_the_engine(bank: str) -> None:
+    """Also where no garbage is collected: the next engine may need the memory of this one."""
+    made, gc_was_on = engine(ArraySource(packed(), INFO), output(), bank=bank), gc.isenabled()
+    gc.disable()
+    try:
+        made.run()
+        band: Any = made._chain._bands[0]
+        kept = [weakref.ref(each) for each in (made._chain.input._buffers, made._chain.outputs[0], band, band._bank)]
+        del made, band
+        assert [ref() for ref in kept] == [None] * 4
+    finally:
+        if gc_was_on:
+            gc.enable()
 
 
 def test_bands_share_an_input() -> None:

@@ -43,7 +43,7 @@ def heaps_of(
 
     bay, most = Bay(backend, Kernels(backend, lambda line: None, filter_bank=bank)), max(cuts) * PACKET
     band = NarrowBand(bay, INFO, SETTINGS, delays=delays, gains=gains, deliver=deliver, chunk=most)
-    buffers = SampleBuffers(backend, INFO, band.head, most, 2)
+    buffers = SampleBuffers(bay, INFO, band.head, most, 2)
     at, width = 0, PACKET * 10 // 8
     for n in cuts:
         chunk = np.ascontiguousarray(packed[:, at * width : (at + n) * width])

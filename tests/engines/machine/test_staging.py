@@ -12,10 +12,11 @@ class LateStream:
 
     def __init__(self) -> None:
         self.given: list[tuple[np.ndarray, np.ndarray]] = []
-        self.n_done = self.n_events = 0
+        self.n_done = self.n_events = self.n_sent = 0
 
-    def send(self, to: np.ndarray, source: np.ndarray) -> None:
-        self.given.append((to, source))
+    def send(self, pieces: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        self.given += pieces
+        self.n_sent += 1
 
     def record(self) -> "LateEvent":
         self.n_events += 1
@@ -51,11 +52,13 @@ def test_all_arrays_arrive_as_they_were_given() -> None:
         n = number % 5 + 1
         values = rng.integers(0, 1 << 40, (n, 2)), rng.uniform(size=n).astype(np.float32)
         to = np.zeros((5, 2), np.int64), np.zeros(5, np.float32)
-        staging.send(stream, *zip(values, to, strict=True))
+        for pinned, some in zip(staging.arrays(), values, strict=True):
+            pinned[:n] = some
+        staging.send(stream, *(each[:n] for each in to))
         given.append(values)
         sent.append(to)
     stream.record().wait()
     for (first, second), (to_first, to_second) in zip(given, sent, strict=True):
         np.testing.assert_array_equal(to_first[: len(first)], first)
         np.testing.assert_array_equal(to_second[: len(second)], second)
-    assert stream.n_events == n_sent + 1  # one for each time, however many arrays
+    assert stream.n_events == n_sent + 1 == stream.n_sent + 1  # one for each time, however many arrays

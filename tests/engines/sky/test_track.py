@@ -94,7 +94,7 @@ def test_models_take_back_what_was_late() -> None:
         for start in (0, 123, track.piece - 2, track.piece + 5, 3_999_999):
             leaves = SKY.first_timestamp + start
             turned = model.at(leaves, 1, 1)
-            d = leaves - int(turned.first) + turned.fine[0]
+            d = turned.coarse[0] + turned.fine[0]
             (delay, *_), _ = track.at(start - d)
             assert d == pytest.approx(-delay[antenna], abs=1e-7)
             phase = turned.phase[0] + 2 * pi * SKY.centre * d
