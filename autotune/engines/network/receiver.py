@@ -105,8 +105,10 @@ class Receiver:
             self._add_member(listening, member, max_heaps, n_substreams)
         self._numbers = {array.ctypes.data: number for number, array in enumerate(arrays)}
         self._lent: dict[int, spead2.recv.Chunk] = {}
+        self._n_incomplete = 0  # heaps of chunks that were taken
         for array in arrays:
-            self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=np.zeros(rules.n_flags, np.uint8)))
+            present, begun = np.zeros((2, rules.n_flags), np.uint8)
+            self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
         self._is_asked = threading.Event()
         self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
         self._transport, self._connected, self._looked_at = listening.transport, set[int](), time.monotonic()
@@ -130,7 +132,9 @@ class Receiver:
             JumpedError: when the stream has jumped.
         """
         while (chunk := self._next()) is not None:
-            came = np.asarray(chunk.present)[:-1].astype(bool)
+            came, begun = np.asarray(chunk.present)[:-1].astype(bool), np.asarray(chunk.extra)
+            self._n_incomplete += int(np.count_nonzero(begun) - np.count_nonzero(came))
+            begun[:] = 0
             if not came.any():  # pushed out beside what came
                 self._group.add_free_chunk(chunk)
                 continue
@@ -166,12 +170,13 @@ class Receiver:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Returns what became of all heaps, by COUNTERS, and besides:
+        """Returns what became of all ``heaps`` that came: each is in one of COUNTERS, or in one of these.
 
-        ``heaps`` that came whole, ``placed`` among them, ``too_old`` for any chunk under construction, ``incomplete``
-        heaps, ``packets``, ``kernel_drops``: packets of UDP for which a socket had no room, and ``blocked``: how often
-        a member waited for memory. They lag behind while heaps come. Where receiving stops before the senders end,
-        heaps of the chunks under construction are placed, and not taken.
+        ``placed`` heaps, ``incomplete`` ones, of which packets had not come when their chunk was taken, and heaps that
+        were ``too_old`` for any chunk under construction. Besides there are ``packets``, ``kernel_drops``: packets of
+        UDP for which a socket had no room, and ``blocked``: how often a member waited for memory. They lag behind while
+        heaps come. Where receiving stops before the senders end, heaps of the chunks under construction are placed, and
+        not taken.
         """
         total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0)
         total["kernel_drops"] = self._kernel_drops() if self._closed_drops is None else self._closed_drops
@@ -181,10 +186,11 @@ class Receiver:
                 total[name] += stats[f"autotune.{name}"]
             total["heaps"] += stats["heaps"]
             total["too_old"] += stats["too_old_heaps"]
-            total["incomplete"] += stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
             total["packets"] += stats["packets"]
             total["blocked"] += stats["worker_blocked"]
             total["placed"] += stats["heaps"] - stats["rejected_heaps"] - stats["too_old_heaps"]
+        total["incomplete"] = self._n_incomplete
+        total["placed"] -= self._n_incomplete
         counted = self._placings if self._each_ends else self._placings[:1]
         for each in counted:
             if each.newest_time is not None:  # the last stop heap is placed, and later ones
@@ -206,7 +212,7 @@ class Receiver:
         for name in COUNTERS:
             config.add_stat(f"autotune.{name}")
         chunks = spead2.recv.ChunkStreamConfig(
-            items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback()
+            items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback(), max_heap_extra=1
         )
         pool = spead2.ThreadPool(1, list(listening.cores[member : member + 1]))
         self._group.emplace_back(pool, config, chunks)
