@@ -1,4 +1,4 @@
-"""Runs digitisers, F-engines and an X-engine for minutes by paced UDP on loopback: is anything lost, does anything grow?
+"""Runs digitisers, F-engines and an X-engine for minutes by paced UDP: what is lost, and does anything grow?
 
     python benchmarks/network_soak.py --device cuda --seconds 300 --json soak.json
 
@@ -101,7 +101,10 @@ def run(rate_hz: float, seconds: float, args: argparse.Namespace, folder: Path) 
         for name, process in processes.items():
             if name.startswith(kind):
                 out, _ = process.communicate(timeout=60)
-                counts[name] = {"status": process.returncode, **json.loads(out)}
+                if process.returncode or not out:
+                    log = (folder / f"{name}.log").read_text()[-2000:]
+                    raise SystemExit(f"{name} has ended with status {process.returncode}: {log}")
+                counts[name] = json.loads(out)
         time.sleep(2)
     return {"rate_hz": rate_hz, "seconds": seconds, "counts": counts, "looks": looks}
 

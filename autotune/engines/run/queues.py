@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import Empty, Queue
+from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -64,8 +64,9 @@ class Buckets(Generic[B]):
 
     def __init__(self, buckets: list[B], ending: Ending, is_input: bool = False) -> None:
         self._ending, self._n, self._is_input = ending, len(buckets), is_input
-        self._free: Queue[B] = Queue()
-        self._filled: Queue[B | None] = Queue()
+        self._free: SimpleQueue[B] = SimpleQueue()
+        self._filled: SimpleQueue[B | None] = SimpleQueue()
+        self._next: list[B | None] = []  # what `wait` found, which is taken first
         for bucket in buckets:
             self._free.put(bucket)
 
@@ -94,6 +95,8 @@ class Buckets(Generic[B]):
 
     def take(self) -> B | None:
         """Returns the next filled bucket, or None at the end; waits for it. Raises Stopped."""
+        if self._next and not self._is_over:
+            return self._next.pop()
         try:
             return self._get(self._filled)
         except Stopped:
@@ -104,23 +107,31 @@ class Buckets(Generic[B]):
     @property
     def is_ready(self) -> bool:
         """Returns whether ``take`` returns at once."""
-        return self._filled.qsize() > 0 or self._ending.failed.is_set() or (self._is_input and self._ending.is_near)
+        return self._n_filled > 0 or self._is_over
 
     def wait(self, seconds: float) -> None:
-        """Wait until something can be taken, or so long."""
-        with self._filled.not_empty:
-            if not self._filled.queue:
-                self._filled.not_empty.wait(seconds)
+        """Wait until something can be taken, or so long; the thread that takes calls it."""
+        if not self._next:
+            with suppress(Empty):
+                self._next.append(self._filled.get(timeout=seconds))
+
+    @property
+    def _n_filled(self) -> int:
+        return len(self._next) + self._filled.qsize()
 
     def give_back(self, bucket: B) -> None:
         self._free.put(bucket)
 
     def depth(self) -> str:
         """Returns how many buckets are filled, of how many: 2/4."""
-        return f"{self._filled.qsize()}/{self._n}"
+        return f"{self._n_filled}/{self._n}"
 
-    def _get(self, queue: Queue[T]) -> T:
-        while not (self._ending.failed.is_set() or (self._is_input and self._ending.asked.is_set())):
+    @property
+    def _is_over(self) -> bool:
+        return self._ending.failed.is_set() or (self._is_input and self._ending.asked.is_set())
+
+    def _get(self, queue: SimpleQueue[T]) -> T:
+        while not self._is_over:
             with suppress(Empty):
                 return queue.get(timeout=POLL_S)
         raise Stopped
