@@ -37,7 +37,7 @@ from ..files.reading import Tell, refuse
 from ..files.toml import checked, read_toml
 from ..jobs.band_settings import Bands, Narrow
 from ..jobs.running import Running
-from ..jobs.sinks import voltage_sink
+from ..jobs.sinks import undone_on_error, voltage_sink
 from ..network.endpoints import Endpoint
 from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
 from ..network.received import CONFIRM, PATIENCE_S, ReceivedSamples
@@ -253,17 +253,19 @@ class FService:
         ]
         made = Served(None, source, lambda: [])  # type: ignore[arg-type]
         counted: list[Sequence[SinkBeside]] = []
-        for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
-            if outlet is not None:
-                outlet.forget()
-            output.sink, others = self._sink(outlet, place, info, number, made)
-            counted.append(others)
         n_packets = max(1, self._chunk // settings.info.packet)
         lends: Any = FirstLevel(source, by_level, self._tell) if by_level else source
+        files = [place.file and numbered(place.file, number) for place in settings.outputs]
         try:
-            engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
+            with undone_on_error(made.closing, files):
+                places_of = zip(outputs, self._outlets, settings.outputs, self._infos, strict=True)
+                for output, outlet, place, info in places_of:
+                    if outlet is not None:
+                        outlet.forget()
+                    output.sink, others = self._sink(outlet, place, info, number, made)
+                    counted.append(others)
+                engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
         except BaseException:
-            made.closing.close()
             source.close()
             raise
         failed_before = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]

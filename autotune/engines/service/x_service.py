@@ -31,7 +31,7 @@ from ..files import checks
 from ..files.reading import Tell, refuse
 from ..files.toml import checked, read_toml
 from ..jobs.running import Running
-from ..jobs.sinks import visibility_sink
+from ..jobs.sinks import undone_on_error, visibility_sink
 from ..network.dump_outlet import DumpOutlet
 from ..network.endpoints import Endpoint
 from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
@@ -217,20 +217,20 @@ class XService:
         made = Served(None, source, lambda: [])  # type: ignore[arg-type]
         for outlet in self._outlets.values():
             outlet.forget()
-        sink, others = self._sink(number, made)
         try:
-            engine = XEngine(
-                self._running.backend,
-                source,
-                sink,
-                self._kernels,
-                batches_per_dump=settings.batches_per_dump,
-                batches_per_chunk=settings.batches_per_chunk,
-                n_slices=settings.n_slices,
-                cores=settings.cores,
-            )
+            with undone_on_error(made.closing, [each.file and numbered(each.file, number) for each in settings.dumps]):
+                sink, others = self._sink(number, made)
+                engine = XEngine(
+                    self._running.backend,
+                    source,
+                    sink,
+                    self._kernels,
+                    batches_per_dump=settings.batches_per_dump,
+                    batches_per_chunk=settings.batches_per_chunk,
+                    n_slices=settings.n_slices,
+                    cores=settings.cores,
+                )
         except BaseException:
-            made.closing.close()
             source.close()
             raise
         failed_before = sum(outlet.n_failed for outlet in self._outlets.values())
