@@ -109,6 +109,19 @@ HELD = {
         "campaign/test_campaign_security",
         "test_an_open_port_beyond_loopback_is_told",
     ),
+    "listen at the addresses of `[from]` in their files, and nowhere else": (
+        "engines/service/test_page",
+        "test_an_engine_listens_where_its_file_says_and_nowhere_else",
+    ),
+    "signals of `dsim` are parsed and never run": (
+        "engines/digitiser/test_signal_language",
+        "test_any_text_is_a_signal_or_is_refused",
+    ),
+    "Heaps drawn at random are placed as a model says": ("engines/network/test_place", "test_long_streams"),
+    "damaged packets and noise at a port cost what they hit": (
+        "engines/service/test_failures",
+        "test_noise_at_the_port_is_counted_and_costs_nothing_else",
+    ),
     "one trial with a status, a message, and the command that reproduces it": (
         "test_faults",
         "test_each_fault_has_its_status_and_message",

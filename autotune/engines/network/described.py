@@ -40,4 +40,4 @@ class Descriptors:
 
     def _send(self) -> None:
         heaps = [self._group.get_heap(descriptors="all", data="none") for _ in range(self._outlet.n_destinations)]
-        self._outlet.send(heaps, 0.0)
+        self._outlet.send(heaps, 0.0, waits=False)

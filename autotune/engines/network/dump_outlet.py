@@ -1,6 +1,6 @@
 """An X-engine's visibilities as SPEAD heaps, each of which is a dump of some channels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import spead2
@@ -11,7 +11,7 @@ from .described import Descriptors
 from .endpoints import Endpoint
 from .items import FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP, X_HEADER_BYTES, XENG_RAW
 from .memory_heap import IMMEDIATE, MemoryHeap
-from .outlet import PATIENCE_S, outlet
+from .outlet import PATIENCE_S, never, outlet
 from .voltage_outlet import FASTER, MOST_PLACES
 
 N_X_ITEMS = 3
@@ -43,6 +43,7 @@ class DumpOutlet:
         interface: str = "",
         cores: Sequence[int] = (),
         patience_s: float = PATIENCE_S,
+        is_asked: Callable[[], bool] = never,
     ) -> None:
         self._shape, self._first_channel = (info.n_channels, 4 * info.n_baselines, 2), first_channel
         n_bytes = 4 * int(np.prod(self._shape))
@@ -60,6 +61,7 @@ class DumpOutlet:
             interface=interface,
             cores=cores,
             patience_s=patience_s,
+            is_asked=is_asked,
         )
         self._made: dict[int, MemoryHeap] = {}  # by address
         self.n_dumps = 0
@@ -69,6 +71,11 @@ class DumpOutlet:
     def n_failed(self) -> int:
         """Returns how many heaps could not leave, descriptors among them."""
         return self._outlet.n_failed
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+        return self._outlet.not_connected
 
     def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
         """Send a dump; see ``visibilities.VisibilitySink``."""

@@ -8,7 +8,7 @@ then its connection is closed.
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import spead2
@@ -34,6 +34,11 @@ AnyHeap: TypeAlias = spead2.send.Heap | MemoryHeap
 ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
 
 
+def never() -> bool:
+    """Returns False: whoever sends is not asked to end."""
+    return False
+
+
 class Outlet(Protocol):
     """Where heaps go."""
 
@@ -43,10 +48,17 @@ class Outlet(Protocol):
     def n_failed(self) -> int:
         """Returns how many heaps could not leave."""
 
-    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None) -> None:
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+
+    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
         """Send a heap to each destination, at once; ``rate``: in bytes a second, 0: unlimited, None: the outlet's.
 
         Returns when their packets are with the kernel, or failed; their memory may be used again then.
+
+        Args:
+            waits: whether a connection that is not there may be waited for.
         """
 
     def close(self) -> None: ...
@@ -116,7 +128,11 @@ class GroupOutlet:
         self._lock = threading.Lock()
         self.n_destinations, self.n_failed = len(to), 0
 
-    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None) -> None:
+    @property
+    def not_connected(self) -> list[str]:
+        return []
+
+    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
         """Send a heap to each destination; see ``Outlet``."""
         given = -1.0 if rate is None else rate
         references = [
@@ -148,7 +164,7 @@ def udp_stream(
 
 
 class TcpOutlet:
-    """A connection to each destination. this class sends the packets itself, since a TCP stream of
+    """A connection to each destination. This class sends the packets itself, since a TCP stream of
     spead2's never returns from a connection that has broken.
     """
 
@@ -160,26 +176,31 @@ class TcpOutlet:
         first: int,
         step: int,
         patience_s: float = PATIENCE_S,
+        is_asked: Callable[[], bool] = never,
     ) -> None:
-        self._connections = [Connection(endpoint, patience_s) for endpoint in to]
+        self._connections = [Connection(endpoint, patience_s, is_asked) for endpoint in to]
         self._packet_bytes, self._rate, self._next, self._step = packet_bytes, rate, first, step
         self._lock, self._is_closed = threading.Lock(), threading.Event()
         self.n_destinations, self.n_failed = len(to), 0
         self._thread = threading.Thread(target=self._keep_connected, name="autotune-connects", daemon=True)
         self._thread.start()
 
-    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None) -> None:
+    @property
+    def not_connected(self) -> list[str]:
+        return [str(connection.endpoint) for connection in self._connections if not connection.is_open]
+
+    def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
         """Send a heap to each destination; see ``Outlet``."""
         rate = self._rate if rate is None else rate
         with self._lock:
             for connection, heap in zip(self._connections, heaps, strict=True):
                 number, self._next = self._next, self._next + self._step
-                if not connection.has_sent(packets_of(heap, number, self._packet_bytes), rate):
+                if not connection.has_sent(packets_of(heap, number, self._packet_bytes), rate, waits):
                     self.n_failed += 1
 
     def close(self) -> None:
         """End the streams, and close the connections."""
-        self.send([stop_heap() for _ in self._connections], 0.0)
+        self.send([stop_heap() for _ in self._connections], 0.0, waits=False)
         self._is_closed.set()
         self._thread.join()
         for connection in self._connections:
@@ -195,11 +216,15 @@ class Connection:
     """A TCP connection, which is made again when it has broken.
 
     ``patience_s``: how long a receiver may not read. If that is longer than PATIENCE_S, whoever sends is in no hurry,
-    and a connection that is not there is waited for as long.
+    and a connection that is not there is waited for as long, once, or until ``is_asked`` says that the sender shall
+    end.
     """
 
-    def __init__(self, endpoint: Endpoint, patience_s: float = PATIENCE_S) -> None:
-        self.endpoint, self._patience_s = endpoint, patience_s
+    def __init__(
+        self, endpoint: Endpoint, patience_s: float = PATIENCE_S, is_asked: Callable[[], bool] = never
+    ) -> None:
+        self.endpoint, self._patience_s, self._is_asked = endpoint, patience_s, is_asked
+        self._is_given_up = patience_s <= PATIENCE_S
         self._socket = connected(endpoint, patience_s)
 
     @property
@@ -211,11 +236,13 @@ class Connection:
         if self._socket is None:
             self._socket = connected(self.endpoint, self._patience_s)
 
-    def has_sent(self, buffers: Iterable[Buffer], rate: float) -> bool:
+    def has_sent(self, buffers: Iterable[Buffer], rate: float, waits: bool = True) -> bool:
         """Returns whether all buffers are with the kernel; closes a connection that is broken, or too slow."""
-        if self._socket is None and not self._has_waited():
+        if self._socket is None and waits and not self._is_given_up:
+            self._wait()
+        if self._socket is None:
             return False
-        assert self._socket is not None
+        self._is_given_up = self._patience_s <= PATIENCE_S
         due = time.monotonic()
         try:
             for burst in bursts(buffers):
@@ -228,14 +255,13 @@ class Connection:
             return False
         return True
 
-    def _has_waited(self) -> bool:
-        """Returns whether there is a connection after waiting for it."""
-        end = time.monotonic() + (self._patience_s if self._patience_s > PATIENCE_S else 0.0)
-        while self._socket is None and time.monotonic() < end:
+    def _wait(self) -> None:
+        """Wait until there is a connection, or it is given up."""
+        end = time.monotonic() + self._patience_s
+        while self._socket is None and not self._is_given_up:
+            time.sleep(AGAIN_S)
             self.connect()
-            if self._socket is None:
-                time.sleep(AGAIN_S)
-        return self._socket is not None
+            self._is_given_up = time.monotonic() > end or self._is_asked()
 
     def close(self) -> None:
         """Close the connection; it may be made again."""
@@ -295,6 +321,7 @@ def outlet(
     interface: str = "",
     cores: Sequence[int] = (),
     patience_s: float = PATIENCE_S,
+    is_asked: Callable[[], bool] = never,
 ) -> Outlet:
     """Returns an outlet by ``transport``: udp, ibv, tcp or inproc.
 
@@ -303,6 +330,7 @@ def outlet(
         n_items: items of a heap beside SPEAD's own four.
         rate: bytes a second to each destination; 0: unlimited.
         patience_s: how long a receiver by TCP may not read, before its connection is closed.
+        is_asked: says whether the sender shall end, so that no connection is waited for.
 
     Raises:
         UsageError: for another transport, or an address that nothing can be sent to.
@@ -310,7 +338,7 @@ def outlet(
     config = heap_config(payload, n_items, rate)
     if transport == "tcp":
         given = [each for each in to if isinstance(each, Endpoint)]
-        return TcpOutlet(given, config.max_packet_size, rate, first, step, patience_s)
+        return TcpOutlet(given, config.max_packet_size, rate, first, step, patience_s, is_asked)
     if transport in ("udp", IBV, "inproc"):
         return GroupOutlet(transport, to, config, first, step, interface, cores=cores)
     raise UsageError(f"transport is {transport!r}; it may be udp, ibv, tcp or inproc")

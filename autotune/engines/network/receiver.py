@@ -120,8 +120,8 @@ class Receiver:
                 stream.start()
             except (RuntimeError, OSError) as error:
                 self._group.stop()
-                places, why = ", ".join(str(each) for each in where), str(error).partition(" [")[0]
-                raise UsageError(f"nothing can be received at {places}: {why}") from error
+                places = ", ".join(str(each) for each in where)
+                raise UsageError(f"nothing can be received at {places}: {_why(error)}") from error
 
     def take(self) -> tuple[int, int, np.ndarray] | None:
         """Returns the next chunk: the number of its array, its time in samples, and which heaps came; None at the end.
@@ -299,4 +299,9 @@ def add_reader(
         else:
             raise UsageError(f"transport is {listening.transport!r}; it may be udp, ibv, tcp, pcap or inproc")
     except (RuntimeError, OSError) as error:
-        raise UsageError(f"nothing can be received at {where}: {error}") from error
+        raise UsageError(f"nothing can be received at {where}: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    """Returns what an error of spead2's says, without the line of C++ behind it."""
+    return str(error).partition(" [")[0]

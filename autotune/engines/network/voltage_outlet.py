@@ -1,6 +1,6 @@
 """An F-engine's voltages as SPEAD heaps: each destination gets a part of the channels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import spead2
@@ -12,7 +12,7 @@ from .described import EVERY_S, Descriptors
 from .endpoints import Endpoint
 from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
 from .memory_heap import IMMEDIATE, MemoryHeap
-from .outlet import PATIENCE_S, outlet
+from .outlet import PATIENCE_S, never, outlet
 
 N_ITEMS = 4
 MOST_PLACES = 1024  # in memory, whose heaps are kept
@@ -49,6 +49,7 @@ class VoltageOutlet:
         interface: str = "",
         cores: Sequence[int] = (),
         patience_s: float = PATIENCE_S,
+        is_asked: Callable[[], bool] = never,
     ) -> None:
         if info.n_channels % len(to):
             raise UsageError(f"{info.n_channels} channels cannot be shared out evenly to {len(to)} destinations")
@@ -70,6 +71,7 @@ class VoltageOutlet:
             interface=interface,
             cores=cores,
             patience_s=patience_s,
+            is_asked=is_asked,
         )
         self._made: dict[int, list[MemoryHeap]] = {}  # by address
         self.n_heaps, self.n_bytes = 0, 0
@@ -80,6 +82,11 @@ class VoltageOutlet:
     def n_failed(self) -> int:
         """Returns how many heaps could not leave, descriptors among them."""
         return self._outlet.n_failed
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+        return self._outlet.not_connected
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
         """Send heaps; see ``voltages.VoltageSink``."""

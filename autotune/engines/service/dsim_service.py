@@ -29,7 +29,7 @@ from ..network.sample_outlet import SampleOutlet, damage
 from ..run.counters import si
 from .f_service import MOST_FILE
 from .served import Counts
-from .stream_places import TRANSPORT, endpoints_of, words
+from .stream_places import TRANSPORT, endpoints_of, later, words
 
 BLOCK_S = 0.01  # of samples that are made at once, about
 MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: made at once, and sent before the other one's turn
@@ -65,9 +65,9 @@ def dsim_settings(path: Path) -> DsimSettings:
     content = read_toml(path, MOST_FILE)
     own = {name: content.pop(name) for name in ("to", "speed", "n_samples") if name in content}
     digitiser = digitiser_settings(path, content)
-    parts = {"speed": schema.as_amount, "n_samples": checks.integer(1, checks.MOST_TIME), "to": TO}
+    parts = {"speed": schema.as_amount, "n_samples": checks.integer(1, checks.MOST_TIME), "to": later}
     said = checked(path, "it", schema.members_of(parts, ("to",)), own)
-    to = said["to"]
+    to = checked(path, "[to]", TO, said["to"])
     n_pols = len(digitiser.signals)
     if len(to["endpoints"]) != n_pols:
         refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one of each of the {n_pols} signals")

@@ -22,10 +22,11 @@ spectra_per_heap = 256
 endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 from ...core import schema
 from ...core.errors import UsageError
@@ -37,7 +38,7 @@ from ..files.reading import Tell, refuse
 from ..files.toml import checked, read_toml
 from ..jobs.band_settings import Bands, Narrow
 from ..jobs.running import Running
-from ..jobs.sinks import undone_on_error, voltage_sink
+from ..jobs.sinks import voltage_sink
 from ..network.endpoints import Endpoint
 from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
 from ..network.received import CONFIRM, PATIENCE_S, ReceivedSamples
@@ -48,14 +49,15 @@ from ..streams.samples import SampleInfo
 from ..streams.times import moment
 from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo, VoltageSink
 from .first_level import FirstLevel
+from .new_files import NewFile, numbered
 from .served import Counts, Served
-from .sinks_beside import SinkBeside, SinksBeside
+from .sinks_beside import NotClosed, SinkBeside, SinksBeside
 from .stream_places import (
     ENGINE_CORES,
-    FROM,
     SENDING,
     ListeningPlaces,
     endpoints_of,
+    later,
     listening_places,
     one_or_more,
     path_beside,
@@ -81,21 +83,18 @@ def gains_of_file(value: object) -> float | str:
     return schema.as_word(value) if isinstance(value, str) else checks.real(value)
 
 
-BAND = schema.members_of(
-    {
-        "channels": checks.integer(1, checks.MOST_CHANNELS),
-        "taps": checks.integer(1, 64),
-        "window": schema.as_word,
-        "bits": checks.voltage_bits,
-        "nibbles": NIBBLES,
-        "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
-        "delays": schema.as_word,
-        "gains": gains_of_file,
-        "narrow": NARROW,
-        **SENDING,
-    },
-    ("channels",),
-)
+BAND: Mapping[str, schema.Check] = {
+    "channels": checks.integer(1, checks.MOST_CHANNELS),
+    "taps": checks.integer(1, 64),
+    "window": schema.as_word,
+    "bits": checks.voltage_bits,
+    "nibbles": NIBBLES,
+    "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
+    "delays": schema.as_word,
+    "gains": gains_of_file,
+    "narrow": NARROW,
+    **SENDING,
+}
 MEMBERS: Mapping[str, schema.Check] = {
     **{name: checks.SAMPLES[name] for name in ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m")},
     "sync_time_unix": moment,
@@ -108,8 +107,8 @@ MEMBERS: Mapping[str, schema.Check] = {
     "max_delay_diff": checks.integer(0, 1 << 26),
     "patience_s": schema.as_amount,
     "cores": ENGINE_CORES,
-    "from": FROM,
-    "to": lambda value: value,  # checked one by one
+    "from": later,
+    "to": later,
 }
 NEEDED = ("sample_rate_hz", "from", "to")
 
@@ -162,7 +161,10 @@ def f_service_settings(path: Path) -> FServiceSettings:
     if feng_id >= n_antennas:
         refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
     places = listening_places(path, said["from"])
-    outputs = [_band(path, each, said) for each in one_or_more(path, said, "to", BAND)]
+    if places.transport == "tcp" and len(places.members) != info.n_pols:
+        refuse(path, f"[from] listen must have {info.n_pols} entries by tcp: each polarisation has a connection")
+    bands = one_or_more(path, said, "to", schema.members_of(BAND, ("channels",)))
+    outputs = [_band(path, each, said) for each in bands]
     return FServiceSettings(
         info,
         places,
@@ -221,6 +223,7 @@ class FService:
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
+        self._now: Callable[[], FEngine | None] = lambda: None  # the engine that runs, which is not kept by this
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
@@ -255,17 +258,15 @@ class FService:
         counted: list[Sequence[SinkBeside]] = []
         n_packets = max(1, self._chunk // settings.info.packet)
         lends: Any = FirstLevel(source, by_level, self._tell) if by_level else source
-        files = [place.file and numbered(place.file, number) for place in settings.outputs]
         try:
-            with undone_on_error(made.closing, files):
-                places_of = zip(outputs, self._outlets, settings.outputs, self._infos, strict=True)
-                for output, outlet, place, info in places_of:
-                    if outlet is not None:
-                        outlet.forget()
-                    output.sink, others = self._sink(outlet, place, info, number, made)
-                    counted.append(others)
-                engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
+            for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
+                if outlet is not None:
+                    outlet.forget()
+                output.sink, others = self._sink(outlet, place, info, number, made)
+                counted.append(others)
+            engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
         except BaseException:
+            made.closing.close()
             source.close()
             raise
         failed_before = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]
@@ -278,7 +279,13 @@ class FService:
             ]
 
         made.engine, made.made = engine, counts
+        self._now = ref(engine)
         return made
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+        return [each for outlet in self._outlets if outlet is not None for each in outlet.not_connected]
 
     def close(self) -> None:
         """End the streams that are sent."""
@@ -306,6 +313,7 @@ class FService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if self._settings.places.is_live else LONG_PATIENCE_S,
+            is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
         )
 
     def _sink(
@@ -316,41 +324,15 @@ class FService:
             assert outlet is not None
             return outlet, ()
         path = numbered(place.file, number)
-        file = voltage_sink(path, info, False, self._tell)
+        file = NewFile(voltage_sink(path, info, False, self._tell), path)
         if outlet is None:
             made.closing.callback(file.close)
             return file, ()
-        return beside_each_other({str(path): file}, outlet, self._settings.places.is_live, self._tell, made)
-
-
-class NotClosed:
-    """A sink that stays open when what uses it is closed."""
-
-    def __init__(self, sink: Any) -> None:
-        self._sink = sink
-
-    def write(self, *made: Any) -> None:
-        """Take voltages or visibilities."""
-        self._sink.write(*made)
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def beside_each_other(
-    files: Mapping[str, Any], outlet: Any, is_live: bool, tell: Tell, made: Served
-) -> tuple[SinksBeside, Sequence[SinkBeside]]:
-    """Returns a sink of files and an outlet, which stays open; ``made`` closes the files."""
-    named = {**files, "the network": NotClosed(outlet)}
-    sinks = [SinkBeside(sink, name, is_live, tell) for name, sink in named.items()]
-    both = SinksBeside(sinks)
-    made.closing.callback(both.close)
-    return both, sinks
-
-
-def numbered(path: Path, number: int) -> Path:
-    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5 and so on."""
-    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        named = {str(path): file, "the network": NotClosed(outlet)}
+        sinks = [SinkBeside(sink, name, self._settings.places.is_live, self._tell) for name, sink in named.items()]
+        both = SinksBeside(sinks)
+        made.closing.callback(both.close)
+        return both, sinks
 
 
 def _counts(counters: FCounters, others: Sequence[SinkBeside]) -> Counts:

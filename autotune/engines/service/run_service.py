@@ -96,6 +96,8 @@ def run_service(
                 has_begun = True
                 if state.n_engines == 1:
                     tell(f"heaps are received at {serving.listens_at}")
+                    if lacking := serving.not_connected:
+                        tell(f"nobody listens at {', '.join(lacking)} yet")
                 newest = _run(state)
                 if state.asked.is_set() or once or serving.is_file:
                     break

@@ -68,6 +68,10 @@ class Serving(Protocol):
     listens_at: str  # where heaps are received, for people
     is_file: bool  # whether that is a file, which has an end
 
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+
     def served(self, near: int, number: int) -> Served:
         """Returns a new engine, the ``number``-th from 1 on, whose stream has times near to ``near``, in samples.
 

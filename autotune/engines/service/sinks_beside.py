@@ -93,6 +93,20 @@ class SinksBeside:
             sink.close()
 
 
+class NotClosed:
+    """A sink that stays open when what uses it is closed."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+
+    def write(self, *made: Any) -> None:
+        """Take voltages or visibilities."""
+        self._sink.write(*made)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 def _n_of(made: tuple[Any, ...]) -> int:
     """Returns how many heaps, or dumps, are written at once."""
     return len(made[0]) if isinstance(made[0], np.ndarray) else 1

@@ -71,14 +71,20 @@ class ListeningPlaces:
         return f"{', '.join(str(each) for some in self.members for each in some)} by {self.transport}"
 
 
-def listening_places(path: Path, said: Mapping[str, Any]) -> ListeningPlaces:
-    """Returns what a checked table [from] says. By tcp whoever sends waits, unless ``live`` is true.
+def later(value: object) -> object:
+    """Takes what is checked by a table of its own."""
+    return value
+
+
+def listening_places(path: Path, content: object) -> ListeningPlaces:
+    """Returns what a table [from] says. By tcp whoever sends waits, unless ``live`` is true.
 
     By pcap ``listen`` has paths of files.
 
     Raises:
-        UsageError: for what is not an address, with the file.
+        UsageError: for a table that is wrong, and for what is not an address, with the file.
     """
+    said = checked(path, "[from]", FROM, content)
     transport = said.get("transport", "udp")
     if transport == PCAP and said.get("live"):
         refuse(path, "[from] has live = true, and files of packets are not live")

@@ -19,11 +19,12 @@ listen = "239.10.10.10:7148"      # an address of all antennas, or a list with o
 endpoints = "239.10.11.10:7148"
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 from ...core import schema
 from ...core.errors import UsageError
@@ -31,7 +32,7 @@ from ..files import checks
 from ..files.reading import Tell, refuse
 from ..files.toml import checked, read_toml
 from ..jobs.running import Running
-from ..jobs.sinks import undone_on_error, visibility_sink
+from ..jobs.sinks import visibility_sink
 from ..network.dump_outlet import DumpOutlet
 from ..network.endpoints import Endpoint
 from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
@@ -42,15 +43,16 @@ from ..streams.samples import SampleInfo
 from ..streams.times import moment
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
-from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, NotClosed, nibbles_of, numbered
+from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, nibbles_of
+from .new_files import NewFile, numbered
 from .served import Counts, Served
-from .sinks_beside import SinkBeside, SinksBeside
+from .sinks_beside import NotClosed, SinkBeside, SinksBeside
 from .stream_places import (
     ENGINE_CORES,
-    FROM,
     SENDING,
     ListeningPlaces,
     endpoints_of,
+    later,
     listening_places,
     one_or_more,
     path_beside,
@@ -74,8 +76,8 @@ MEMBERS: Mapping[str, schema.Check] = {
     "batches_per_chunk": checks.integer(1, 1 << 16),
     "slices": checks.integer(1, 1 << 16),
     "cores": ENGINE_CORES,
-    "from": FROM,
-    "to": lambda value: value,  # checked one by one
+    "from": later,
+    "to": later,
 }
 NEEDED = ("antennas", "channels", "sample_rate_hz", "accumulate", "from", "to")
 
@@ -194,6 +196,7 @@ class XService:
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
+        self._now: Callable[[], XEngine | None] = lambda: None  # the engine that runs, which is not kept by this
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
         self._kernels = running.kernels()
@@ -218,19 +221,19 @@ class XService:
         for outlet in self._outlets.values():
             outlet.forget()
         try:
-            with undone_on_error(made.closing, [each.file and numbered(each.file, number) for each in settings.dumps]):
-                sink, others = self._sink(number, made)
-                engine = XEngine(
-                    self._running.backend,
-                    source,
-                    sink,
-                    self._kernels,
-                    batches_per_dump=settings.batches_per_dump,
-                    batches_per_chunk=settings.batches_per_chunk,
-                    n_slices=settings.n_slices,
-                    cores=settings.cores,
-                )
+            sink, others = self._sink(number, made)
+            engine = XEngine(
+                self._running.backend,
+                source,
+                sink,
+                self._kernels,
+                batches_per_dump=settings.batches_per_dump,
+                batches_per_chunk=settings.batches_per_chunk,
+                n_slices=settings.n_slices,
+                cores=settings.cores,
+            )
         except BaseException:
+            made.closing.close()
             source.close()
             raise
         failed_before = sum(outlet.n_failed for outlet in self._outlets.values())
@@ -240,7 +243,13 @@ class XService:
             return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
 
         made.engine, made.made = engine, counts
+        self._now = ref(engine)
         return made
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses that there is no TCP connection to."""
+        return [each for outlet in self._outlets.values() for each in outlet.not_connected]
 
     def close(self) -> None:
         """End the streams that are sent."""
@@ -260,6 +269,7 @@ class XService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if is_live else LONG_PATIENCE_S,
+            is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
         )
 
     def _sink(self, number: int, made: Served) -> tuple[Any, Sequence[SinkBeside]]:
@@ -269,7 +279,7 @@ class XService:
             for each in self._settings.dumps:
                 if each.file is not None:
                     path = numbered(each.file, number)
-                    named[str(path)] = visibility_sink(path, self._info, False, self._tell)
+                    named[str(path)] = NewFile(visibility_sink(path, self._info, False, self._tell), path)
                     stack.callback(named[str(path)].close)
             stack.pop_all()
         if len(named) == 1:

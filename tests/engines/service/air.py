@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +87,21 @@ class Process:
 
     @property
     def n_descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+        return len(self._descriptors())
+
+    @property
+    def listens_at(self) -> set[str]:
+        """Where it has a socket of TCP that takes connections, or any of UDP: protocol, address and port, in hex."""
+        own = {link[8:-1] for link in self._descriptors() if link.startswith("socket:[")}
+        found = set()
+        for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+            rows = [line.split() for line in Path(f"/proc/net/{protocol}").read_text().splitlines()[1:]]
+            found |= {f"{protocol} {row[1]}" for row in rows if row[9] in own and row[3] == state}
+        return found
+
+    def _descriptors(self) -> list[str]:
+        folder = Path(f"/proc/{self._process.pid}/fd")
+        return [os.readlink(each) for each in folder.iterdir() if each.is_symlink()]
 
 
 @dataclass
@@ -220,6 +234,13 @@ def compare(found: Mapping[int, tuple[np.ndarray, np.ndarray]], expected: Correl
 
 def places(ports: Sequence[int]) -> list[str]:
     return [f"127.0.0.1:{port}" for port in ports]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`dsim`, `fengine` and `xengine` as processes: dumps as without a network, and each packet counted once."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from ..network.test_outlets import Receiver
-from .air import Air, Process, compare, dumps, ended
+from .air import Air, Process, compare, dumps, ended, wait_until
 
 NOT_PLACED = ("wrong_size", "foreign", "off_grid", "jumped", "early", "repeated", "too_old", "incomplete")
 
@@ -43,7 +44,8 @@ def test_packets_lost_repeated_and_exchanged_on_purpose_are_each_in_one_counter(
         if transport == "tcp":
             assert n == len(expected.timestamps)
             assert np.array_equal([present for _, present in found.values()], expected.present)
-        assert n >= 0.8 * len(expected.timestamps) and not np.array(expected.present).all()
+        assert n >= 0.7 * len(expected.timestamps)  # by udp the first heaps of F and X are not believed
+        assert not np.array(expected.present).all()
         for digitiser, f in zip(digitisers, fs, strict=True):
             sent, received = digitiser.counts(), f.counts()["received"]
             assert sent["lost"] > 0 and sent["repeated"] > 0 and sent["exchanged"] > 0
@@ -94,7 +96,11 @@ def test_without_gains_voltages_have_the_level_of_their_bits(tmp_path: Path) -> 
             "0 to n_antennas - 1",
         ),
         ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[to]\nchannel = 64', "channel"),
-        ('sample_rate_hz = 1e6\nfrom.transport = "tcp"\n[to]\nchannels = 64', "listen"),
+        ('sample_rate_hz = 1e6\nfrom.transport = "tcp"\n[to]\nchannels = 64', "[from] lacks listen"),
+        (
+            'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\nfrom.transport = "tcp"\n[to]\nchannels = 64',
+            "[from] listen must have 2 entries by tcp",
+        ),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
@@ -113,6 +119,53 @@ def test_a_port_that_is_taken_is_status_1(tmp_path: Path) -> None:
         second = air.f(0)
         assert second.ends() == 1
         assert any(f"127.0.0.1:{air.sample_ports[0][0]}" in line for line in second.lines)
+
+
+def test_of_an_engine_that_cannot_listen_or_hears_nothing_no_file_is_left(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, "udp", n_antennas=1)) as air:
+        first = air.x().waits_for("heaps are received at")
+        (tmp_path / "vis.h5").rename(tmp_path / "first.h5")
+        assert air.x().ends() == 1
+        assert not (tmp_path / "vis.h5").exists()
+        (tmp_path / "first.h5").rename(tmp_path / "vis.h5")
+        first.send(signal.SIGTERM)
+        assert first.ends() == 0
+        assert not list(tmp_path.glob("*.h5"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_engine_whose_receiver_is_not_there_says_so_and_ends_when_it_is_told_to(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with ended(Air(tmp_path, n_antennas=1)) as air:
+        f, digitiser = air.f(0), air.dsim(0)
+        f.waits_for(f"nobody listens at 127.0.0.1:{air.voltage_ports[0]} yet")
+        wait_until(lambda: any(re.match("[1-9][0-9]+ heaps in", line) for line in list(f.lines)))
+        f.send(number)
+        assert f.ends(20) == 0
+        digitiser.send(number)
+        assert digitiser.ends() == 0
+        assert f.counts()["made"][0]["heaps_failed"] > 1
+
+
+def test_a_name_of_a_host_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, "udp", n_antennas=1)) as air:
+        text = (tmp_path / "x.toml").read_text()
+        (tmp_path / "x.toml").write_text(text.replace("127.0.0.1", "nowhere.invalid"))
+        x = air.x()
+        assert x.ends() == 1
+        assert any(line.startswith("nothing can be received at nowhere.invalid") for line in x.lines)
+        assert not any(".hpp" in line for line in x.lines)
+
+
+def test_without_spead2_a_line_says_how_to_get_it(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['spead2'] = None; from autotune.cli import main; main()"
+    for command in ("dsim", "fengine", "xengine"):
+        found = subprocess.run(
+            [sys.executable, "-c", without, command, tmp_path / "x.toml"], capture_output=True, text=True, timeout=60
+        )
+        (line,) = found.stderr.splitlines()
+        assert found.returncode == 2 and "pip install 'autotune-dsp[network]'" in line, line
 
 
 def test_ctrl_c_of_a_silent_engine_and_sigterm_are_status_0(tmp_path: Path) -> None:

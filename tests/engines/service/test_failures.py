@@ -8,18 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from ..network.test_outlets import Receiver
-from .air import CHUNK, PACKET, RATE_HZ, Air, compare, dumps, ended
+from .air import CHUNK, PACKET, RATE_HZ, Air, compare, dumps, ended, wait_until
 
 SLOW = 0.1  # times real time: 1 Mi samples take 2.6 s
 LONG = 1 << 21  # samples
 FULL = 1_700_000  # bytes: room for the first dump of a file, and not for all
-
-
-def wait_until(condition: object, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_an_f_engine_that_is_killed_and_begun_again_costs_its_own_baselines_only(tmp_path: Path) -> None:

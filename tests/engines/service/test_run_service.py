@@ -53,6 +53,7 @@ class FakeServing:
     sample_rate_hz = 1e6
     listens_at = "nowhere"
     is_file = False
+    not_connected = ["127.0.0.1:7150"]
 
     def __init__(self, *ends: Any, sync_time_unix: Fraction | None = None) -> None:
         self.ends, self.near, self.sources = list(ends), list[int](), list[FakeSource]()
@@ -81,6 +82,7 @@ def run(serving: FakeServing, *, once: bool = False, stops_s: float | None = Non
     assert all(source.is_closed for source in serving.sources)
     if serving.sources:
         told.remove("heaps are received at nowhere")
+        told.remove("nobody listens at 127.0.0.1:7150 yet")
     return code, told, state.snapshot()
 
 

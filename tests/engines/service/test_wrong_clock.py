@@ -6,8 +6,7 @@ from pathlib import Path
 
 from autotune.engines.network.received import CONFIRM
 
-from .air import Air, Process, ended
-from .test_failures import wait_until
+from .air import Air, Process, ended, wait_until
 
 OFF, SLOW = 1 << 30, 0.05  # samples; times real time
 LAST = re.compile(r"(\d+) jumped \(last: sender 0 at sample (\d+); sender 1 at sample (\d+)\)")

@@ -1,0 +1,39 @@
+"""Files that an engine which is served writes: one for each engine, and none that is empty."""
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ..jobs.sinks import remove
+
+
+class NewFile:
+    """A file of voltages or visibilities, which is removed when it is closed and nothing has come into it.
+
+    Args:
+        sink: what writes it.
+    """
+
+    def __init__(self, sink: Any, path: Path) -> None:
+        self._sink, self._path, self._is_empty = sink, path, True
+
+    def write(self, *made: Any) -> None:
+        """Take voltages or visibilities, as the sink does."""
+        self._sink.write(*made)
+        self._is_empty = False
+
+    def close(self) -> None:
+        """Close the sink."""
+        try:
+            self._sink.close()
+        finally:
+            if self._is_empty:
+                remove(self._path)
+
+
+def numbered(path: Path, number: int) -> Path:
+    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5 and so on; from the second on a free one."""
+    if number == 1:
+        return path
+    names = (path.with_stem(f"{path.stem}-{n}") for n in count(number))
+    return next(each for each in names if not each.exists())

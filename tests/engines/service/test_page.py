@@ -1,0 +1,103 @@
+"""docs/network.md and docs/network-reference.md: the session runs as it is printed, and tables have what there is."""
+
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from autotune.engines.digitiser import digitiser_settings
+from autotune.engines.digitiser.packet_faults import Faults
+from autotune.engines.digitiser.signal_language import FORMS, named_values, parsed_signal
+from autotune.engines.network.placing import COUNTERS
+from autotune.engines.network.receiver import OTHER_COUNTERS
+from autotune.engines.service import dsim_service, f_service, stream_places, x_service
+
+from ..network.test_outlets import free_ports
+from .air import Air, ended
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE, REFERENCE = (DOCS / "network.md").read_text(), (DOCS / "network-reference.md").read_text()
+CODE = re.compile(r"`\[*([A-Za-z_]+)\]*`")
+
+
+def section(title: str) -> str:
+    return REFERENCE.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def named(text: str) -> set[str]:
+    """What the first columns of a text's tables name."""
+    return {name for line in text.splitlines() if line.startswith("| ") for name in CODE.findall(line.split("|")[1])}
+
+
+def test_the_session(tmp_path: Path) -> None:
+    ports = dict(zip(("7148", "7149", "7150"), map(str, free_ports(3, socket.SOCK_STREAM)), strict=True))
+    for name, text in re.findall(r"```toml\n# (\w+\.toml)(.*?)```", PAGE, re.DOTALL):
+        (tmp_path / name).write_text("#" + re.sub("|".join(ports), lambda found: ports[found[0]], text))
+    commands = re.findall(r"^    autotune (.+?)( &)?$", PAGE, re.MULTILINE)
+    assert [bool(beside) for _, beside in commands] == [True, True, False]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "autotune", *shlex.split(words)], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        for words, _ in commands
+    ]
+    try:
+        said = "".join(process.communicate(timeout=60)[1] for process in started).splitlines()
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0, 0], said
+    printed = re.findall(r"^    (\d.*)$", PAGE, re.MULTILINE)
+    assert len(printed) == 3
+    for line in printed:
+        assert any(each == line or each.startswith(f"{line}, ") for each in said), (line, said)
+    (program,) = re.findall(r"```python\n(from .*?)```", PAGE, re.DOTALL)[:1]
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    rows = shown.stdout.splitlines()
+    assert len(rows) == 15 and all(re.fullmatch(r"\d+ \[ ?True\] 80", row) for row in rows), rows
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_an_engine_listens_where_its_file_says_and_nowhere_else(tmp_path: Path, transport: str) -> None:
+    with ended(Air(tmp_path, transport, n_antennas=1)) as air:
+        for process, ports in ((air.x(), air.voltage_ports), (air.f(0), air.sample_ports[0])):
+            process.waits_for("heaps are received at")
+            unread = {place for place in process.listens_at if place.startswith("udp 00000000:")}  # what sends by udp
+            assert process.listens_at - unread == {f"{transport} 0100007F:{port:04X}" for port in ports}
+            assert len(unread) == (transport == "udp" and ports == air.sample_ports[0])
+
+
+@pytest.mark.quick
+def test_tables_name_every_member_and_no_other() -> None:
+    here = {"listen", "transport", "interface", "cores", "live", "reads", "returns", "compute", "writes"}
+    engines = {*f_service.MEMBERS, *f_service.BAND, *x_service.MEMBERS, *stream_places.SENDING, *here}
+    assert named(section("Engines")) == {*engines, "fengine", "xengine"}
+    digitiser = {*digitiser_settings.MEMBERS, "n_samples", "speed", "to", "endpoints", "transport", "interface", "ttl"}
+    assert named(section("Digitiser")) == {*digitiser, "dsim"}
+    assert {field.name for field in fields(Faults)} <= {*CODE.findall(section("Digitiser"))}
+
+
+@pytest.mark.quick
+def test_tables_name_every_counter() -> None:
+    text = section("Counters")
+    sent = {field.name for field in fields(dsim_service.DsimCounts)}
+    made = {*f_service.COUNTED, *x_service.COUNTED, "saturated", "power_dbfs", "latency_s", "heaps_failed"}
+    assert {*COUNTERS, *OTHER_COUNTERS, *made, *sent} <= {*CODE.findall(text)}
+    starred = {*re.findall(r"`(\w+)` \*", text)}
+    assert starred == {*COUNTERS, "placed", "too_old", "incomplete", "kernel_drops"} - {"stops", "no_data"}
+
+
+@pytest.mark.quick
+def test_signals_are_of_the_language() -> None:
+    texts = re.findall(r'^    "(.*?)"(?: +# with names\.(\w+) = "(.*?)")?$', section("Digitiser"), re.MULTILINE)
+    assert len(texts) == 3
+    for text, name, value in texts:
+        parsed_signal(text, 1712e6, named_values({name: value} if name else {}, 1712e6, "names"), "signals[0]")
+    assert all(f"`{form}`" in section("Digitiser") for form in FORMS.values())
