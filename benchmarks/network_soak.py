@@ -91,7 +91,10 @@ def run(rate_hz: float, seconds: float, args: argparse.Namespace, folder: Path) 
         processes[f"dsim{antenna}"] = start("dsim", folder / f"dsim{antenna}.toml", folder / f"dsim{antenna}.log")
     began, looks = time.monotonic(), []
     while time.monotonic() - began < seconds:
-        time.sleep(min(LOOK_S, seconds))
+        try:
+            time.sleep(min(LOOK_S, seconds))
+        except KeyboardInterrupt:  # what has run until then is told
+            seconds = time.monotonic() - began
         looks.append({name: looked_at(process) for name, process in processes.items()})
     counts: dict[str, Any] = {}
     for kind in ("dsim", "f", "x"):  # what was sent is received before its receiver ends

@@ -175,7 +175,8 @@ def fixed_point(name: str, cycles: float, bits: int) -> int:
     """
     if not np.isfinite(cycles):
         raise UsageError(f"{name} is {cycles}: it must be a finite number of cycles")
-    return int(Fraction(cycles) % 1 * 2**bits)
+    numerator, denominator = cycles.as_integer_ratio()
+    return (numerator % denominator << bits) // denominator
 
 
 def phase_at(mix_frequency: float, sample: int, mix_phase: float = 0.0) -> float:

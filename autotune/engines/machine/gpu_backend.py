@@ -26,9 +26,13 @@ class GpuEvents:
     An event comes back when nobody can wait for it any more, and may be recorded again at once, even if the work
     before it is not done: a stream that was told to wait waits for what the event was at that call (cudaEventRecord,
     CUDA Runtime API). Several threads hold events, and a list's append and pop are one step each.
+
+    All of them are kept here: the garbage collector, where it finds a cycle with the last one who holds an event, would
+    destroy that besides handing it back.
     """
 
     def __init__(self) -> None:
+        self._all: list[Any] = []
         self._free: dict[bool, list[Any]] = {True: [], False: []}
 
     def recorded(self, stream: int, is_timed: bool) -> "GpuEvent":
@@ -40,6 +44,7 @@ class GpuEvents:
             event = free.pop()
         except IndexError:
             event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # who waits does not spin
+            self._all.append(event)
         cupy.cuda.runtime.eventRecord(event.ptr, stream)
         return GpuEvent(event, free)
 

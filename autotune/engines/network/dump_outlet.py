@@ -24,7 +24,7 @@ class DumpOutlet:
 
     Args:
         first_channel: of the engine's, in the whole band, which has ``n_channels``.
-        transport: udp, tcp or inproc.
+        transport: udp, ibv, tcp or inproc.
         is_paced: whether the packets of a heap are spread; else they leave at once.
 
     Raises:

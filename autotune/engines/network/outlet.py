@@ -1,4 +1,4 @@
-"""Outlets: how heaps leave, to one or several destinations, by UDP, TCP or within the process.
+"""Outlets: how heaps leave, to one or several destinations, by UDP, ibverbs, TCP or within the process.
 
 An outlet never raises for what happens on the network. What could not leave is counted; a TCP connection that is
 refused or breaks is tried again each second. A receiver that stops to read delays the others for ``PATIENCE_S`` once;
@@ -16,6 +16,7 @@ import spead2.send
 
 from ...core.errors import UsageError
 from .endpoints import Endpoint
+from .ibverbs import IBV, ibv_stream
 from .items import FLAVOUR
 from .memory_heap import MemoryHeap
 
@@ -93,16 +94,18 @@ def stop_heap() -> spead2.send.Heap:
 
 
 class GroupOutlet:
-    """One stream that has all destinations, by UDP or within the process; the heaps of a call leave mixed.
+    """One stream that has all destinations, by UDP, ibverbs or within the process; the heaps of a call leave mixed.
 
     Args:
+        transport: udp, ibv or inproc.
         to: endpoints, or queues of this process.
         first, step: the heaps' numbers: the first one's, and how far they are apart.
-        interface: the address of the interface that multicast leaves by.
+        interface: the address of the interface that multicast, and all by ibv, leaves by.
     """
 
     def __init__(
         self,
+        transport: str,
         to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
         config: spead2.send.StreamConfig,
         first: int,
@@ -113,15 +116,11 @@ class GroupOutlet:
     ) -> None:
         pool = spead2.ThreadPool(1, list(cores))
         self._stream: Any
-        if isinstance(to[0], Endpoint):
-            where = [(each.host, each.port) for each in to if isinstance(each, Endpoint)]
-            more: dict[str, Any] = {"interface_address": interface} if interface else {}
-            if to[0].is_multicast:
-                more["ttl"] = ttl
-            try:
-                self._stream = spead2.send.UdpStream(pool, where, config, SOCKET_BYTES, **more)
-            except (RuntimeError, OSError, ValueError) as error:
-                raise UsageError(f"nothing can be sent to {', '.join(map(str, to))}: {error}") from error
+        places = [each for each in to if isinstance(each, Endpoint)]
+        if transport == IBV:
+            self._stream = ibv_stream(pool, places, config, interface, ttl)
+        elif places:
+            self._stream = udp_stream(pool, places, config, interface, ttl)
         else:
             queues = [each for each in to if isinstance(each, spead2.InprocQueue)]
             self._stream = spead2.send.InprocStream(pool, queues, config)
@@ -149,6 +148,19 @@ class GroupOutlet:
     def close(self) -> None:
         """End the streams."""
         self.send([stop_heap() for _ in range(self.n_destinations)], 0.0)
+
+
+def udp_stream(
+    pool: spead2.ThreadPool, to: Sequence[Endpoint], config: spead2.send.StreamConfig, interface: str, ttl: int
+) -> spead2.send.UdpStream:
+    """Returns a stream to some addresses. Raises UsageError where nothing can be sent to them."""
+    more: dict[str, Any] = {"interface_address": interface} if interface else {}
+    if to[0].is_multicast:
+        more["ttl"] = ttl
+    try:
+        return spead2.send.UdpStream(pool, [(each.host, each.port) for each in to], config, SOCKET_BYTES, **more)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise UsageError(f"nothing can be sent to {', '.join(map(str, to))}: {error}") from error
 
 
 class TcpOutlet:
@@ -311,7 +323,7 @@ def outlet(
     patience_s: float = PATIENCE_S,
     is_asked: Callable[[], bool] = never,
 ) -> Outlet:
-    """Returns an outlet by ``transport``: udp, tcp or inproc.
+    """Returns an outlet by ``transport``: udp, ibv, tcp or inproc.
 
     Args:
         payload: bytes of payload of a packet, at most.
@@ -327,6 +339,6 @@ def outlet(
     if transport == "tcp":
         given = [each for each in to if isinstance(each, Endpoint)]
         return TcpOutlet(given, config.max_packet_size, rate, first, step, patience_s, is_asked)
-    if transport in ("udp", "inproc"):
-        return GroupOutlet(to, config, first, step, interface, cores=cores)
-    raise UsageError(f"transport is {transport!r}; it may be udp, tcp or inproc")
+    if transport in ("udp", IBV, "inproc"):
+        return GroupOutlet(transport, to, config, first, step, interface, cores=cores)
+    raise UsageError(f"transport is {transport!r}; it may be udp, ibv, tcp or inproc")

@@ -20,7 +20,7 @@ struct place_data {
     int64_t chunk_id;
     size_t heap_index, heap_offset; /* the flag in the chunk's `present`, and the first byte in its `data` */
     uint64_t *batch_stats;
-    uint8_t *extra;
+    uint8_t *extra; /* bytes that spead2 copies to the chunk's own `extra` */
     size_t extra_offset, extra_size;
 };
 
@@ -177,4 +177,7 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
     data->chunk_id = chunk;
     data->heap_index = (size_t)flag;
     data->heap_offset = (size_t)(flag * p->heap_bytes);
+    data->extra[0] = 1; /* The heap has begun. `present` says later that it is whole. */
+    data->extra_offset = (size_t)flag;
+    data->extra_size = 1;
 }

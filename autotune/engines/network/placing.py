@@ -160,7 +160,11 @@ class Placing:
         return int(self._n_stops.value)
 
     def callback(self) -> tuple[object, ...]:
-        """Returns what ``ChunkStreamConfig`` takes as ``place``; it keeps this object."""
+        """Returns what ``ChunkStreamConfig`` takes as ``place``; it keeps this object.
+
+        Of each heap that begins to come a chunk's ``extra`` gets a byte, 1, where its ``present`` gets one when the
+        heap is whole: ``max_heap_extra`` must be 1 or more.
+        """
         address = ctypes.cast(self._library.place_heap, ctypes.c_void_p)
         capsule = _new_capsule(address, self._signature, None)
         _set_context(capsule, ctypes.addressof(self.struct))

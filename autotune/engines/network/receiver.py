@@ -18,6 +18,7 @@ import spead2.recv
 
 from ...core.errors import UsageError
 from .endpoints import Endpoint
+from .ibverbs import IBV, add_ibv_reader
 from .kernel_sockets import connected_ports, udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 
@@ -46,9 +47,10 @@ class JumpedError(UsageError):
 class Listening:
     """How heaps are received.
 
-    ``members``: where each member stream receives; ``transport``: udp, tcp, inproc or pcap; ``interface``: the address
-    of the interface that multicast is received by; ``cores``: the core of each member's thread; ``is_lossless``:
-    whether a member waits for the others, where nothing is lost on the way and nobody is in a hurry, as in files.
+    ``members``: where each member stream receives; ``transport``: udp, ibv, tcp, inproc or pcap; ``interface``: the
+    address of the interface that multicast, and all by ibv, is received by; ``cores``: the core of each member's
+    thread; ``is_lossless``: whether a member waits for the others, where nothing is lost on the way and nobody is in a
+    hurry, as in files.
     """
 
     members: MemberPlaces
@@ -103,15 +105,16 @@ class Receiver:
             self._add_member(listening, member, max_heaps, n_substreams)
         self._numbers = {array.ctypes.data: number for number, array in enumerate(arrays)}
         self._lent: dict[int, spead2.recv.Chunk] = {}
+        self._n_incomplete = 0  # heaps of chunks that were taken
         for array in arrays:
-            self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=np.zeros(rules.n_flags, np.uint8)))
+            present, begun = np.zeros((2, rules.n_flags), np.uint8)
+            self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
         self._is_asked = threading.Event()
         self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
         self._transport, self._connected, self._looked_at = listening.transport, set[int](), time.monotonic()
         self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
         for stream, where in zip(self._group, listening.members, strict=True):
-            for each in where:
-                add_reader(stream, each, listening)
+            add_readers(stream, where, listening)
         for stream, where in zip(self._group, listening.members, strict=True):
             try:
                 stream.start()
@@ -129,7 +132,9 @@ class Receiver:
             JumpedError: when the stream has jumped.
         """
         while (chunk := self._next()) is not None:
-            came = np.asarray(chunk.present)[:-1].astype(bool)
+            came, begun = np.asarray(chunk.present)[:-1].astype(bool), np.asarray(chunk.extra)
+            self._n_incomplete += int(np.count_nonzero(begun) - np.count_nonzero(came))
+            begun[:] = 0
             if not came.any():  # pushed out beside what came
                 self._group.add_free_chunk(chunk)
                 continue
@@ -165,12 +170,13 @@ class Receiver:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Returns what became of all heaps, by COUNTERS, and besides:
+        """Returns what became of all ``heaps`` that came: each is in one of COUNTERS, or in one of these.
 
-        ``heaps`` that came whole, ``placed`` among them, ``too_old`` for any chunk under construction, ``incomplete``
-        heaps, ``packets``, ``kernel_drops``: packets of UDP for which a socket had no room, and ``blocked``: how often
-        a member waited for memory. They lag behind while heaps come. Where receiving stops before the senders end,
-        heaps of the chunks under construction are placed, and not taken.
+        ``placed`` heaps, ``incomplete`` ones, of which packets had not come when their chunk was taken, and heaps that
+        were ``too_old`` for any chunk under construction. Besides there are ``packets``, ``kernel_drops``: packets of
+        UDP for which a socket had no room, and ``blocked``: how often a member waited for memory. They lag behind while
+        heaps come. Where receiving stops before the senders end, heaps of the chunks under construction are placed, and
+        not taken.
         """
         total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0)
         total["kernel_drops"] = self._kernel_drops() if self._closed_drops is None else self._closed_drops
@@ -180,10 +186,11 @@ class Receiver:
                 total[name] += stats[f"autotune.{name}"]
             total["heaps"] += stats["heaps"]
             total["too_old"] += stats["too_old_heaps"]
-            total["incomplete"] += stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
             total["packets"] += stats["packets"]
             total["blocked"] += stats["worker_blocked"]
             total["placed"] += stats["heaps"] - stats["rejected_heaps"] - stats["too_old_heaps"]
+        total["incomplete"] = self._n_incomplete
+        total["placed"] -= self._n_incomplete
         counted = self._placings if self._each_ends else self._placings[:1]
         for each in counted:
             if each.newest_time is not None:  # the last stop heap is placed, and later ones
@@ -205,7 +212,7 @@ class Receiver:
         for name in COUNTERS:
             config.add_stat(f"autotune.{name}")
         chunks = spead2.recv.ChunkStreamConfig(
-            items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback()
+            items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback(), max_heap_extra=1
         )
         pool = spead2.ThreadPool(1, list(listening.cores[member : member + 1]))
         self._group.emplace_back(pool, config, chunks)
@@ -242,6 +249,23 @@ class Receiver:
             is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
 
 
+def add_readers(
+    stream: spead2.recv.ChunkStreamGroupMember,
+    where: Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequence[Path],
+    listening: Listening,
+) -> None:
+    """Lets a stream receive from all places of a member.
+
+    Raises:
+        UsageError: where it cannot.
+    """
+    if listening.transport == IBV:
+        add_ibv_reader(stream, [each for each in where if isinstance(each, Endpoint)], listening.interface)
+        return
+    for each in where:
+        add_reader(stream, each, listening)
+
+
 def add_reader(
     stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue | Path, listening: Listening
 ) -> None:
@@ -273,7 +297,7 @@ def add_reader(
                 where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
             )
         else:
-            raise UsageError(f"transport is {listening.transport!r}; it may be udp, tcp, pcap or inproc")
+            raise UsageError(f"transport is {listening.transport!r}; it may be udp, ibv, tcp, pcap or inproc")
     except (RuntimeError, OSError) as error:
         raise UsageError(f"nothing can be received at {where}: {_why(error)}") from error
 

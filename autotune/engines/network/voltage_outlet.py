@@ -30,7 +30,7 @@ class VoltageOutlet:
 
     Args:
         feng_id: the antenna's index, from 0 to ``n_antennas`` - 1.
-        transport: udp, tcp or inproc.
+        transport: udp, ibv, tcp or inproc.
         is_paced: whether the packets of a heap are spread over most of the heap's time; else they leave at once.
 
     Raises:

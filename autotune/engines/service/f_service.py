@@ -22,11 +22,11 @@ spectra_per_heap = 256
 endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
 """
 
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 from ...core import schema
 from ...core.errors import UsageError
@@ -223,7 +223,7 @@ class FService:
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
-        self._newest: weakref.ref[FEngine] | None = None  # weak: it is gone before the next one begins
+        self._now: Callable[[], FEngine | None] = lambda: None  # the engine that runs, which is not kept by this
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
@@ -279,13 +279,8 @@ class FService:
             ]
 
         made.engine, made.made = engine, counts
-        self._newest = weakref.ref(engine)
+        self._now = ref(engine)
         return made
-
-    def _is_asked(self) -> bool:
-        """Returns whether the engine that runs was asked to end."""
-        engine = None if self._newest is None else self._newest()
-        return engine is not None and engine.is_stopped
 
     @property
     def not_connected(self) -> list[str]:
@@ -318,7 +313,7 @@ class FService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if self._settings.places.is_live else LONG_PATIENCE_S,
-            is_asked=self._is_asked,
+            is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
         )
 
     def _sink(

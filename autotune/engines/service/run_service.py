@@ -90,20 +90,14 @@ def run_service(
     with stopped_by_signals(state.stop), told_every(status_s, tell, lambda: status_line(serving, state)):
         while not state.asked.is_set():
             gc.collect()  # memory and sockets of the engine before
-            began = time.monotonic()
+            began, has_begun = time.monotonic(), False
             try:
                 state.begin(serving.served(near, state.n_engines + 1))
-            except UsageError as error:
-                tell(str(error))
-                if not state.n_engines:
-                    return NOT_TAKEN
-                state.asked.wait(waits.next())
-                continue
-            if state.n_engines == 1:
-                tell(f"heaps are received at {serving.listens_at}")
-                if lacking := serving.not_connected:
-                    tell(f"nobody listens at {', '.join(lacking)} yet")
-            try:
+                has_begun = True
+                if state.n_engines == 1:
+                    tell(f"heaps are received at {serving.listens_at}")
+                    if lacking := serving.not_connected:
+                        tell(f"nobody listens at {', '.join(lacking)} yet")
                 newest = _run(state)
                 if state.asked.is_set() or once or serving.is_file:
                     break
@@ -117,7 +111,9 @@ def run_service(
                 tell(f"the stream has gone on at sample {near}: a new engine begins there")
             except UsageError as error:
                 tell(one_line(str(error)))
-                return NOT_TAKEN
+                if has_begun or not state.n_engines:
+                    return NOT_TAKEN
+                state.asked.wait(waits.next())
             except Exception as error:
                 tell(one_line(f"the engine has failed: {type(error).__name__}: {error}"))
                 faults.append(time.monotonic())

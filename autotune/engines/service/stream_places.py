@@ -11,6 +11,7 @@ from ..files import checks
 from ..files.reading import refuse
 from ..files.toml import checked
 from ..network.endpoints import Endpoint, endpoints
+from ..network.ibverbs import IBV
 
 TRANSPORTS = ("udp", "tcp")
 PCAP = "pcap"  # files of packets, which are received from only
@@ -33,7 +34,7 @@ ENGINE_CORES = schema.members_of({name: CORES for name in ("reads", "returns", "
 FROM = schema.members_of(
     {
         "listen": words,
-        "transport": schema.one_of((*TRANSPORTS, PCAP)),
+        "transport": schema.one_of((*TRANSPORTS, IBV, PCAP)),
         "interface": schema.as_word,
         "cores": CORES,
         "live": schema.as_flag,
@@ -43,7 +44,7 @@ FROM = schema.members_of(
 # Members of a table of [[to]] that say how heaps are sent.
 SENDING: Mapping[str, schema.Check] = {
     "endpoints": words,
-    "transport": TRANSPORT,
+    "transport": schema.one_of((*TRANSPORTS, IBV)),
     "interface": schema.as_word,
     "paced": schema.as_flag,
     "cores": CORES,
@@ -57,7 +58,7 @@ class ListeningPlaces:
 
     members: tuple[tuple[Endpoint, ...] | tuple[Path], ...]  # an entry of ``listen`` each, which has a thread
     transport: str = "udp"
-    interface: str = ""  # the address of the interface that multicast is received by
+    interface: str = ""  # the address of the interface that multicast, and all by ibv, is received by
     cores: tuple[int, ...] = ()  # of the members' threads
     is_live: bool = True  # an engine that is late drops chunks; otherwise whoever sends waits
 
@@ -95,7 +96,7 @@ def listening_places(path: Path, content: object) -> ListeningPlaces:
         transport,
         said.get("interface", ""),
         said.get("cores", ()),
-        said.get("live", transport == "udp"),
+        said.get("live", transport in ("udp", IBV)),
     )
 
 

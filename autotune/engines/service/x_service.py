@@ -19,12 +19,12 @@ listen = "239.10.10.10:7148"      # an address of all antennas, or a list with o
 endpoints = "239.10.11.10:7148"
 """
 
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 from ...core import schema
 from ...core.errors import UsageError
@@ -196,7 +196,7 @@ class XService:
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
-        self._newest: weakref.ref[XEngine] | None = None  # weak: it is gone before the next one begins
+        self._now: Callable[[], XEngine | None] = lambda: None  # the engine that runs, which is not kept by this
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
         self._kernels = running.kernels()
@@ -220,8 +220,8 @@ class XService:
         made = Served(None, source, lambda: [])  # type: ignore[arg-type]
         for outlet in self._outlets.values():
             outlet.forget()
-        sink, others = self._sink(number, made)
         try:
+            sink, others = self._sink(number, made)
             engine = XEngine(
                 self._running.backend,
                 source,
@@ -243,13 +243,8 @@ class XService:
             return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
 
         made.engine, made.made = engine, counts
-        self._newest = weakref.ref(engine)
+        self._now = ref(engine)
         return made
-
-    def _is_asked(self) -> bool:
-        """Returns whether the engine that runs was asked to end."""
-        engine = None if self._newest is None else self._newest()
-        return engine is not None and engine.is_stopped
 
     @property
     def not_connected(self) -> list[str]:
@@ -274,7 +269,7 @@ class XService:
             interface=place.interface,
             cores=place.cores,
             patience_s=RECEIVER_PATIENCE_S if is_live else LONG_PATIENCE_S,
-            is_asked=self._is_asked,
+            is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
         )
 
     def _sink(self, number: int, made: Served) -> tuple[Any, Sequence[SinkBeside]]:

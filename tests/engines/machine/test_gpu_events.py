@@ -118,3 +118,25 @@ def test_copies_are_of_one_piece_where_they_can_be(cuda: Runtime) -> None:
     with pytest.raises(UsageError, match="contiguous but for their first axis"):
         pitch(whole[:, :, :1])
     assert pitch(whole[:1]) == 80 and pitch(whole[:, :1]) == 80 and pitch(whole[0, :, 0]) == 8
+
+
+def test_an_event_that_the_garbage_collector_hands_back_is_not_destroyed(
+    cuda: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destroyed = list[int]()
+
+    class Event:
+        def __init__(self, block: bool, disable_timing: bool) -> None:
+            self.ptr = 7
+
+        def __del__(self) -> None:
+            destroyed.append(self.ptr)
+
+    cuda.cuda.Event = Event
+    events = GpuEvents()
+    cycle: list[Any] = [GpuStream(events, None).record()]  # as an engine has, whose parts know each other
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    again = GpuStream(events, None).record()
+    assert again.event.ptr == 7 and not destroyed

@@ -140,7 +140,9 @@ def run(placing: Placing, heaps: Sequence[Heap], function: Any) -> Iterator[Outc
         AssertionError: when a heap is in no counter and nowhere, or in two.
     """
     items, counts = (ctypes.c_int64 * 4)(), (ctypes.c_uint64 * (BEFORE + len(COUNTERS) + 1))()
-    data = PlaceData(items=ctypes.addressof(items), batch_stats=ctypes.addressof(counts))
+    begun = (ctypes.c_uint8 * 1)()
+    given_data = {"items": items, "batch_stats": counts, "extra": begun}
+    data = PlaceData(**{name: ctypes.addressof(each) for name, each in given_data.items()})
     struct = placing.struct
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p), None
     given = ctypes.addressof(data), ctypes.sizeof(data), ctypes.addressof(struct)
@@ -148,14 +150,17 @@ def run(placing: Placing, heaps: Sequence[Heap], function: Any) -> Iterator[Outc
     for heap in heaps:
         *items[:], struct.clock_ns = heap
         data.chunk_id, data.heap_index, data.heap_offset = -1, 0, 0
+        data.extra_offset, data.extra_size, begun[0] = 0, 0, 0
         function(*given)
         after = list(counts)
         if after == before:
             assert data.chunk_id >= 0, f"{heap} is nowhere"
+            assert (data.extra_offset, data.extra_size, begun[0]) == (data.heap_index, 1, 1), "it has begun"
             name = "placed"
         else:
             (i,) = [i for i, (now, then) in enumerate(zip(after, before, strict=True)) if now != then]
             assert after[i] == before[i] + 1 and 0 <= i - BEFORE < len(COUNTERS)
+            assert data.extra_size == 0
             name, before = COUNTERS[i - BEFORE], after
         yield Outcome(name, data.chunk_id, data.heap_index, data.heap_offset)
 

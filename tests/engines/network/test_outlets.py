@@ -246,7 +246,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
         VoltageOutlet(INFO, 0, 1, "inproc", [queue] * 3)
     with pytest.raises(UsageError, match="feng_id=4 must be an antenna's index, 0 to 3"):
         VoltageOutlet(INFO, 4, 4, "inproc", [queue])
-    with pytest.raises(UsageError, match="transport is 'sctp'; it may be udp, tcp or inproc"):
+    with pytest.raises(UsageError, match="transport is 'sctp'; it may be udp, ibv, tcp or inproc"):
         VoltageOutlet(INFO, 0, 1, "sctp", [queue])
     with pytest.raises(UsageError, match=r"nothing can be sent to nowhere\.invalid:7148"):
         VoltageOutlet(INFO, 0, 1, "udp", endpoints("nowhere.invalid"))

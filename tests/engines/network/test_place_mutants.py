@@ -89,6 +89,9 @@ if (!is_first(p, chunk, flag)) | if (is_first(p, chunk, flag), 0)
 data->chunk_id = chunk; | data->chunk_id = n;
 data->heap_index = (size_t)flag; |
 (size_t)(flag * p->heap_bytes) | (size_t)flag
+data->extra[0] = 1; |
+data->extra_offset = (size_t)flag; |
+data->extra_size = 1; |
 """
 
 

@@ -71,12 +71,15 @@ def test_heaps_land_where_the_rules_say(request: pytest.FixtureRequest) -> None:
         config.add_stat(name)
     n_chunks = -(-N_TIMES // CHUNK_HEAPS)
     taken, free = spead2.recv.ChunkRingbuffer(n_chunks + 2), spead2.recv.ChunkRingbuffer(n_chunks + 2)
-    chunk_config = spead2.recv.ChunkStreamConfig(items=list(rules.items), max_chunks=2, place=placing.callback())
+    chunk_config = spead2.recv.ChunkStreamConfig(
+        items=list(rules.items), max_chunks=2, place=placing.callback(), max_heap_extra=1
+    )
     stream = spead2.recv.ChunkRingStream(spead2.ThreadPool(), config, chunk_config, taken, free)
     request.addfinalizer(stream.stop)
     for _ in range(n_chunks + 2):
         data = np.zeros((CHUNK_HEAPS, N_SENDERS, HEAP_BYTES), np.uint8)
-        stream.add_free_chunk(spead2.recv.Chunk(data=data, present=np.zeros(rules.n_flags, np.uint8)))
+        present, begun = np.zeros((2, rules.n_flags), np.uint8)
+        stream.add_free_chunk(spead2.recv.Chunk(data=data, present=present, extra=begun))
 
     queue = spead2.InprocQueue()
     stream.add_inproc_reader(queue)
@@ -93,6 +96,8 @@ def test_heaps_land_where_the_rules_say(request: pytest.FixtureRequest) -> None:
 
     assert [chunk.chunk_id for chunk in chunks] == list(range(n_chunks))
     present = np.concatenate([chunk.present[:-1] for chunk in chunks]).reshape(-1, N_SENDERS)
+    begun = np.concatenate([chunk.extra[:-1] for chunk in chunks]).reshape(-1, N_SENDERS)
+    assert np.array_equal(begun, present), "all heaps are whole"
     assert np.argwhere(present[:N_TIMES] == 0).tolist() == [[7, 1]] and not present[N_TIMES:].any()
     values = np.concatenate([np.asarray(chunk.data) for chunk in chunks])[:N_TIMES]
     expected = 1 + np.arange(N_TIMES * N_SENDERS).reshape(N_TIMES, N_SENDERS, 1) * np.ones(HEAP_BYTES, int)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -53,6 +54,11 @@ class Process:
             assert time.monotonic() < end and self._process.poll() is None, (text, self.lines)
             time.sleep(0.02)
         return self
+
+    def told(self, what: str) -> int:
+        """Returns the number in front of a text in the newest line that has it; 0: none has."""
+        found = [match for line in list(self.lines) if (match := re.search(rf"(\d+) {what}", line))]
+        return int(found[-1][1]) if found else 0
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)

@@ -1,4 +1,4 @@
-"""A device that fails beneath real engines: a new one goes on with the streams, unless that happens again and again."""
+"""A device, or a port, that fails beneath real engines: a new one goes on, unless that happens again and again."""
 
 import socket
 import threading
@@ -9,7 +9,9 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 
+from autotune import UsageError
 from autotune.engines.jobs import Bands, Running, channelise
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.network.endpoints import Endpoint
@@ -136,6 +138,18 @@ def test_a_device_that_fails_three_times_is_given_up(tmp_path: Path) -> None:
     with running(XService(settings, faulty({6, 7, 8}), print)) as service, sent(f_engines(port, settings, heaps())):
         assert service.ends() == GAVE_UP and service.state.n_engines == 3
         assert service.told.count(FAILED) == 3
+
+
+def test_a_try_to_begin_at_a_port_that_is_taken_leaves_no_file_in_the_way_of_the_next_one(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        service = XService(x_service_settings(x_file(tmp_path, taken.getsockname()[1])), faulty(()), print)
+        with pytest.raises(UsageError, match="nothing can be received at 127"):
+            service.served(0, 2)
+    served = service.served(0, 2)
+    served.closing.close()
+    served.source.close()
+    assert not list(tmp_path.glob("vis*"))  # nothing came
 
 
 def digitiser(ports: Sequence[int], settings: Any, samples: np.ndarray) -> Callable[[int], None]:

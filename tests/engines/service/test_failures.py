@@ -21,7 +21,7 @@ def test_an_f_engine_that_is_killed_and_begun_again_costs_its_own_baselines_only
         fs, x = air.engines()
         digitisers = [air.dsim(antenna) for antenna in range(2)]
         x.waits_for("dumps out")
-        wait_until(lambda: any("4 dumps out" in line or "5 dumps out" in line for line in x.lines))
+        wait_until(lambda: x.told("dumps out") >= 4)
         fs[1].send(signal.SIGKILL)
         time.sleep(0.7)
         again = air.f(1).waits_for("heaps are received at")
@@ -106,7 +106,7 @@ def test_a_receiver_that_stops_and_comes_again_costs_its_own_heaps_only(tmp_path
         for each in (f, x):
             each.waits_for("heaps are received at")
         digitiser = air.dsim(0)
-        wait_until(lambda: any("5 dumps out" in line for line in x.lines))
+        wait_until(lambda: x.told("dumps out") >= 5)
         x.send(signal.SIGKILL)
         time.sleep(0.5)
         (tmp_path / "vis.h5").rename(tmp_path / "before.h5")
@@ -205,7 +205,7 @@ def test_a_sender_that_dies_within_a_heap_is_waited_for_again(tmp_path: Path) ->
     with ended(Air(tmp_path, "tcp", n_antennas=1, n_samples=LONG, speed=SLOW)) as air:
         fs, x = air.engines()
         digitiser = air.dsim(0)
-        wait_until(lambda: any("5 dumps out" in line for line in x.lines))
+        wait_until(lambda: x.told("dumps out") >= 5)
         fs[0].send(signal.SIGKILL)
         x.waits_for("the senders have ended", 20)
         again = air.f(0, "--once").waits_for("heaps are received at")

@@ -62,7 +62,7 @@ class FakeServing:
     def served(self, near: int, number: int) -> Served:
         self.near.append(near)
         end = self.ends.pop(0)
-        if isinstance(end, UsageError) and "port" in str(end):
+        if isinstance(end, Exception) and ("port" in str(end) or "memory for it" in str(end)):
             raise end
         source = FakeSource()
         self.sources.append(source)
@@ -111,6 +111,14 @@ def test_a_device_that_fails_three_times_in_a_minute_is_given_up() -> None:
     assert (code, counts["engines"]) == (GAVE_UP, 3)
     assert told[0] == "the engine has failed: RuntimeError: an illegal memory access"
     assert told[-1] == "3 engines have failed within 60 s: no more are begun"
+
+
+def test_an_engine_that_cannot_be_made_is_a_fault_of_the_device() -> None:
+    lacks = MemoryError("there is no memory for it")
+    code, told, counts = run(FakeServing("ended", lacks, "stopped"), stops_s=0.3)
+    assert (code, counts["engines"]) == (STOPPED, 2)
+    assert "the engine has failed: MemoryError: there is no memory for it" in told
+    assert run(FakeServing(lacks, lacks, lacks))[0] == GAVE_UP
 
 
 def test_faults_that_lie_far_apart_are_no_reason_to_give_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from autotune.engines.network.received import CONFIRM
 from .air import Air, Process, ended, wait_until
 
 OFF, SLOW = 1 << 30, 0.05  # samples; times real time
-PLACED = re.compile(r"(\d+) heaps in")
 LAST = re.compile(r"(\d+) jumped \(last: sender 0 at sample (\d+); sender 1 at sample (\d+)\)")
 
 
@@ -17,11 +16,6 @@ def jumped(f: Process) -> tuple[int, int, int]:
     """What the newest line of status says: how many heaps have jumped, and where the last ones of both senders were."""
     found = [match for line in list(f.lines) if (match := LAST.search(line))]
     return tuple(map(int, found[-1].groups())) if found else (0, 0, 0)  # type: ignore[return-value]
-
-
-def placed(f: Process) -> int:
-    """What the newest line of status says: how many heaps were placed."""
-    return max((int(match[1]) for line in list(f.lines) if (match := PLACED.search(line))), default=0)
 
 
 def digitisers(air: Air) -> tuple[Path, Path]:
@@ -34,7 +28,7 @@ def test_nothing_of_the_right_one_is_lost_and_nothing_of_the_wrong_one_is_placed
         right, wrong = digitisers(air)
         f = air.f(0, "--once").waits_for("heaps are received at")
         sends = air.start("dsim", right)
-        wait_until(lambda: placed(f) > 20)
+        wait_until(lambda: f.told("heaps in") > 20)
         disturbs = air.start("dsim", wrong)
         wait_until(lambda: jumped(f)[0] > 200)
         disturbs.kill()  # it does not say that it ends
@@ -54,7 +48,7 @@ def test_where_the_wrong_one_is_first_the_right_one_is_told_of_and_followed_late
         right, wrong = digitisers(air)
         f = air.f(0).waits_for("heaps are received at")
         disturbs = air.start("dsim", wrong)
-        wait_until(lambda: placed(f) > 20)
+        wait_until(lambda: f.told("heaps in") > 20)
         air.start("dsim", right)
         wait_until(lambda: jumped(f)[0] > 50)
         assert all(0 < time < OFF for time in jumped(f)[1:])
