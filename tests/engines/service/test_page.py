@@ -1,4 +1,4 @@
-"""docs/network.md and docs/network-reference.md: the session runs as it is printed, and tables have what there is."""
+"""docs/network.md and docs/network-reference.md: the first run goes as it is printed, and tables have what there is."""
 
 import re
 import shlex
@@ -34,7 +34,7 @@ def named(text: str) -> set[str]:
     return {name for line in text.splitlines() if line.startswith("| ") for name in CODE.findall(line.split("|")[1])}
 
 
-def test_the_session(tmp_path: Path) -> None:
+def test_the_first_run(tmp_path: Path) -> None:
     ports = dict(zip(("7148", "7149", "7150"), map(str, free_ports(3, socket.SOCK_STREAM)), strict=True))
     for name, text in re.findall(r"```toml\n# (\w+\.toml)(.*?)```", PAGE, re.DOTALL):
         (tmp_path / name).write_text("#" + re.sub("|".join(ports), lambda found: ports[found[0]], text))
@@ -62,6 +62,25 @@ def test_the_session(tmp_path: Path) -> None:
     )
     rows = shown.stdout.splitlines()
     assert len(rows) == 15 and all(re.fullmatch(r"\d+ \[ ?True\] 80", row) for row in rows), rows
+
+
+def test_the_lines_of_python(tmp_path: Path) -> None:
+    *_, program = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert "GatedVoltages" in program
+    (port,) = free_ports(1, socket.SOCK_DGRAM)
+    names = {
+        "streams.gate": "GatedVoltages",
+        "streams.samples": "SampleInfo",
+        "streams.voltages": "VoltageInfo",
+        "network.endpoints": "endpoints",
+        "network.received": "ReceivedSamples",
+        "network.receiver": "Listening",
+        "network.voltage_outlet": "VoltageOutlet",
+    }
+    lines = [f"from autotune.engines.{module} import {name}" for module, name in names.items()]
+    lines += ["info = VoltageInfo(64, 2, 8, 16, 128, SampleInfo(10, 2, 4e6, 4096))", program, "sink.close()"]
+    code = "\n".join(lines).replace("7150", str(port))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=True)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
