@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -28,15 +29,14 @@ from ..network.test_outlets import free_ports
 C, PACKET, HEAP, CHUNK, PER_DUMP = 128, 1024, 64, 1 << 15, 2
 RATE_HZ = 4e6
 GAIN = 0.02
+DUMP = PER_DUMP * HEAP * 2 * C  # samples
 
 
 class Process:
     """A command of autotune, whose lines on stderr are read while it runs."""
 
-    def __init__(self, *arguments: object, limit_bytes: int | None = None) -> None:
+    def __init__(self, *arguments: object) -> None:
         command = [sys.executable, "-m", "autotune", *map(str, arguments)]
-        if limit_bytes is not None:  # of a file that it may write
-            command = ["prlimit", f"--fsize={limit_bytes}", *command]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -59,6 +59,18 @@ class Process:
         """Returns the number in front of a text in the newest line that has it; 0: none has."""
         found = [match for line in list(self.lines) if (match := re.search(rf"(\d+) {what}", line))]
         return int(found[-1][1]) if found else 0
+
+    def makes(self, n: int, seconds: float = 60) -> "Process":
+        """Wait until it has made n more heaps or dumps than it has now."""
+        least, end = self.told("(?:heaps|dumps) out") + n, time.monotonic() + seconds
+        while self.told("(?:heaps|dumps) out") < least:
+            assert time.monotonic() < end and self._process.poll() is None, self.lines
+            time.sleep(0.02)
+        return self
+
+    def limit(self, n_bytes: int) -> None:
+        """Let no file grow beyond so many bytes from now on, as on a full disk."""
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
@@ -171,17 +183,17 @@ class Air:
         )
         return path
 
-    def start(self, command: str, config: Path, *more: object, limit_bytes: int | None = None) -> Process:
+    def start(self, command: str, config: Path, *more: object) -> Process:
         device = () if command == "dsim" else ("--device", "host")
-        process = Process(command, config, "--json", "--status", 0.2, *device, *more, limit_bytes=limit_bytes)
+        process = Process(command, config, "--json", "--status", 0.2, *device, *more)
         self.started.append(process)
         return process
 
     def f(self, antenna: int, *more: object) -> Process:
         return self.start("fengine", self.folder / f"f{antenna}.toml", *more)
 
-    def x(self, *more: object, limit_bytes: int | None = None) -> Process:
-        return self.start("xengine", self.folder / "x.toml", *more, limit_bytes=limit_bytes)
+    def x(self, *more: object) -> Process:
+        return self.start("xengine", self.folder / "x.toml", *more)
 
     def dsim(self, antenna: int, *more: object) -> Process:
         return self.start("dsim", self.folder / f"dsim{antenna}.toml", *more)
@@ -230,6 +242,23 @@ def compare(found: Mapping[int, tuple[np.ndarray, np.ndarray]], expected: Correl
             else:
                 assert (visibilities[:, baseline] == (-(2**31), 1)).all()
     return len(found)
+
+
+def n_right(air: Air, first: int = 0, end: int = 1 << 62) -> int:
+    """Returns how many dumps of the times from ``first`` to ``end`` all files have; each of them is right."""
+    found = {}
+    for path in sorted(air.folder.glob("vis*.h5")):
+        found |= {t: dump for t, dump in dumps(path).items() if first <= t < end}
+    if not found:
+        return 0
+    return compare(found, air.offline(max(found) - first + 3 * DUMP, first))
+
+
+def stop(*processes: Process) -> None:
+    """End processes as they are told to, one after the other, each with status 0."""
+    for process in processes:
+        process.send(signal.SIGTERM)
+        assert process.ends() == 0, process.lines
 
 
 def places(ports: Sequence[int]) -> list[str]:
