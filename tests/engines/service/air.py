@@ -26,6 +26,7 @@ from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
 
 from ..network.test_outlets import free_ports
 
+BEGIN_S = 2.5  # in which processes of digitisers have started
 C, PACKET, HEAP, CHUNK, PER_DUMP = 128, 1024, 64, 1 << 15, 2
 RATE_HZ = 4e6
 GAIN = 0.02
@@ -150,11 +151,14 @@ class Air:
             + (f"[faults]\nseed = {antenna}\n{fault_lines}" if self.faults else "")
         )
 
-    def write_dsim(self, antenna: int, first: int = 0, ports: Sequence[int] | None = None) -> Path:
+    def write_dsim(
+        self, antenna: int, first: int = 0, ports: Sequence[int] | None = None, zero_s: float | None = None
+    ) -> Path:
         path = self.folder / f"dsim{antenna}.toml"
+        zero = "" if zero_s is None else f"sync_time_unix = {zero_s}\n"
         n = "" if self.n_samples is None else f"n_samples = {self.n_samples}\n"
         path.write_text(
-            f"speed = {self.speed}\n{n}{self.digitiser(antenna, first)}[to]\n"
+            f"speed = {self.speed}\n{n}{zero}{self.digitiser(antenna, first)}[to]\n"
             f'transport = "{self.transport}"\nendpoints = {places(ports or self.sample_ports[antenna])}\n'
         )
         return path
@@ -197,6 +201,13 @@ class Air:
 
     def dsim(self, antenna: int, *more: object) -> Process:
         return self.start("dsim", self.folder / f"dsim{antenna}.toml", *more)
+
+    def dsims(self, *antennas: int) -> list[Process]:
+        """Returns digitisers of these antennas that begin at one time: an X-engine waits for none of them."""
+        zero_s = time.time() + BEGIN_S
+        for antenna in antennas:
+            self.write_dsim(antenna, zero_s=zero_s)
+        return [self.dsim(antenna) for antenna in antennas]
 
     def engines(self, *more: object) -> tuple[list[Process], Process]:
         """Returns F-engines and the X-engine, which listen."""

@@ -18,7 +18,7 @@ NOT_PLACED = ("wrong_size", "foreign", "off_grid", "jumped", "early", "repeated"
 def test_what_is_sent_by_tcp_is_correlated_as_without_a_network(tmp_path: Path) -> None:
     with ended(Air(tmp_path)) as air:
         fs, x = air.engines("--once")
-        digitisers = [air.dsim(antenna) for antenna in range(air.n_antennas)]
+        digitisers = air.dsims(*range(air.n_antennas))
         assert [each.ends() for each in (*digitisers, *fs, x)] == [0] * 5
         expected = air.offline()
         assert len(expected.timestamps) > 20
@@ -36,7 +36,7 @@ def test_packets_lost_repeated_and_exchanged_on_purpose_are_each_in_one_counter(
     faults = {"lost": 0.01, "repeated": 0.01, "exchanged": 0.01}
     with ended(Air(tmp_path, transport, faults=faults, speed=0.1 if transport == "udp" else 1.0)) as air:
         fs, x = air.engines("--once")
-        digitisers = [air.dsim(antenna) for antenna in range(air.n_antennas)]
+        digitisers = air.dsims(*range(air.n_antennas))
         assert [each.ends() for each in (*digitisers, *fs, x)] == [0] * 5
         expected = air.offline()
         found = dumps(tmp_path / "vis.h5")
