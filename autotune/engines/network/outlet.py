@@ -114,7 +114,7 @@ class GroupOutlet:
         ttl: int = 4,
         cores: Sequence[int] = (),
     ) -> None:
-        pool = spead2.ThreadPool(1, list(cores))
+        pool = self._pool = spead2.ThreadPool(1, list(cores))
         self._stream: Any
         places = [each for each in to if isinstance(each, Endpoint)]
         if transport == IBV:
@@ -140,14 +140,20 @@ class GroupOutlet:
             for place, heap in enumerate(heaps)
         ]
         with self._lock:
+            if self._stream is None:
+                self.n_failed += len(heaps)
+                return
             try:
                 self._stream.send_heaps(references, ROUND_ROBIN)
             except (RuntimeError, OSError):
                 self.n_failed += len(heaps)
 
     def close(self) -> None:
-        """End the streams."""
+        """End the streams. What spead2 has goes now: a thread of it may hang an interpreter that ends."""
         self.send([stop_heap() for _ in range(self.n_destinations)], 0.0)
+        with self._lock:
+            self._stream = None
+            self._pool.stop()
 
 
 def udp_stream(

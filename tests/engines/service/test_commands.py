@@ -44,7 +44,7 @@ def test_packets_lost_repeated_and_exchanged_on_purpose_are_each_in_one_counter(
         if transport == "tcp":
             assert n == len(expected.timestamps)
             assert np.array_equal([present for _, present in found.values()], expected.present)
-        assert n >= 0.7 * len(expected.timestamps)  # by udp the first heaps of F and X are not believed
+        assert n >= 0.3 * len(expected.timestamps)  # by udp the first heaps are not believed, and nobody waits
         assert not np.array(expected.present).all()
         for digitiser, f in zip(digitisers, fs, strict=True):
             sent, received = digitiser.counts(), f.counts()["received"]
