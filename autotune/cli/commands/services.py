@@ -9,6 +9,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...engines.kernels.choice import AUTO
+from ...system.installation import install_with
 from ..console import note, print_json
 from .engine_options import FilterBankOption, PackageOption, RecordsOption, TuneOption, running
 from .options import DeviceOption, JsonOption
@@ -35,7 +36,9 @@ def with_spead2() -> "Iterator[None]":
     except ModuleNotFoundError as error:
         if error.name != "spead2":
             raise
-        raise UsageError("streams on the network need spead2: pip install 'autotune-dsp[network]'") from error
+        raise UsageError(
+            f"streams on the network need spead2: pip install spead2, or {install_with('network')}"
+        ) from error
 
 
 def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = STATUS_S) -> None:

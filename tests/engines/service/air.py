@@ -26,7 +26,7 @@ from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
 
 from ..network.test_outlets import free_ports
 
-BEGIN_S = 2.5  # in which processes of digitisers have started
+BEGIN_S = 1.5  # in which processes of digitisers have started
 C, PACKET, HEAP, CHUNK, PER_DUMP = 128, 1024, 64, 1 << 15, 2
 RATE_HZ = 4e6
 GAIN = 0.02
@@ -124,7 +124,7 @@ class Air:
     folder: Path
     transport: str = "tcp"
     n_antennas: int = 2
-    n_samples: int | None = 1 << 20
+    n_samples: int | None = 1 << 19
     faults: Mapping[str, float] = field(default_factory=dict)
     speed: float = 1.0
     f_more: str = ""  # lines of an F-engine's file
@@ -266,9 +266,10 @@ def n_right(air: Air, first: int = 0, end: int = 1 << 62) -> int:
 
 
 def stop(*processes: Process) -> None:
-    """End processes as they are told to, one after the other, each with status 0."""
+    """End processes as they are told to, all at once, each with status 0."""
     for process in processes:
         process.send(signal.SIGTERM)
+    for process in processes:
         assert process.ends() == 0, process.lines
 
 

@@ -21,7 +21,7 @@ def test_what_is_sent_by_tcp_is_correlated_as_without_a_network(tmp_path: Path) 
         digitisers = air.dsims(*range(air.n_antennas))
         assert [each.ends() for each in (*digitisers, *fs, x)] == [0] * 5
         expected = air.offline()
-        assert len(expected.timestamps) > 20
+        assert len(expected.timestamps) > 10
         assert compare(dumps(tmp_path / "vis.h5"), expected) == len(expected.timestamps)
         for digitiser, f in zip(digitisers, fs, strict=True):
             sent, counts = digitiser.counts(), f.counts()
@@ -55,7 +55,7 @@ def test_packets_lost_repeated_and_exchanged_on_purpose_are_each_in_one_counter(
 
 
 def test_damaged_packets_cost_what_they_hit_and_nothing_else(tmp_path: Path) -> None:
-    with ended(Air(tmp_path, "udp", n_antennas=1, faults={"damaged": 0.4}, speed=0.1)) as air:
+    with ended(Air(tmp_path, "udp", n_antennas=1, n_samples=1 << 20, faults={"damaged": 0.4}, speed=0.2)) as air:
         f = air.f(0, "--once").waits_for("heaps are received at")
         digitiser = air.dsim(0)
         assert digitiser.ends() == 0
@@ -165,7 +165,7 @@ def test_without_spead2_a_line_says_how_to_get_it(tmp_path: Path) -> None:
             [sys.executable, "-c", without, command, tmp_path / "x.toml"], capture_output=True, text=True, timeout=60
         )
         (line,) = found.stderr.splitlines()
-        assert found.returncode == 2 and "pip install 'autotune-dsp[network]'" in line, line
+        assert found.returncode == 2 and "pip install spead2, or " in line, line
 
 
 def test_ctrl_c_of_a_silent_engine_and_sigterm_are_status_0(tmp_path: Path) -> None:

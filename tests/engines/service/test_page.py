@@ -61,7 +61,7 @@ def test_the_first_run(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
     rows = shown.stdout.splitlines()
-    assert len(rows) == 15 and all(re.fullmatch(r"\d+ \[ ?True\] 80", row) for row in rows), rows
+    assert len(rows) == 3 and all(re.fullmatch(r"\d+ \[ ?True\] 80", row) for row in rows), rows
 
 
 def test_the_lines_of_python(tmp_path: Path) -> None:

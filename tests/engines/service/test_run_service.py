@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -30,16 +31,17 @@ class FakeSource:
 
 
 class FakeEngine:
-    """Ends as it is told: by an error, of itself, or when it is stopped."""
+    """Ends as it is told: by an error, of itself, or when it is stopped, which it has its service asked for."""
 
-    def __init__(self, end: Any) -> None:
-        self._end, self._asked = end, threading.Event()
+    def __init__(self, end: Any, ask: Callable[[], None]) -> None:
+        self._end, self._asked, self._ask = end, threading.Event(), ask
 
     def run(self) -> None:
         if isinstance(self._end, BaseException):
             raise self._end
         if self._end == "stopped":
-            self._asked.wait(20)
+            self._ask()
+            assert self._asked.wait(20)
 
     def stop(self) -> None:
         self._asked.set()
@@ -57,7 +59,7 @@ class FakeServing:
 
     def __init__(self, *ends: Any, sync_time_unix: Fraction | None = None) -> None:
         self.ends, self.near, self.sources = list(ends), list[int](), list[FakeSource]()
-        self.sync_time_unix = sync_time_unix
+        self.sync_time_unix, self.state = sync_time_unix, ServiceState()
 
     def served(self, near: int, number: int) -> Served:
         self.near.append(near)
@@ -67,17 +69,15 @@ class FakeServing:
         source = FakeSource()
         self.sources.append(source)
         counts = {"heaps_out": 7, "heaps_missing": 2, "sink_error": ""}
-        return Served(FakeEngine(end), source, lambda: [dict(counts)])  # type: ignore[arg-type]
+        return Served(FakeEngine(end, self.state.stop), source, lambda: [dict(counts)])  # type: ignore[arg-type]
 
     def close(self) -> None:
         pass
 
 
-def run(serving: FakeServing, *, once: bool = False, stops_s: float | None = None) -> tuple[int, list[str], Any]:
+def run(serving: FakeServing, *, once: bool = False) -> tuple[int, list[str], Any]:
     told: list[str] = []
-    state = ServiceState()
-    if stops_s is not None:
-        threading.Timer(stops_s, state.stop).start()
+    state = serving.state
     code = run_service(serving, told.append, once=once, status_s=100, state=state)
     assert all(source.is_closed for source in serving.sources)
     if serving.sources:
@@ -89,7 +89,7 @@ def run(serving: FakeServing, *, once: bool = False, stops_s: float | None = Non
 def test_a_jump_is_followed_at_once_by_an_engine_there() -> None:
     serving = FakeServing(JumpedError(123456), JumpedError(77), "stopped")
     began = time.monotonic()
-    code, told, counts = run(serving, stops_s=0.3)
+    code, told, counts = run(serving)
     assert (code, serving.near) == (STOPPED, [0, 123456, 77]) and time.monotonic() - began < 5
     assert told == [f"the stream has gone on at sample {n}: a new engine begins there" for n in (123456, 77)]
     assert counts["engines"] == 3
@@ -98,7 +98,7 @@ def test_a_jump_is_followed_at_once_by_an_engine_there() -> None:
 
 
 def test_senders_that_have_ended_are_waited_for_again_unless_once() -> None:
-    code, told, _ = run(serving := FakeServing("ended", "ended", "stopped"), stops_s=0.3)
+    code, told, _ = run(serving := FakeServing("ended", "ended", "stopped"))
     assert (code, serving.near) == (STOPPED, [0, 4096, 4096])
     assert told == ["the senders have ended; waiting for the next ones"] * 2
     code, told, counts = run(FakeServing("ended"), once=True)
@@ -115,7 +115,7 @@ def test_a_device_that_fails_three_times_in_a_minute_is_given_up() -> None:
 
 def test_an_engine_that_cannot_be_made_is_a_fault_of_the_device() -> None:
     lacks = MemoryError("there is no memory for it")
-    code, told, counts = run(FakeServing("ended", lacks, "stopped"), stops_s=0.3)
+    code, told, counts = run(FakeServing("ended", lacks, "stopped"))
     assert (code, counts["engines"]) == (STOPPED, 2)
     assert "the engine has failed: MemoryError: there is no memory for it" in told
     assert run(FakeServing(lacks, lacks, lacks))[0] == GAVE_UP
@@ -124,7 +124,7 @@ def test_an_engine_that_cannot_be_made_is_a_fault_of_the_device() -> None:
 def test_faults_that_lie_far_apart_are_no_reason_to_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WITHIN_S", 0.0)
     broken = RuntimeError("an illegal memory access")
-    code, _, counts = run(FakeServing(broken, broken, broken, broken, "stopped"), stops_s=0.3)
+    code, _, counts = run(FakeServing(broken, broken, broken, broken, "stopped"))
     assert (code, counts["engines"]) == (STOPPED, 5)
 
 
@@ -133,7 +133,7 @@ def test_a_port_that_is_taken_ends_it_at_first_and_is_tried_again_later() -> Non
     code, told, _ = run(FakeServing(taken))
     assert (code, told) == (NOT_TAKEN, [str(taken)])
     began = time.monotonic()
-    code, told, counts = run(FakeServing("ended", taken, "stopped"), stops_s=1.5)
+    code, told, counts = run(FakeServing("ended", taken, "stopped"))
     assert (code, counts["engines"]) == (STOPPED, 2) and time.monotonic() - began > 1
     assert str(taken) in told
 
