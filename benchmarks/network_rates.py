@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -359,20 +360,16 @@ def main() -> None:
     for transport in ("tcp", "inproc"):
         for name, heaps, n in (("5 KiB", SAMPLES, 4096), ("64 KiB", LONG_SAMPLES, 320)):
             if "receive" in args.only:
-                todo[f"receive {transport} {name} bare"] = lambda h=heaps, t=transport, n=n: bare_receive(
-                    h, t, n, args.seconds
-                )  # type: ignore[misc]
-                todo[f"receive {transport} {name} ours"] = lambda h=heaps, t=transport, n=n: our_receive(
-                    h, t, n, args.seconds
-                )  # type: ignore[misc]
+                todo[f"receive {transport} {name} bare"] = partial(bare_receive, heaps, transport, n, args.seconds)
+                todo[f"receive {transport} {name} ours"] = partial(our_receive, heaps, transport, n, args.seconds)
     if "send" in args.only:
         for n_bytes in (2 << 20, 128 << 10):
             for name, ours in (("bare", False), ("ours", True)):
-                todo[f"send tcp {n_bytes >> 10} KiB {name}"] = lambda b=n_bytes, o=ours: sent(b, o, args.seconds)  # type: ignore[misc]
+                todo[f"send tcp {n_bytes >> 10} KiB {name}"] = partial(sent, n_bytes, ours, args.seconds)
     if "engines" in args.only:
         for transport in ("tcp", "inproc"):
-            todo[f"F-engine {transport}"] = lambda t=transport: f_rate(args.device, t, args.log_chunk, args.seconds)  # type: ignore[misc]
-            todo[f"X-engine {transport}, 4 antennas"] = lambda t=transport: x_rate(args.device, t, args.seconds)  # type: ignore[misc]
+            todo[f"F-engine {transport}"] = partial(f_rate, args.device, transport, args.log_chunk, args.seconds)
+            todo[f"X-engine {transport}, 4 antennas"] = partial(x_rate, args.device, transport, args.seconds)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in todo}
     for _ in range(args.repeats):
         for name, run in todo.items():

@@ -9,7 +9,7 @@ endpoints = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # of each polarisation; p
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from math import ceil
@@ -143,7 +143,7 @@ class Dsim:
                     sends = settings.faults.sends(begin, n, stream=pol, is_last=begin + n == n_packets)
                     self._count(sends)
                     planned.append((self._sent(made[sends.numbers - lowest], sends.is_damaged, rng), sends.numbers))
-                self._send(outlet, planned, lambda k, begin=begin: began + (begin + k) / rate if rate else 0.0)  # type: ignore[misc]
+                self._send(outlet, planned, began + begin / rate if rate else None, rate)
                 begin += n
                 self.counts.samples = begin * packet
                 self.counts.sent, self.counts.failed = outlet.n_sent, outlet.n_failed
@@ -187,14 +187,19 @@ class Dsim:
         self,
         outlet: SampleOutlet,
         planned: Sequence[tuple[np.ndarray, np.ndarray]],
-        due: Callable[[int], float],
+        due: float | None,
+        rate: float,
     ) -> None:
-        """Send the packets of all polarisations, some of each in turn, when they are due."""
+        """Send the packets of all polarisations, some of each in turn, when they are due.
+
+        ``due``: of the first one, on the monotonic clock; None: at once. ``rate``: packets a second.
+        """
         for place in range(0, max(len(numbers) for _, numbers in planned), BURST):
-            wait = due(place) - time.monotonic()
-            if wait > SOON_S:
-                self.asked.wait(wait)
-            self.counts.behind_s = max(0.0, -wait)
+            if due is not None:
+                wait = due + place / rate - time.monotonic()
+                if wait > SOON_S:
+                    self.asked.wait(wait)
+                self.counts.behind_s = max(0.0, -wait)
             for pol, (packets, numbers) in enumerate(planned):
                 here = slice(place, place + BURST)
                 outlet.send(pol, packets[here], numbers[here])

@@ -23,6 +23,7 @@ endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,6 @@ from ..jobs.sinks import voltage_sink
 from ..network.endpoints import Endpoint
 from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
 from ..network.received import CONFIRM, PATIENCE_S, ReceivedSamples
-from ..network.receiver import Listening
 from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
@@ -243,7 +243,7 @@ class FService:
         outputs = [self._output(place.bands) for place in settings.outputs]
         source = ReceivedSamples(
             settings.info,
-            Listening(places.members, places.transport, places.interface, places.cores, not places.is_live),
+            places.listening(),
             is_live=places.is_live,
             near=near,
             confirm=CONFIRM if places.is_live else 1,
@@ -254,7 +254,7 @@ class FService:
             for output, place in zip(outputs, settings.outputs, strict=True)
             if place.bands.gains is None
         ]
-        made = Served(None, source, lambda: [])  # type: ignore[arg-type]
+        closing = ExitStack()
         counted: list[Sequence[SinkBeside]] = []
         n_packets = max(1, self._chunk // settings.info.packet)
         lends: Any = FirstLevel(source, by_level, self._tell) if by_level else source
@@ -262,11 +262,11 @@ class FService:
             for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
                 if outlet is not None:
                     outlet.forget()
-                output.sink, others = self._sink(outlet, place, info, number, made)
+                output.sink, others = self._sink(outlet, place, info, number, closing)
                 counted.append(others)
             engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
         except BaseException:
-            made.closing.close()
+            closing.close()
             source.close()
             raise
         failed_before = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]
@@ -278,9 +278,8 @@ class FService:
                 for counters, others, now, before in zip(engine.counters, counted, failed, failed_before, strict=True)
             ]
 
-        made.engine, made.made = engine, counts
         self._now = ref(engine)
-        return made
+        return Served(engine, source, counts, closing)
 
     @property
     def not_connected(self) -> list[str]:
@@ -317,22 +316,21 @@ class FService:
         )
 
     def _sink(
-        self, outlet: VoltageOutlet | None, place: FBandPlaces, info: VoltageInfo, number: int, made: Served
+        self, outlet: VoltageOutlet | None, place: FBandPlaces, info: VoltageInfo, number: int, closing: ExitStack
     ) -> tuple[VoltageSink, Sequence[SinkBeside]]:
-        """Returns where a band's voltages go; what is closed with the engine is closed by ``made``."""
+        """Returns where a band's voltages go; what is closed with the engine is closed by ``closing``."""
         if place.file is None:
             assert outlet is not None
             return outlet, ()
         path = numbered(place.file, number)
         file = NewFile(voltage_sink(path, info, False, self._tell), path)
         if outlet is None:
-            made.closing.callback(file.close)
+            closing.callback(file.close)
             return file, ()
         named = {str(path): file, "the network": NotClosed(outlet)}
-        sinks = [SinkBeside(sink, name, self._settings.places.is_live, self._tell) for name, sink in named.items()]
-        both = SinksBeside(sinks)
-        made.closing.callback(both.close)
-        return both, sinks
+        both = SinksBeside(named, self._settings.places.is_live, self._tell)
+        closing.callback(both.close)
+        return both, both.sinks
 
 
 def _counts(counters: FCounters, others: Sequence[SinkBeside]) -> Counts:

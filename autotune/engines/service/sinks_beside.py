@@ -1,7 +1,7 @@
 """Several sinks of one output, none of which holds up the others."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from queue import Full, Queue
 from typing import Any
 
@@ -70,14 +70,14 @@ class SinkBeside:
 
 
 class SinksBeside:
-    """A sink that gives what it takes to several ones, each beside the others.
+    """A sink that gives what it takes to several ones, by their names, each beside the others.
 
     Raises:
         UsageError: by ``write``, when the last of them has failed.
     """
 
-    def __init__(self, sinks: Sequence[SinkBeside]) -> None:
-        self.sinks = sinks
+    def __init__(self, named: Mapping[str, Any], is_live: bool, tell: Callable[[str], None]) -> None:
+        self.sinks = [SinkBeside(sink, name, is_live, tell) for name, sink in named.items()]
 
     def write(self, *made: Any) -> None:
         """Take voltages or visibilities, as each sink does."""

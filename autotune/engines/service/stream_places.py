@@ -12,6 +12,7 @@ from ..files.reading import refuse
 from ..files.toml import checked
 from ..network.endpoints import Endpoint, endpoints
 from ..network.ibverbs import IBV
+from ..network.receiver import Listening
 
 TRANSPORTS = ("udp", "tcp")
 PCAP = "pcap"  # files of packets, which are received from only
@@ -61,6 +62,10 @@ class ListeningPlaces:
     interface: str = ""  # the address of the interface that multicast, and all by ibv, is received by
     cores: tuple[int, ...] = ()  # of the members' threads
     is_live: bool = True  # an engine that is late drops chunks; otherwise whoever sends waits
+
+    def listening(self) -> Listening:
+        """Returns how heaps are received."""
+        return Listening(self.members, self.transport, self.interface, self.cores, not self.is_live)
 
     @property
     def is_file(self) -> bool:

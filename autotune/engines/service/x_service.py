@@ -37,7 +37,6 @@ from ..network.dump_outlet import DumpOutlet
 from ..network.endpoints import Endpoint
 from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
 from ..network.received import CONFIRM, ReceivedVoltages
-from ..network.receiver import Listening
 from ..run.counters import XCounters
 from ..streams.samples import SampleInfo
 from ..streams.times import moment
@@ -210,18 +209,18 @@ class XService:
         n_members = len(places.members)
         source = ReceivedVoltages(
             settings.antennas,
-            Listening(places.members, places.transport, places.interface, places.cores, not places.is_live),
+            places.listening(),
             is_live=places.is_live,
             n_enders=len(settings.antennas),
             n_substreams=len(settings.antennas) // n_members,
             near=near,
             confirm=CONFIRM if places.is_live else 1,
         )
-        made = Served(None, source, lambda: [])  # type: ignore[arg-type]
+        closing = ExitStack()
         for outlet in self._outlets.values():
             outlet.forget()
         try:
-            sink, others = self._sink(number, made)
+            sink, others = self._sink(number, closing)
             engine = XEngine(
                 self._running.backend,
                 source,
@@ -233,7 +232,7 @@ class XService:
                 cores=settings.cores,
             )
         except BaseException:
-            made.closing.close()
+            closing.close()
             source.close()
             raise
         failed_before = sum(outlet.n_failed for outlet in self._outlets.values())
@@ -242,9 +241,8 @@ class XService:
             failed = sum(outlet.n_failed for outlet in self._outlets.values())
             return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
 
-        made.engine, made.made = engine, counts
         self._now = ref(engine)
-        return made
+        return Served(engine, source, counts, closing)
 
     @property
     def not_connected(self) -> list[str]:
@@ -272,8 +270,8 @@ class XService:
             is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
         )
 
-    def _sink(self, number: int, made: Served) -> tuple[Any, Sequence[SinkBeside]]:
-        """Returns where dumps go; what is closed with the engine is closed by ``made``."""
+    def _sink(self, number: int, closing: ExitStack) -> tuple[Any, Sequence[SinkBeside]]:
+        """Returns where dumps go; what is closed with the engine is closed by ``closing``."""
         named: dict[str, Any] = {name: NotClosed(outlet) for name, outlet in self._outlets.items()}
         with ExitStack() as stack:
             for each in self._settings.dumps:
@@ -284,12 +282,11 @@ class XService:
             stack.pop_all()
         if len(named) == 1:
             (sink,) = named.values()
-            made.closing.callback(sink.close)
+            closing.callback(sink.close)
             return sink, ()
-        sinks = [SinkBeside(sink, name, self._settings.places.is_live, self._tell) for name, sink in named.items()]
-        both = SinksBeside(sinks)
-        made.closing.callback(both.close)
-        return both, sinks
+        both = SinksBeside(named, self._settings.places.is_live, self._tell)
+        closing.callback(both.close)
+        return both, both.sinks
 
 
 def _counts(counters: XCounters, others: Sequence[SinkBeside]) -> Counts:

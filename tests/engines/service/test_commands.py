@@ -181,3 +181,10 @@ def test_help_says_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
         process = Process(command, "-h")
         assert process.ends() == 0
         assert "SPEAD" in process.out
+
+
+def test_a_digitiser_without_a_pace_is_never_late(tmp_path: Path) -> None:
+    with ended(Air(tmp_path, "udp", n_antennas=1, speed=0)) as air:
+        digitiser = air.dsim(0)
+        assert digitiser.ends() == 0
+        assert digitiser.counts()["behind_s"] == 0 and not any(" late" in line for line in digitiser.lines)

@@ -43,7 +43,7 @@ class Slow(Kept):
 
 def run(is_live: bool, *sinks: Any) -> tuple[SinksBeside, list[str]]:
     told: list[str] = []
-    both = SinksBeside([SinkBeside(each, type(each).__name__, is_live, told.append) for each in sinks])
+    both = SinksBeside({type(each).__name__: each for each in sinks}, is_live, told.append)
     memory = np.zeros(3, np.int64)
     for time in range(N):
         memory[...] = time  # used again and again, as an engine's is
@@ -81,7 +81,7 @@ def test_a_slow_sink_loses_its_own_where_the_source_is_live() -> None:
 
 def test_it_ends_with_the_last_sink() -> None:
     told: list[str] = []
-    both = SinksBeside([SinkBeside(Full(), name, False, told.append) for name in ("a", "b")])
+    both = SinksBeside({"a": Full(), "b": Full()}, False, told.append)
     with pytest.raises(UsageError, match="the disk is full"):
         for time in range(N):
             both.write(time, np.full(3, time))
