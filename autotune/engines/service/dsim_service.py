@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core import schema
+from ..digitiser.digitised_signal import PacketMaker
 from ..digitiser.digitiser_settings import DigitiserSettings, digitiser_settings
 from ..digitiser.packet_faults import Sends
 from ..files import checks
@@ -117,38 +118,41 @@ class Dsim:
         Raises:
             UsageError: when nothing can be sent to an address.
         """
-        settings = self._at_now()
-        info, packet = settings.info(), settings.packet
-        maker = settings.packets(self.tell)
+        info = self.settings.digitiser.info()
+        maker = self.settings.digitiser.packets(self.tell)
         outlet = SampleOutlet(
             info, self.settings.transport, self.settings.endpoints, self.settings.interface, self.settings.ttl
         )
+        try:
+            self._wait_for_connections(outlet)
+            self._send_all(outlet, maker, self._at_now())
+        finally:
+            outlet.close()
+
+    def _send_all(self, outlet: SampleOutlet, maker: PacketMaker, settings: DigitiserSettings) -> None:
+        packet, n_pols = settings.packet, maker.n_pols
         first = self.counts.first_timestamp = settings.first_timestamp
         n_packets = None if self.settings.n_samples is None else self.settings.n_samples // packet
         rate = settings.sample_rate_hz * self.settings.speed / packet  # packets a second; 0: no limit
         at_once = int(min(MOST_BLOCK, max(1, BLOCK_S * rate))) if rate else MOST_BLOCK
         rng = np.random.default_rng(settings.faults.seed)
-        try:
-            self._wait_for_connections(outlet)
-            begin, began = 0, self._began(settings)
-            while not self.asked.is_set() and (n_packets is None or begin < n_packets):
-                n = at_once if n_packets is None else min(at_once, n_packets - begin)
-                before = min(begin, 1)  # a packet of the block before may be sent behind the next one
-                lowest = begin - before
-                packed, saturated = maker.read(first + lowest * packet, (before + n) * packet)
-                times = first + packet * np.arange(lowest, begin + n)
-                planned = []
-                for pol in range(info.n_pols):
-                    made = outlet.packets(times, pol, packed[pol].reshape(len(times), -1), saturated[pol])
-                    sends = settings.faults.sends(begin, n, stream=pol, is_last=begin + n == n_packets)
-                    self._count(sends)
-                    planned.append((self._sent(made[sends.numbers - lowest], sends.is_damaged, rng), sends.numbers))
-                self._send(outlet, planned, began + begin / rate if rate else None, rate)
-                begin += n
-                self.counts.samples = begin * packet
-                self.counts.sent, self.counts.failed = outlet.n_sent, outlet.n_failed
-        finally:
-            outlet.close()
+        begin, began = 0, self._began(settings)
+        while not self.asked.is_set() and (n_packets is None or begin < n_packets):
+            n = at_once if n_packets is None else min(at_once, n_packets - begin)
+            before = min(begin, 1)  # a packet of the block before may be sent behind the next one
+            lowest = begin - before
+            packed, saturated = maker.read(first + lowest * packet, (before + n) * packet)
+            times = first + packet * np.arange(lowest, begin + n)
+            planned = []
+            for pol in range(n_pols):
+                made = outlet.packets(times, pol, packed[pol].reshape(len(times), -1), saturated[pol])
+                sends = settings.faults.sends(begin, n, stream=pol, is_last=begin + n == n_packets)
+                self._count(sends)
+                planned.append((self._sent(made[sends.numbers - lowest], sends.is_damaged, rng), sends.numbers))
+            self._send(outlet, planned, began + begin / rate if rate else None, rate)
+            begin += n
+            self.counts.samples = begin * packet
+            self.counts.sent, self.counts.failed = outlet.n_sent, outlet.n_failed
 
     def _wait_for_connections(self, outlet: SampleOutlet) -> None:
         told = False
