@@ -28,9 +28,8 @@ from ..network.endpoints import Endpoint
 from ..network.items import DIGITISER_HEADER_BYTES
 from ..network.sample_outlet import SampleOutlet, damage
 from ..run.counters import si
-from .f_service import MOST_FILE
 from .served import Counts
-from .stream_places import TRANSPORT, endpoints_of, later, words
+from .stream_places import MOST_FILE, TRANSPORT, endpoints_of, later, words
 
 BLOCK_S = 0.01  # of samples that are made at once, about
 MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: made at once, and sent before the other one's turn

@@ -54,28 +54,24 @@ from .served import Counts, Served
 from .sinks_beside import NotClosed, SinkBeside, SinksBeside
 from .stream_places import (
     ENGINE_CORES,
+    LONG_PATIENCE_S,
+    MOST_FILE,
+    NIBBLES,
     SENDING,
     ListeningPlaces,
     endpoints_of,
     later,
     listening_places,
+    nibbles_of,
     one_or_more,
     path_beside,
 )
 
-MOST_FILE = 1 << 20  # bytes
-NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
 MOST_PACKET = 1 << 16
-LONG_PATIENCE_S = 60.0  # for which a receiver by TCP may not read, where whoever sends waits
 NARROW = schema.members_of(
     {"centre_hz": checks.real, "decimation": checks.integer(2, 1 << 20), "taps": checks.integer(1, 1 << 20)},
     ("centre_hz", "decimation", "taps"),
 )
-
-
-def nibbles_of(said: Mapping[str, Any], default: str = REAL_HIGH) -> str:
-    """Returns which nibble has the real part at 4 bits: on the network the high one, unless a table says it."""
-    return str(said.get("nibbles", default if said.get("bits") == 4 else REAL_LOW))
 
 
 def gains_of_file(value: object) -> float | str:

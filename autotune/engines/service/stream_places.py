@@ -13,9 +13,13 @@ from ..files.toml import checked
 from ..network.endpoints import Endpoint, endpoints
 from ..network.ibverbs import IBV
 from ..network.receiver import Listening
+from ..streams.voltages import REAL_HIGH, REAL_LOW
 
 TRANSPORTS = ("udp", "tcp")
 PCAP = "pcap"  # files of packets, which are received from only
+MOST_FILE = 1 << 20  # bytes
+NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
+LONG_PATIENCE_S = 60.0  # for which a receiver by TCP may not read, where whoever sends waits
 MOST_CORE = 1 << 12
 TRANSPORT = schema.one_of(TRANSPORTS)
 CORES = schema.sequence_of(checks.integer(0, MOST_CORE))
@@ -51,6 +55,11 @@ SENDING: Mapping[str, schema.Check] = {
     "cores": CORES,
     "file": schema.as_word,
 }
+
+
+def nibbles_of(said: Mapping[str, Any], default: str = REAL_HIGH) -> str:
+    """Returns which nibble has the real part at 4 bits: on the network the high one, unless a table says it."""
+    return str(said.get("nibbles", default if said.get("bits") == 4 else REAL_LOW))
 
 
 @dataclass(frozen=True)

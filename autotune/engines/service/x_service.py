@@ -42,17 +42,20 @@ from ..streams.samples import SampleInfo
 from ..streams.times import moment
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
-from .f_service import LONG_PATIENCE_S, MOST_FILE, NIBBLES, nibbles_of
 from .new_files import NewFile, numbered
 from .served import Counts, Served
 from .sinks_beside import NotClosed, SinkBeside, SinksBeside
 from .stream_places import (
     ENGINE_CORES,
+    LONG_PATIENCE_S,
+    MOST_FILE,
+    NIBBLES,
     SENDING,
     ListeningPlaces,
     endpoints_of,
     later,
     listening_places,
+    nibbles_of,
     one_or_more,
     path_beside,
 )
