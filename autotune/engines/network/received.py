@@ -96,11 +96,16 @@ class ReceivedSamples(Received):
             received = came.reshape(self.info.n_pols, -1)
             if self._has_begun or received[:, 0].all() or self._n_passed >= self._most_passed(received.shape[1]):
                 self._has_begun = True
-                return number, Samples(time, received)
+                return number, Samples(time, received[:, : self._n_sent(time)])
             self.n_before += int(np.count_nonzero(received))
             self._n_passed += 1
             self.receiver.give_back(number)
         return None
+
+    def _n_sent(self, time: int) -> int:
+        """Returns how many packets were sent from a time on: in the last chunk what follows is not lost."""
+        assert self.receiver is not None and self.receiver.newest_time is not None
+        return max(1, (self.receiver.newest_time - time) // self.info.packet + 1)
 
     def _most_passed(self, n_packets: int) -> int:
         """Returns how many chunks of so many packets may pass before the beginning."""
