@@ -72,7 +72,7 @@ def test_a_stream_begins_with_the_first_whole_chunk_and_ends_with_its_last_packe
     chunks = taken(found)
     assert [chunk.time for chunk in chunks] == [FIRST + i * CHUNK * PACKET for i in (1, 2, 3)]
     assert all(chunk.received.all() for chunk in chunks[:2])
-    assert chunks[2].received[:, :4].all() and not chunks[2].received[:, 4:].any()
+    assert chunks[2].received.shape == (2, 4) and chunks[2].received.all()  # what was not sent is not missing
     assert found.n_before == 10
     found.close()
     assert found.receiver is not None
