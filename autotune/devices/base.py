@@ -144,6 +144,9 @@ class Session(Protocol):
     def clock_hz(self) -> float:
         """Returns the clock of the idle device's multiprocessors; 0 if there is none."""
 
+    def release(self) -> None:
+        """Give back the memory that is kept between trials; the session stays open."""
+
     def ceilings(self) -> Ceilings | None:
         """Measures the roofline of this device; returns None if efficiency is meaningless on it."""
 

@@ -177,6 +177,9 @@ class _Session:
     def clock_hz(self) -> float:
         return 0.0
 
+    def release(self) -> None:
+        """Nothing is kept."""
+
     def ceilings(self) -> Ceilings:
         return CEILINGS
 

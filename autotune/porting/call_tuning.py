@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from ..core.definition import AnyKernel
@@ -63,8 +64,8 @@ def tune_call(
     known = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
-    with Bench(target, compile_processes, note=progress.note) as bench:
-        bench.open_early()
+    n_processes = min(compile_processes, prod(map(len, call.space.values())) + 1)  # one makes the reference
+    with Bench(target, n_processes, note=progress.note, stays=True) as bench:
         probed = probe(call, known, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
@@ -115,7 +116,7 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
     _check_device(call, find_device(device).kind)
     formulas = Formulas.of(call, Sizes())
     names = [each.name for each in call.arguments if each.may_be_written]
-    with Bench(find_device(device), 1) as bench:
+    with Bench(find_device(device), 1, stays=True) as bench:
         try:
             launcher = ConfigLauncher(call, formulas, bench, deadline_s)
             found = launcher.launched(launcher.ready(config), names, is_checked=False)

@@ -99,7 +99,13 @@ class Child:
         self._changing = threading.Lock()  # one thread may end it while another uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
+        self._is_ready = False  # whether it has said that it waits for a task
         self._ended = False
+
+    def begin(self) -> None:
+        """Start the process, and do not wait until it is ready: the first call does."""
+        if self._process is None:
+            self._start()
 
     def call(self, function: Callable[..., T], arguments: tuple[object, ...], timeout: float | None = None) -> T:
         """Run ``function(*arguments)`` in the process. A task that kills the process is tried once more in a new one.
@@ -156,14 +162,19 @@ class Child:
             return "it had ended"
         process.join(wait_s)
         how = _cause(process.exitcode)
-        assert process.pid is not None
-        for kill in (partial(os.killpg, process.pid, signal.SIGKILL), process.kill):  # the first fails while it starts
-            with suppress(OSError):
-                kill()
+        _kill(process)
         process.join()
         if pipe is not None:
             pipe.close()
         return how or _cause(process.exitcode)
+
+    def kill(self) -> None:
+        """Kill the process, for good, and do not wait for its end."""
+        self._ended = True
+        with self._changing:
+            process = self._process
+        if process is not None:
+            _kill(process)
 
     def end(self) -> None:
         """Stop, for good: a call that is under way raises Died."""
@@ -174,17 +185,24 @@ class Child:
         """Returns the pipe to a process that waits for a task, and what becomes readable when it ends."""
         with self._changing:
             process, pipe = self._process, self._pipe
-        if process is not None and pipe is not None and process.is_alive():
+        is_there = process is not None and pipe is not None and process.is_alive()
+        if is_there and self._is_ready:
+            assert process is not None and pipe is not None
             return pipe, process.sentinel
-        self.stop()
+        if not is_there:
+            self.stop()
         how = ""
         for _ in range(MOST_STARTS):
             if self._ended:
                 raise Died("it was told to end")
-            process, pipe = self._start()
+            if not is_there:
+                process, pipe = self._start()
+            assert process is not None and pipe is not None
+            is_there = False
             with suppress(EOFError, OSError):
                 if wait((pipe, process.sentinel), START_DEADLINE_S):
                     pipe.recv_bytes()
+                    self._is_ready = True
                     return pipe, process.sentinel
             how = self.stop(LAST_WORDS_S)  # its pipe closes a little before it has ended
         raise Died(f"{MOST_STARTS} processes could not be started, the last one: {how}")
@@ -197,10 +215,18 @@ class Child:
         process.start()
         its.close()
         with self._changing:
-            self._process, self._pipe = process, ours
+            self._process, self._pipe, self._is_ready = process, ours, False
         if self._ended:
             self.stop()
         return process, ours
+
+
+def _kill(process: _Process) -> None:
+    """Kills a process and all that it started."""
+    assert process.pid is not None
+    for kill in (partial(os.killpg, process.pid, signal.SIGKILL), process.kill):  # the first fails while it starts
+        with suppress(OSError):
+            kill()
 
 
 def _serve(
@@ -329,6 +355,8 @@ class RankedPool:
                 self._changing.notify_all()
             for task in given_up:
                 task.future.cancel()
+            for child in self._children:
+                child.kill()
             for child in self._children:
                 child.end()
             for thread in self._threads:

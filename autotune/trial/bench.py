@@ -8,10 +8,11 @@ nothing to compile while others get ready.
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from threading import RLock, Thread
+from threading import RLock
+from typing import Any
 
 from ..core.device import Ceilings
 from ..devices import Target
@@ -20,8 +21,8 @@ from ..system.cache import prune, scratch_dir
 from ..system.lock import device_lock
 from ..system.processes import n_cpus
 from ..system.ranked import RankedLock
-from .compile import DEADLINE_S, CompilePool
-from .worker import Worker
+from .compile import DEADLINE_S
+from .crew import own_crew, staying_crew
 
 CEILINGS_DEADLINE_S = 120.0
 COMPILE_PROCESSES = max(1, min(64, n_cpus() - 1))
@@ -33,6 +34,7 @@ class Bench:
     Args:
         n_sharing: sweeps that will run on it at a time; the compile processes are shared out among their proposals.
         note: is told when another process has the device.
+        stays: whether its processes stay for the next such bench of this script, and the device's starts at once.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Bench:
         compile_deadline_s: float = DEADLINE_S,
         n_sharing: int = 1,
         note: Callable[[str], None] = lambda text: None,
+        stays: bool = False,
     ) -> None:
         self.target = target
         self.compile_processes = compile_processes
@@ -49,24 +52,26 @@ class Bench:
         self.turn = RLock()
         self.getting_ready = RankedLock()
         self._compile_deadline_s = compile_deadline_s
-        self._note = note
+        self._note, self._stays = note, stays
         self._stack = ExitStack()
         self.is_open = False
         self.ceilings: Ceilings | None = None  # the measured roofline, once the device is open
         self._comers = count()
 
     def __enter__(self) -> "Bench":
-        """Starts the compile processes first, since they need neither the driver nor the device's lock."""
+        """Waits for the device's lock, and starts the processes."""
         with ExitStack() as stack:
             self._scratch = stack.enter_context(scratch_dir())
-            self.pool = stack.enter_context(CompilePool(self.target, self.compile_processes, self._compile_deadline_s))
             stack.enter_context(device_lock(self.target.module.lock_name(self.target.identifier), self._note))
-            self.worker = stack.enter_context(Worker(self.target))
+            crew = (staying_crew if self._stays else own_crew)(
+                self.target, self.compile_processes, self._compile_deadline_s
+            )
+            self.worker, self.pool = (each := stack.enter_context(crew)).worker, each.pool
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
         for kind in self.target.module.defaults.caches:
             prune(kind)
 
@@ -76,15 +81,6 @@ class Bench:
             if not self.is_open:
                 self.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
                 self.is_open = True
-
-    def open_early(self) -> None:
-        """Begins to open the device in a thread, beside the first compiles; an error is told by the next call."""
-
-        def opened() -> None:
-            with suppress(Exception):
-                self.open()
-
-        Thread(target=opened, name="autotune-opens", daemon=True).start()
 
     def join(self) -> int:
         """Returns a number for one more sweep, larger than those before: the rank of its compiles."""

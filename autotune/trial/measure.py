@@ -272,6 +272,13 @@ def timed_arguments(session: Session, kernel: AnyKernel, case: Case) -> CaseInMe
     return _placed[case.key]
 
 
+def release_all(session: Session) -> None:
+    """Gives back all memory that is kept between trials."""
+    for key in list(_placed):
+        _forget(key)
+    session.release()
+
+
 def _placed_bytes() -> int:
     return sum(bytes_of(placed.specs) for placed in _placed.values())
 

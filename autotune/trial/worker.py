@@ -25,9 +25,10 @@ from ..system.processes import Child, Died, keep_freed_memory
 from .case import POISONS, Case, CaseInMemory, bytes_of, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
-from .measure import check_carried, measure, repeated, sustained, timed_arguments
+from .measure import check_carried, measure, release_all, repeated, sustained, timed_arguments
 from .verify import Verdict, case_of_oracle, verify
 
+RELEASE_S = 10.0
 LARGE_BYTES = 1 << 26  # of arrays that a verification of their own would place, poison and compare three times
 T = TypeVar("T")
 
@@ -76,6 +77,17 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self._child.stop()
+
+    def begin(self) -> None:
+        """Start the process, and do not wait until it has opened the device: the first call does."""
+        self._child.begin()
+
+    def release(self) -> None:
+        """Let the process give back the memory that it keeps between trials; one that cannot is stopped."""
+        try:
+            self._child.call(_apply, (release_all,), RELEASE_S)
+        except Exception:
+            self._child.stop()
 
     def verify(
         self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None, *, full: bool = False

@@ -74,18 +74,6 @@ __device__ void compare(const T* got, const W* want, size_t n, double allowed, d
         compare<PARTS>(got, want, n, allowed, rtol, found);                                                      \
     }
 
-COMPARE(float16, Half, 1)
-COMPARE(float32, float, 1)
-COMPARE(float64, double, 1)
-COMPARE(complex64, float, 2)
-COMPARE(complex128, double, 2)
-COMPARE(int8, signed char, 1)
-COMPARE(uint8, unsigned char, 1)
-COMPARE(int16, short, 1)
-COMPARE(uint16, unsigned short, 1)
-COMPARE(int32, int, 1)
-COMPARE(uint32, unsigned, 1)
-
 // Counts the bytes that differ. Both start at a multiple of 16; n is in bytes.
 extern "C" __global__ void differ(const unsigned char* a, const unsigned char* b, size_t n, Found* found)
 {

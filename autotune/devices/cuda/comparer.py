@@ -18,24 +18,24 @@ from ...system.cache import cache_dir
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
 FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])
-KINDS = (
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    *("int8", "uint8", "int16", "uint16", "int32", "uint32"),  # a double holds each of their values
-)
+KINDS = {  # types of outputs, as CUDA has their numbers, and how many make an element
+    **{"float16": ("Half", 1), "float32": ("float", 1), "float64": ("double", 1)},
+    **{"complex64": ("float", 2), "complex128": ("double", 2)},
+    **{"int8": ("signed char", 1), "uint8": ("unsigned char", 1), "int16": ("short", 1)},
+    **{"uint16": ("unsigned short", 1), "int32": ("int", 1), "uint32": ("unsigned", 1)},  # a double holds each value
+}
 
 
 class Comparer:
     """Compares arrays on one device, and keeps up to ``keep_bytes`` of large references there."""
 
     def __init__(self, device: Device, keep_bytes: int) -> None:
-        self._keep_bytes = keep_bytes
-        source = files(__package__).joinpath("compare.cu").read_text()
-        cubin = cached_cubin(cache_dir("cubin"), source, "differ", device.arch)
-        module = cupy.RawModule(path=str(cubin.path))
+        self._keep_bytes, self._arch = keep_bytes, device.arch
+        self._source = files(__package__).joinpath("compare.cu").read_text()
+        module = self._module(self._source, "differ")
         self._differ = module.get_function("differ")
         self._changed = module.get_function("changed")
-        self._compare = {np.dtype(kind): module.get_function(f"compare_{kind}") for kind in KINDS}
-        self._compare_like = {np.dtype(kind): module.get_function(f"compare_like_{kind}") for kind in KINDS}
+        self._modules: dict[str, Any] = {}  # by type, from when outputs of it are compared
         self._blocks = 8 * max(1, device.n_multiprocessors)
         self._found = cupy.zeros(FOUND.itemsize, cupy.uint8)
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()
@@ -49,13 +49,13 @@ class Comparer:
             there, _ = self._on_device(want, got.dtype, key)
             found = self._run(self._differ, _aligned(got), there, np.uint64(got.nbytes))
             return self._closely(got, want, tolerance) if found["n_bad"] else OutputComparison(0, got.size, 0.0, 0.0)
-        if got.dtype not in self._compare:  # integers of 64 bits with a tolerance
+        if got.dtype.name not in KINDS:  # integers of 64 bits with a tolerance
             return self._closely(got, want, tolerance)
-        functions = self._compare_like if want.dtype == got.dtype else self._compare
+        function = self._function("compare_like" if want.dtype == got.dtype else "compare", got.dtype)
         wide = np.dtype(np.complex128 if got.dtype.kind == "c" else np.float64)
         there, rms = self._on_device(want, got.dtype if want.dtype == got.dtype else wide, key)
         limits = np.float64(tolerance.atol + tolerance.of_rms * rms), np.float64(tolerance.rtol)
-        found = self._run(functions[got.dtype], got, there, np.uint64(got.size), *limits)
+        found = self._run(function, got, there, np.uint64(got.size), *limits)
         if found["n_bad"]:
             return self._closely(got, want, tolerance)
         size = rms or 1.0
@@ -69,6 +69,22 @@ class Comparer:
         words = np.uint32(0x01010101 * canary)
         found = self._run(self._changed, memory, np.uint64(start), np.uint64(end), np.uint64(memory.nbytes), words)
         return int(found["n_bad"])
+
+    def release(self) -> None:
+        """Forget the references that are kept."""
+        self._kept.clear()
+
+    def _function(self, name: str, dtype: np.dtype[np.generic]) -> Any:
+        """Returns ``compare`` or ``compare_like`` for a type of output."""
+        kind = dtype.name
+        if kind not in self._modules:
+            number, n_parts = KINDS[kind]
+            source = f"{self._source}\nCOMPARE({kind}, {number}, {n_parts})\n"
+            self._modules[kind] = self._module(source, f"compare_{kind}")
+        return self._modules[kind].get_function(f"{name}_{kind}")
+
+    def _module(self, source: str, name: str) -> Any:
+        return cupy.RawModule(path=str(cached_cubin(cache_dir("cubin"), source, name, self._arch).path))
 
     def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> OutputComparison:
         return compare_arrays(got.get(), np.asarray(want), tolerance)
@@ -88,10 +104,12 @@ class Comparer:
                 raise ValueError(f"{key}: the reference has values that {dtype} cannot hold")
             reference = reference.astype(dtype)
         there, rms = cupy.asarray(np.ascontiguousarray(reference)), 0.0
-        if reference.dtype in self._compare:  # rms is the distance from zero
+        if reference.dtype.name in KINDS:  # rms is the distance from zero
             zero = cupy.zeros_like(there)
             nothing = np.float64(np.inf), np.float64(0.0)
-            found = self._run(self._compare_like[reference.dtype], zero, there, np.uint64(there.size), *nothing)
+            found = self._run(
+                self._function("compare_like", reference.dtype), zero, there, np.uint64(there.size), *nothing
+            )
             rms = float(np.sqrt(found["sum_error2"] / there.size))
         entry = there, rms
         if reference.nbytes >= KEEP_FROM_BYTES:

@@ -280,6 +280,12 @@ class CudaSession:
         cycles, ns = passed.get()
         return 1e9 * float(cycles) / max(1.0, float(ns))
 
+    def release(self) -> None:
+        self.comparer.release()
+        if self.guarded is not None:
+            self.guarded.release_waiting()
+        cupy.get_default_memory_pool().free_all_blocks()
+
     def ceilings(self) -> Ceilings:
         """Measures a copy of 1 GiB, multiply-adds from registers, and matrix products: best of several, with the clock
         up.

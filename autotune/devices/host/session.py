@@ -44,6 +44,9 @@ class HostSession:
     def clock_hz(self) -> float:
         return 0.0
 
+    def release(self) -> None:
+        """Nothing is kept."""
+
     def ceilings(self) -> None:
         """Returns None: a CPU's roofline says nothing about variants of a GPU kernel."""
 

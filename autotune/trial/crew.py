@@ -1,0 +1,99 @@
+"""The processes of a device: one that owns it, and those that compile. They may stay for the next bench of a script."""
+
+import atexit
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..devices import Target
+from .compile import CompilePool
+from .worker import Worker
+
+
+@dataclass(frozen=True)
+class Crew:
+    """The processes of one device. Whoever has ``begun`` it must ``end`` it.
+
+    ``surroundings``: the folder and the environment that the processes have.
+    """
+
+    worker: Worker
+    pool: CompilePool
+    surroundings: tuple[str, dict[str, str]]
+
+    @staticmethod
+    def begun(target: Target, n_processes: int, compile_deadline_s: float, opens: bool) -> "Crew":
+        """Returns processes that import what they need by now; with ``opens``, the device's is the first of them."""
+        worker = Worker(target)
+        if opens:
+            worker.begin()
+        pool = CompilePool(target, n_processes, compile_deadline_s).__enter__()
+        return Crew(worker, pool, (os.getcwd(), dict(os.environ)))
+
+    def serves(self, target: Target, n_processes: int, compile_deadline_s: float) -> bool:
+        """Returns whether a bench of that device can have this crew."""
+        pool = self.pool
+        is_enough = pool.n_processes >= n_processes and pool.deadline_s == compile_deadline_s
+        return pool.target == target and is_enough and self.surroundings == (os.getcwd(), dict(os.environ))
+
+    def end(self) -> None:
+        """End all processes."""
+        self.pool.__exit__()
+        self.worker.__exit__()
+
+
+@contextmanager
+def own_crew(target: Target, n_processes: int, compile_deadline_s: float) -> Iterator[Crew]:
+    """Yields the processes of a device, which end with this context."""
+    crew = Crew.begun(target, n_processes, compile_deadline_s, opens=False)
+    try:
+        yield crew
+    finally:
+        crew.end()
+
+
+@contextmanager
+def staying_crew(target: Target, n_processes: int, compile_deadline_s: float) -> Iterator[Crew]:
+    """Yields the processes of a device, which stay for the next one who asks, and end with this process.
+
+    Between two contexts the device's process has no memory of arrays, and has the device open.
+    """
+    crew = _taken()
+    if crew is not None and not crew.serves(target, n_processes, compile_deadline_s):
+        crew.end()
+        crew = None
+    crew = crew or Crew.begun(target, n_processes, compile_deadline_s, opens=True)
+    try:
+        yield crew
+    except BaseException:  # who knows what is under way
+        crew.end()
+        raise
+    crew.worker.release()
+    _keep(crew)
+
+
+_staying: list[Crew] = []  # at most one, that nobody has
+_changing = threading.Lock()
+
+
+def _taken() -> Crew | None:
+    with _changing:
+        return _staying.pop() if _staying else None
+
+
+def _keep(crew: Crew) -> None:
+    with _changing:
+        extra = [crew] if _staying else []
+        if not extra:
+            _staying.append(crew)
+    for each in extra:
+        each.end()
+
+
+@atexit.register
+def end_staying() -> None:
+    """Ends the processes that stay."""
+    if (crew := _taken()) is not None:
+        crew.end()
