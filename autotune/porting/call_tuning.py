@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from math import prod
+from threading import Thread
 from typing import Any
 
 from ..core.definition import AnyKernel
@@ -66,6 +68,8 @@ def tune_call(
     formulas.said(call.default)
     n_processes = min(compile_processes, prod(map(len, call.space.values())) + 1)  # one makes the reference
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
+        # A sweep imports this: here, while the device's process starts.
+        Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
         probed = probe(call, known, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
@@ -122,5 +126,5 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
             found = launcher.launched(launcher.ready(config), names, is_checked=False)
         except TrialFailure as failure:
             raise UsageError(f"{call.name}: {failure}") from failure
-    after = {e.name: e.memory.restored(found[e.name]) if e.name in found else e.value for e in call.arguments}
+    after = {e.name: e.memory.restored(found[e.name]).copy() if e.name in found else e.value for e in call.arguments}
     return [value.given.copy(order="K") if isinstance(value, Memory) else value for value in after.values()]

@@ -106,6 +106,8 @@ def test_what_is_added_to_starts_as_the_callers_array(tmp_path: Path) -> None:
     specs = kernel.arrays(kernel.tuned[0])
     assert len(found) == 1 and specs["y"].read and specs["count"].read and not specs["x"].written
     after = run_kernel("add", source, 1, arguments, {"block_size_x": 96}, device="host", results=tmp_path)
+    pairs = zip(arguments, after, strict=True)
+    assert not any(np.shares_memory(np.asarray(a), np.asarray(b)) for a, b in pairs)
     assert np.allclose(after[0], answer[0]) and after[2][0] == 5 + N and np.array_equal(after[1], X)
 
 
