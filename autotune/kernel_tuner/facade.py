@@ -87,6 +87,7 @@ def tune_kernel(
 
     Raises:
         UsageError: for what cannot be served, by name.
+        KeyboardInterrupt: on Ctrl-C; what was measured by then is recorded.
     """
     refuse_options(others, lang)
     goals = objectives_of(objective, objective_higher_is_better, objectives, metrics or {})
@@ -113,6 +114,9 @@ def tune_kernel(
     if verify is not None and answer is None:
         raise UsageError("verify judges outputs by an answer: give answer, too")
     ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, Lines(note, verbose))
+    if ported.sweep.interrupted:  # a script that tunes several kernels ends, as it would anywhere else
+        note(f"interrupted: what was measured is in {ported.sweep.path}, and the same call goes on")
+        raise KeyboardInterrupt
     found = results_of(ported, call, metrics or {})
     found.front = front_of_results(found, goals)
     winner = ported.sweep.best  # of the final round

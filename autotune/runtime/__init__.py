@@ -2,3 +2,7 @@
 
 It imports ``core`` only. Packages that ``autotune emit`` writes bring both folders along as they are.
 """
+
+from .cupy_cache import settle_cupy_cache
+
+settle_cupy_cache()  # before anything here imports CuPy
