@@ -4,13 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import autotune
-from autotune.kernel_tuner import tune_kernel
 
 SCRIPT = """
 import numpy as np
