@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..core.definition import CONSTANT_BYTES, Array, Kernel, P, fault
 from ..core.errors import Status, TrialFailure
+from ..core.launch import last_name
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DIRECTIVE = re.compile(r'#line (\d+) "(.*)"')
@@ -17,19 +18,23 @@ TEXTURE = re.compile(
 def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], source: str, path: Path) -> None:
     """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
 
-    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps).
+    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps). Of several
+    functions of that name, which the preprocessor tells apart, one must have the order.
 
     Raises:
         TrialFailure: definition_failed, with both orders.
     """
     text = COMMENT.sub(" ", source)
-    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
-    if found is None:
-        return
-    parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
-    if any(name in parameters and parameters.index(name) != i for i, name in enumerate(arguments)):
+    name = re.escape(last_name(function))
+    wrong: list[list[str]] = []
+    for found in re.finditer(rf"__global__[^;{{}}]*?\b{name}\s*\(([^;{{}}]*?)\)\s*\{{", text):
+        parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
+        if all(parameters.index(each) == i for i, each in enumerate(arguments) if each in parameters):
+            return
+        wrong.append(parameters)
+    if wrong:
         why = f"has arguments = ({', '.join(arguments)}), but {function}() in {path.name} takes"
-        why += f" ({', '.join(parameters)}); give both the same order"
+        why += f" ({', '.join(wrong[0])}); give both the same order"
         raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 
 
