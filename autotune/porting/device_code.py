@@ -137,7 +137,7 @@ def _needs(item: Item, candidates: Sequence[Item]) -> set[str]:
     ranges = [_range(method) for method in item.methods if method in candidates]
     leaves = (node for node in walk(item.node) if not node.children and node.type.endswith("identifier"))
     outside = (node for node in leaves if not any(begin <= node.start_byte < end for begin, end in ranges))
-    return _own_uses(item) & {text_of(node) for node in outside} if ranges else set(_own_uses(item))
+    return {text_of(node) for node in outside} & _own_uses(item) if ranges else set(_own_uses(item))
 
 
 def _is_inside(item: Item, candidates: Sequence[Item], kept: Sequence[Item]) -> bool:
