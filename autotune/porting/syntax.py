@@ -83,6 +83,11 @@ class Item:
                 (own if _is_declared(node, self.inner) else found).add(text_of(node))
         return frozenset(found - own)
 
+    @property
+    def uses_of_others(self) -> frozenset[str]:
+        """Returns the names in it but for those that it declares."""
+        return self.uses - frozenset(self.names)
+
     @cached_property
     def methods(self) -> "tuple[Item, ...]":
         """Returns the functions in a class, and in the classes in it."""
