@@ -31,7 +31,7 @@ def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
                 by_name.setdefault(name, []).append(item)
     there, unread = {kernel: None}, [kernel]
     while unread:
-        for name in unread.pop().uses:
+        for name in unread.pop().uses_of_others:
             more = [item for item in by_name.get(name, ()) if item not in there]
             there.update(dict.fromkeys(more))
             unread += more
