@@ -25,7 +25,7 @@ class DeviceCode:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadSource:
     """What the preprocessor leaves of a source, and what stands at file and namespace scope there."""
 
     given: Preprocessed
@@ -40,7 +40,7 @@ class Reading:
         return self.given.span(item.inner.start_byte, item.inner.end_byte)
 
 
-def device_code(text: str, readings: Sequence[Reading], kernel: Item, file: str) -> DeviceCode:
+def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: str) -> DeviceCode:
     """Returns the source without host code, and without other kernels that use textures.
 
     ``readings``: the first one is of the config, and has the kernel. What another one has besides is left out, too.

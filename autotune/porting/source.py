@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import UsageError
 from ..rendering.includes import TOKEN, WHAT
 from .cuda_signature import CudaParameter
-from .device_code import Reading, device_code
+from .device_code import ReadSource, device_code
 from .named_kernel import kernel_name, named_kernel
 from .preprocessing import preprocessed, tidied
 from .syntax import items, syntax_tree
@@ -132,9 +132,9 @@ def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, obj
     return KernelSource(file, left.text, named.function, named.parameters, first.given.names, left.told)
 
 
-def _reading(text: str, macros: Mapping[str, object]) -> Reading:
+def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
     given = preprocessed(text, macros)
-    return Reading(given, tuple(items(syntax_tree(given.text))))
+    return ReadSource(given, tuple(items(syntax_tree(given.text))))
 
 
 def _path(given: str | Path) -> Path | None:
