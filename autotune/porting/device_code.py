@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.errors import UsageError
+from ..rendering.includes import place_in
 from .host_code import host_code
 from .preprocessing import Preprocessed
 from .syntax import Item
@@ -52,10 +53,10 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     shown = textured(first.found)
     for item in reached(kernel, first.found):
         if item in shown:
-            line, what = first.given.line(item.inner.start_byte), min(item.names, default=file)
+            where, line = place_in(text, first.given.at(item.inner.start_byte), file, 1)
             raise UsageError(
-                f"{file}:{line}: {what} uses textures ({shown[item]}), which are not served: read a const "
-                "__restrict__ pointer instead, through __ldg() or as it is"
+                f"{where}:{line}: {min(item.names, default=file)} uses textures ({shown[item]}), which are not served: "
+                "read a const __restrict__ pointer instead, through __ldg() or as it is"
             )
     place = first.span(kernel)
     alike = [(each, item) for each in readings for item in each.found if item.is_kernel and each.span(item) == place]

@@ -67,9 +67,9 @@ class Preprocessed:
         begin = max(begins.start, before.end) if begins.is_made and not before.is_made else begins.start
         return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
 
-    def line(self, start: int) -> int:
-        """Returns the line, counted from 1, in which a part of ``text`` stood in the original."""
-        return self.original.count("\n", 0, self.places[self._token(start)].start) + 1
+    def at(self, start: int) -> int:
+        """Returns where the token that begins at a place of ``text`` stood in the original."""
+        return self.places[self._token(start)].start
 
     def _token(self, at: int) -> int:
         return bisect_right(self.starts, at) - 1

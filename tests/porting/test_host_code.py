@@ -162,6 +162,7 @@ def test_textures_that_are_not_compiled_are_nothing(beside: str, tmp_path: Path)
             r"kernel.cu:1: fetch uses textures",
         ),
         (TEXTURES["references"] + F.replace("2 *", "fetch(i) *"), r"uses textures \(t"),
+        ('#line 7 "k.h"\n' + F.replace("2 *", "tex1D<float>(n, i) *"), r"k.h:7: f uses textures"),
         (F.replace("2 *", "tex2D<float>(n, i, i) *"), r"kernel.cu:1: f uses textures \(tex2D\), which are not served"),
     ],
 )
