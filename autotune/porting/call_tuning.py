@@ -1,6 +1,5 @@
 """Tunes a kernel of a plain .cu file: probes what it writes, writes its definition, and sweeps it."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -20,7 +19,6 @@ from ..trial.context import Judge
 from .answers import Answers, answers_of
 from .array_memory import Memory
 from .call import Call
-from .cuda_signature import COMMENT
 from .definition_writer import write_definition
 from .formulas import Formulas
 from .judges import ByVerify, WithAnswers, WithFirstConfig
@@ -29,7 +27,7 @@ from .outputs import Outputs
 from .probing import ProbeResult, outputs_of, probe, unchecked
 from .sizes import Sizes, sizes_of_call
 
-BFLOAT16 = re.compile(r"\b(__)?nv_bfloat16\b")  # the type in CUDA
+BFLOAT16 = frozenset(("__nv_bfloat16", "nv_bfloat16"))  # the type in CUDA
 Verify = Callable[..., Any]
 
 
@@ -76,6 +74,8 @@ def tune_call(
         for name, why in probed.doubt.items():
             progress.note(f"what {call.name} does to {name} could not be found out, it starts as given: {why}")
         outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
+        for line in call.source.told:
+            progress.note(line)
         progress.note(f"{call.name}: {outputs.note}")
         progress.note(f"{call.name}: {formulas.told}")
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
@@ -85,8 +85,8 @@ def tune_call(
 
 def _check_device(call: Call, kind: str) -> None:
     """Raises UsageError for types that the device's compiler has not."""
-    if kind == "host" and (found := BFLOAT16.search(COMMENT.sub(" ", call.source.text))):
-        raise UsageError(f"{call.name}: the device host has no {found[0]}: tune on a GPU, with device='cuda:0'")
+    if kind == "host" and (found := BFLOAT16 & call.source.names):
+        raise UsageError(f"{call.name}: the device host has no {min(found)}: tune on a GPU, with device='cuda:0'")
 
 
 def _judging(

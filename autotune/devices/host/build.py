@@ -16,6 +16,7 @@ from ...core.definition import Device
 from ...core.derived import arguments_in
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
+from ...core.launch import last_name
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
@@ -103,10 +104,6 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         TrialFailure: compile_failed with the template's lines, or resources.
         UsageError: when there is no compiler.
     """
-    if not EXTERN_C.search(variant.source):  # the translation drops it, but a GPU finds no kernel without it
-        why = f'{variant.kernel} must be declared as extern "C" __global__ void {variant.kernel}(...)'
-        why = f"{variant.name}: {why}; other names are mangled, and not found on a GPU"
-        raise TrialFailure(Status.COMPILE_FAILED, why)
     compiler = find_compiler()
     text = translate(variant)
     key = text_digest(text, compiler.key, package_fingerprint())
@@ -135,8 +132,9 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
         cached=all(found),
-        parameters=arguments_in(variant.source, variant.kernel) or (),
+        parameters=arguments_in(variant.source, last_name(variant.kernel)) or (),
         also={function: Figures(shared_bytes=shared_bytes) for function in variant.also},
+        symbols={function: symbol_of(function) for function in (variant.kernel, *variant.also)},
     )
 
 
@@ -165,6 +163,7 @@ def read_facts(library: Path) -> BuildFacts:
 
 # ---------------------------------------------------------------------- CUDA -> C++
 PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
+EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: (?P<why>.*)")
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
@@ -180,11 +179,22 @@ def translate(variant: Variant) -> str:
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = EXTERN_C.sub('extern "C++"', source)
     source = CUDA_INCLUDE.sub(r"\1", source)
-    exports = "".join(f"CUDA_HOST_EXPORT({function})\n" for function in (variant.kernel, *variant.also))
-    return (
-        f'namespace cuda_user {{ namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
-        f'#line 1 "export of {variant.kernel}"\n{exports}'
+    functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
+    instances = "".join(
+        f'#line {number} "export of {name}"\nconstexpr auto& {symbol_of(function)} = *({function});\n'
+        for number, function in enumerate(functions, 1)
+        if not function.isidentifier()
     )
+    exports = "".join(f"CUDA_HOST_EXPORT({symbol_of(function)})\n" for function in functions)
+    return (
+        f'namespace cuda_user {{ namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
+        f'#line 1 "export of {name}"\n{exports}'
+    )
+
+
+def symbol_of(function: str) -> str:
+    """Returns the identifier by which a function, given as a name expression, is exported."""
+    return function if function.isidentifier() else f"{last_name(function)}_{text_digest(function)[:8]}"
 
 
 # ---------------------------------------------------------------------- shared libraries and headers
@@ -257,10 +267,10 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
 
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
-    for function in (variant.kernel, *variant.also):
-        if not re.search(rf"__global__[^;{{]*\b{function}\s*\(", variant.source):
-            return f"the source defines no __global__ function called {function}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
+    if export := EXPORT.match("\n".join(lines)):
+        function = (variant.kernel, *variant.also)[int(export["number"]) - 1]
+        return f"the source defines no __global__ function called {function} ({export['why']})"
     if lines and not was_killed(outcome):
         return clipped("\n".join(lines[:N_ERRORS_TOLD]))
     how = f"signal {-outcome.code}" if outcome.code < 0 else f"exit code {outcome.code}"
