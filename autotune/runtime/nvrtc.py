@@ -22,6 +22,9 @@ from ..core.kept import keep, take
 OPTIONS = ("--std=c++17", "-lineinfo")  # recorded with every binary; CuPy would add -ftz=true
 REMEDY = 'install CuPy and NVRTC: pip install "cupy-cuda13x>=14" "cuda-toolkit[nvrtc,cudart]==13.*"'
 N_ERRORS_TOLD = 3
+HEADERS = Path(__file__).with_name("headers")  # of C and C++: what device code may call of them
+TOOLKIT = Path("/usr/local/cuda/include")
+INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,9 @@ def cached_cubin(
 
 def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS) -> str:
     """Returns the content address: 32 hex digits of a SHA-256 over all that determines the machine code."""
-    digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, source)).encode())
+    named = own_headers().keys() & INCLUDED.findall(source)
+    texts = own_headers().values() if named else ()  # they include each other
+    digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, *texts, source)).encode())
     return digest.hexdigest()[:32]
 
 
@@ -172,17 +177,29 @@ def fresh_options() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def include_options() -> tuple[str, ...]:
-    """Returns ``-I`` for the folders of cuda_fp16.h and similar headers, if any; no key depends on their path."""
-    try:
+    """Returns ``-I`` for HEADERS, and for the folders of cuda_fp16.h and of CCCL, if any; no key depends on a path."""
+    return tuple(f"-I{folder}" for folder in (HEADERS, *cuda_headers()))
+
+
+def cuda_headers() -> tuple[Path, ...]:
+    """Returns the folders of CUDA's headers that are installed: the wheels', or those of /usr/local/cuda."""
+    folders: list[str] = []
+    with suppress(ImportError):
         from cuda.pathfinder import find_nvidia_header_directory
-    except ImportError:
-        return ()
-    folders = []
-    for library in ("cudart", "cccl"):
-        with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
-            if folder := find_nvidia_header_directory(library):
-                folders.append(folder)
-    return tuple(f"-I{folder}" for folder in folders)
+
+        for library in ("cudart", "cccl", "curand"):
+            with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
+                folders += filter(None, [find_nvidia_header_directory(library)])
+    if folders:
+        return tuple(map(Path, folders))
+    return tuple(folder for folder in (TOOLKIT, TOOLKIT / "cccl") if folder.is_dir())
+
+
+@lru_cache(maxsize=1)
+def own_headers() -> dict[str, str]:
+    """Returns name -> text of the headers of C and C++ that stand in HEADERS, such as ``stdint.h``."""
+    files = (path for path in sorted(HEADERS.rglob("*")) if path.is_file())
+    return {path.relative_to(HEADERS).as_posix(): path.read_text() for path in files}
 
 
 def _library() -> Any:
