@@ -19,7 +19,7 @@ from ...core.kept import facts_of, keep, take
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
-from ...runtime.nvrtc import Figures
+from ...runtime.nvrtc import Figures, own_headers
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
@@ -29,6 +29,7 @@ from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_ki
 
 HERE = Path(__file__).resolve().parent
 SHIM = HERE / "cuda"
+HEADERS = SHIM / "headers"
 RUNTIME = HERE / "runtime"
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
 N_ERRORS_TOLD = 4
@@ -165,26 +166,49 @@ def read_facts(library: Path) -> BuildFacts:
 
 # ---------------------------------------------------------------------- CUDA -> C++
 PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
+STATIC = re.compile(r"[^;{}()]*\bstatic\b[^;{}()=]*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
-CUDA_INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<(?:cuda_\w+|mma|vector_types)\.h>", re.MULTILINE)
+OWN_INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
+BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
+    f"{name}.h"
+    for name in "cuda_runtime cuda_runtime_api device_launch_parameters vector_types vector_functions builtin_types "
+    "device_functions device_atomic_functions math_functions cuda_pipeline cuda_pipeline_primitives cuda_device_runtime_api "
+    "sm_20_intrinsics sm_30_intrinsics sm_32_intrinsics sm_35_intrinsics sm_60_atomic_functions sm_61_intrinsics".split()
+)
+KERNEL = "cuda_host_kernel_"  # what the name of a kernel begins with, once it is translated
 
 
 def translate(variant: Variant) -> str:
-    """Returns the C++ to compile: the source in a namespace, with three constructs rewritten that macros cannot.
+    """Returns the C++ to compile: the source in the shim's namespace, with constructs rewritten that macros cannot.
 
-    Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
+    Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's. A
+    kernel gets a name of its own, since a device function may have the same one. Headers go that the shim has already:
+    those of CUDA in the folder ``headers`` are included where the source does it, and so are in its namespace.
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = EXTERN_C.sub('extern "C++"', source)
-    source = CUDA_INCLUDE.sub(r"\1", source)
-    exports = "".join(f"CUDA_HOST_EXPORT({function})\n" for function in (variant.kernel, *variant.also))
+    source = OWN_INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
+    exports = ""
+    for function in (variant.kernel, *variant.also):
+        source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
+        exports += f"CUDA_HOST_EXPORT({function}, {KERNEL if n_renamed else ''}{function})\n"
     return (
-        f'namespace cuda_user {{ namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
+        f'namespace cuda_user {{ inline namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
         f'#line 1 "export of {variant.kernel}"\n{exports}'
     )
+
+
+def _kernel_called(function: str) -> re.Pattern[str]:
+    """Returns what finds a declaration or definition of a kernel, in two parts: before and after its name."""
+    return re.compile(rf"(__global__[^;{{]*?\b){function}(\s*\()")
+
+
+def _in_shim(header: str) -> bool:
+    return header in BUILT_IN or (header in own_headers() and not (HEADERS / header).is_file())
 
 
 # ---------------------------------------------------------------------- shared libraries and headers
@@ -216,7 +240,7 @@ def shim_header(build: str) -> Path:
 @lru_cache(maxsize=1)
 def package_fingerprint() -> str:
     """Returns a hash of all C++ files of this device."""
-    files = sorted([*SHIM.glob("*.hpp"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
+    files = sorted([*SHIM.rglob("*.hpp"), *HEADERS.rglob("*.h"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
     return text_digest(*(f"{file.name}\n{file.read_text()}" for file in files))
 
 
@@ -225,13 +249,14 @@ INCLUDES = re.compile(r"(?:#|%:)[^\n]*\b(?:include\w*|import|embed)\b|\b__has_(?
 
 
 def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> str:
-    """Returns a digest of the preprocessed source if it includes anything, else "".
+    """Returns a digest of the preprocessed source if it includes anything but headers of the shim, else "".
 
     So the content of headers counts, whichever folder or macro selects them.
     """
-    if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", text)):
+    foreign = OWN_INCLUDE.sub(lambda found: "" if (HEADERS / found[2]).is_file() else found[0], text)
+    if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", foreign)):
         return ""
-    given = ("-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
+    given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
     outcome = run_compiler([*compiler.command, *flags(build), *given], text)
     if outcome.code != 0:
         raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
@@ -243,14 +268,14 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
     start = time.perf_counter()
     with temporary_folder() as folder:  # the cache may be deleted meanwhile
         unlinked, library = folder / "unlinked.o", folder / "linked.so"
-        given = ("-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
+        given = (f"-I{HEADERS}", "-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
         outcome = run_compiler([*compiler.command, *flags(build), *given], text)
         if outcome.code == 0:
             # Linked separately: -fsanitize would add the libraries that the runtime replaces.
             outcome = run_compiler([*compiler.command, *LINKED, unlinked, *LIBRARIES, "-o", library])
         if outcome.code != 0:
             raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
-        facts = BuildFacts(_variables(library), time.perf_counter() - start)
+        facts = BuildFacts(_variables(library, text), time.perf_counter() - start)
         keep(path, library.read_bytes(), asdict(facts))
     return facts
 
@@ -258,7 +283,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     for function in (variant.kernel, *variant.also):
-        if not re.search(rf"__global__[^;{{]*\b{function}\s*\(", variant.source):
+        if not _kernel_called(function).search(variant.source):
             return f"the source defines no __global__ function called {function}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
     if lines and not was_killed(outcome):
@@ -269,23 +294,28 @@ def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     return f"{' '.join(compiler.command)} ended with {how}{again}; the last it wrote was: {clipped(last) or 'nothing'}"
 
 
-def _variables(library: Path) -> tuple[Variable, ...]:
+def _variables(library: Path, text: str) -> tuple[Variable, ...]:
     """Returns the variables that the kernel's source declares: function-local ones are shared, others the module's.
+
+    Function-local ones are the module's, too, if the source says ``static`` of them and not ``__shared__``.
 
     Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1<length><name>E else,
     with an L before the length if it is static.
     """
     found = []
     places = sections(library.read_bytes())
+    said = (statement for statement in STATIC.findall(text) if "__shared__" not in statement)
+    statics = {name for statement in said for name in WORD.findall(statement)}
     for symbol in symbols(places):
         if symbol.kind != OBJECT or not 0 < symbol.section < len(places) or "9cuda_user" not in symbol.name:
             continue
-        if symbol.name.startswith("_ZZ") and places[symbol.section].kind == ZEROS:
-            found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
-        elif symbol.name.startswith("_ZN"):
-            writable = bool(places[symbol.section].flags & WRITABLE)
-            name = _own_name(symbol.name)
-            found.append(Variable(name, symbol.offset, symbol.n_bytes, "v", writable))
+        writable = bool(places[symbol.section].flags & WRITABLE)
+        if symbol.name.startswith("_ZN"):
+            found.append(Variable(_own_name(symbol.name), symbol.offset, symbol.n_bytes, "v", writable))
+        elif symbol.name.startswith("_ZZ") and writable:
+            name = _last_name(symbol.name)
+            is_shared = places[symbol.section].kind == ZEROS and name not in statics
+            found.append(Variable(name, symbol.offset, symbol.n_bytes, "s" if is_shared else "v"))
     return tuple(found)
 
 

@@ -1,11 +1,26 @@
 // CUDA's device-side language in C++, for checking kernels where there is no GPU. It is precompiled and included before
 // a rendered template; nvcc and NVRTC never see it. Threads, barriers and checks are the runtime's.
+//
+// What CUDA declares lies in the namespace that the source is put in, so that a source's functions add to CUDA's of the
+// same name and do not hide them. Headers that a source must include lie in headers/; those of C and C++ are here.
 #pragma once
+#include <assert.h>
+#include <float.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <functional>
+#include <limits>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -17,8 +32,9 @@
 #include "threads.hpp"
 #include "atomics.hpp"
 #include "memory.hpp"
-#include "integer.hpp"
+#include "conversions.hpp"
 #include "mathematics.hpp"
-#include "half.hpp"
+#include "integer.hpp"
+#include "narrow.hpp"
 #include "mma.hpp"
 #include "kernel.hpp"
