@@ -25,6 +25,7 @@ from ...system.temporary import temporary_folder
 from .. import machine_code
 from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
+from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
 
 HERE = Path(__file__).resolve().parent
@@ -66,7 +67,10 @@ LINKED, LIBRARIES = ("-shared", "-nodefaultlibs"), ("-lm", "-lgcc", "-lc")
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a compiled library. ``kind``: s for shared memory, v for a variable of the module."""
+    """A variable of a compiled library.
+
+    ``kind``: s for shared memory, v for a variable of the module, g for what the compiler notes of one of a class.
+    """
 
     name: str
     offset: int  # distance from the load address of the library
@@ -101,7 +105,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     """Returns the libraries of ``variant``, compiled or found in the cache.
 
     Raises:
-        TrialFailure: compile_failed with the template's lines, or resources.
+        TrialFailure: compile_failed with the template's lines, resources, or skipped where it needs a GPU.
         UsageError: when there is no compiler.
     """
     if not EXTERN_C.search(variant.source):  # the translation drops it, but a GPU finds no kernel without it
@@ -175,9 +179,26 @@ DYNAMIC_SHARED = re.compile(
 OWN_INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
     f"{name}.h"
-    for name in "cuda_runtime cuda_runtime_api device_launch_parameters vector_types vector_functions builtin_types "
-    "device_functions device_atomic_functions math_functions cuda_pipeline cuda_pipeline_primitives cuda_device_runtime_api "
-    "sm_20_intrinsics sm_30_intrinsics sm_32_intrinsics sm_35_intrinsics sm_60_atomic_functions sm_61_intrinsics".split()
+    for name in [
+        "cuda_runtime",
+        "cuda_runtime_api",
+        "device_launch_parameters",
+        "vector_types",
+        "vector_functions",
+        "builtin_types",
+        "device_functions",
+        "device_atomic_functions",
+        "math_functions",
+        "cuda_pipeline",
+        "cuda_pipeline_primitives",
+        "cuda_device_runtime_api",
+        "sm_20_intrinsics",
+        "sm_30_intrinsics",
+        "sm_32_intrinsics",
+        "sm_35_intrinsics",
+        "sm_60_atomic_functions",
+        "sm_61_intrinsics",
+    ]
 )
 KERNEL = "cuda_host_kernel_"  # what the name of a kernel begins with, once it is translated
 
@@ -208,7 +229,7 @@ def _kernel_called(function: str) -> re.Pattern[str]:
 
 
 def _in_shim(header: str) -> bool:
-    return header in BUILT_IN or (header in own_headers() and not (HEADERS / header).is_file())
+    return header in BUILT_IN or (header in own_headers() and "/" not in header and not (HEADERS / header).is_file())
 
 
 # ---------------------------------------------------------------------- shared libraries and headers
@@ -259,7 +280,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
     outcome = run_compiler([*compiler.command, *flags(build), *given], text)
     if outcome.code != 0:
-        raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
+        raise _failed(outcome, compiler, variant)
     return text_digest(outcome.output)
 
 
@@ -274,10 +295,17 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
             # Linked separately: -fsanitize would add the libraries that the runtime replaces.
             outcome = run_compiler([*compiler.command, *LINKED, unlinked, *LIBRARIES, "-o", library])
         if outcome.code != 0:
-            raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
+            raise _failed(outcome, compiler, variant)
         facts = BuildFacts(_variables(library, text), time.perf_counter() - start)
         keep(path, library.read_bytes(), asdict(facts))
     return facts
+
+
+def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialFailure:
+    """Returns skipped for a source that needs a GPU, and compile_failed for others."""
+    if not was_killed(outcome) and (why := needs_gpu(outcome.errors, variant.source)):
+        return TrialFailure(Status.SKIPPED, f"{variant.name}: {why}")
+    return TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
 
 
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
@@ -310,7 +338,9 @@ def _variables(library: Path, text: str) -> tuple[Variable, ...]:
         if symbol.kind != OBJECT or not 0 < symbol.section < len(places) or "9cuda_user" not in symbol.name:
             continue
         writable = bool(places[symbol.section].flags & WRITABLE)
-        if symbol.name.startswith("_ZN"):
+        if symbol.name.startswith("_ZGV"):
+            found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "g"))
+        elif symbol.name.startswith("_ZN"):
             found.append(Variable(_own_name(symbol.name), symbol.offset, symbol.n_bytes, "v", writable))
         elif symbol.name.startswith("_ZZ") and writable:
             name = _last_name(symbol.name)

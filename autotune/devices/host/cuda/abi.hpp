@@ -83,7 +83,6 @@ void cuda_host_shuffle(unsigned mask, void* value, unsigned n_bytes, int source_
 unsigned cuda_host_ballot(unsigned mask, int predicate, cuda_host::Site site);
 void cuda_host_collective(unsigned mask, const char* name, const void* in, unsigned n_in, void* out, unsigned n_out,
                           cuda_host::Collective function, cuda_host::Site site);
-unsigned cuda_host_alive();  // the lanes of the warp that have not returned
 unsigned cuda_host_activemask(cuda_host::Site site);
 void* cuda_host_dynamic_shared();
 void cuda_host_async_copy(void* to, const void* from, unsigned n_bytes, unsigned n_zeros, cuda_host::Site site);

@@ -36,5 +36,6 @@
 #include "mathematics.hpp"
 #include "integer.hpp"
 #include "narrow.hpp"
+#include "refused.hpp"
 #include "mma.hpp"
 #include "kernel.hpp"

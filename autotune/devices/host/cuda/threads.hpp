@@ -21,15 +21,26 @@ CUDA_HOST_INLINE T shuffle_words(unsigned mask, T value, int source, Site site) 
     return value;
 }
 
+struct Match {
+    unsigned same, present;  // lanes
+};
+
 template <class T>
 CUDA_HOST_UNCHECKED void match_lanes(unsigned present, const Operands& in, Operands& out) {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA matches values of 4 and 8 bytes");
     for (unsigned lane = 0; lane < 32; lane++) {
-        unsigned same = 0;
+        Match match{0, present};
         for (unsigned other = 0; other < 32; other++)
-            if ((present >> other & 1) && !::memcmp(in[lane], in[other], sizeof(T))) same |= 1u << other;
-        ::memcpy(out[lane], &same, sizeof same);
+            if ((present >> other & 1) && !::memcmp(in[lane], in[other], sizeof(T))) match.same |= 1u << other;
+        ::memcpy(out[lane], &match, sizeof match);
     }
+}
+
+template <class T>
+CUDA_HOST_INLINE Match match(const char* name, unsigned mask, T value, Site site) {
+    Match result;
+    cuda_host_collective(mask, name, &value, sizeof value, &result, sizeof result, match_lanes<T>, site);
+    return result;
 }
 
 }  // namespace cuda_host
@@ -101,15 +112,13 @@ CUDA_HOST_INLINE int __all_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
 // The lanes that give the same value; or all lanes of the mask, if all give the same one.
 template <class T>
 CUDA_HOST_INLINE unsigned __match_any_sync(unsigned mask, T value, CUDA_HOST_SITE) {
-    unsigned result;
-    cuda_host_collective(mask, "__match_any_sync", &value, sizeof value, &result, sizeof result,
-                         cuda_host::match_lanes<T>, site);
-    return result;
+    return cuda_host::match("__match_any_sync", mask, value, site).same;
 }
 template <class T>
 CUDA_HOST_INLINE unsigned __match_all_sync(unsigned mask, T value, int* all, CUDA_HOST_SITE) {
-    *all = __match_any_sync(mask, value, site) == (mask & cuda_host_alive());
-    return *all ? mask : 0;
+    const cuda_host::Match match = cuda_host::match("__match_all_sync", mask, value, site);
+    *all = match.same == match.present;
+    return *all ? match.same : 0;
 }
 
 #define CUDA_HOST_REDUCE(name, T, expression)                                                          \

@@ -251,6 +251,7 @@ void check_access(const void* pointer, size_t n_bytes, Access access, Place plac
         Memory& m = memories[i];
         if (address < m.start || address + n_bytes > m.end()) continue;
         latest = i;
+        if (m.kind == 'g') return;
         if (access != Access::read && !m.writable)
             fail("write to the read-only buffer %s+%ld %s", m.name, long(address - m.start), text_of(place).c_str());
         if (access == Access::atomic && uintptr_t(address) % n_bytes)

@@ -56,7 +56,7 @@ struct Range {
     const char* name;
     char* start;
     size_t n_bytes;
-    char kind;  // b buffer, s shared variable, v variable of the module
+    char kind;  // b buffer, s shared variable, v variable of the module, g what the compiler notes of one
     char writable;
 };
 

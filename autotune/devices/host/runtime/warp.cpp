@@ -156,8 +156,6 @@ void cuda_host_collective(unsigned mask, const char* name, const void* in, unsig
     leave(m);
 }
 
-unsigned cuda_host_alive() { return lanes_alive(warp_of(*current)); }
-
 unsigned cuda_host_activemask(Site site) {
     Thread& me = *current;
     me.state = State::at_warp;

@@ -17,9 +17,9 @@ struct thread_block {
 CUDA_HOST_INLINE thread_block this_thread_block() { return {}; }
 
 struct grid_group {
-    template <class Needs = void>
-    static void sync() {
-        static_assert(!std::is_void<Needs>::value, "the host device runs blocks one after another: no grid-wide sync");
+    template <class... None>
+    static void sync(None...) {
+        static_assert(cuda_host::never<None...>, "the host device has no grid-wide sync: blocks run one after another");
     }
     static constexpr bool is_valid() { return false; }
     static unsigned long long num_blocks() { return (unsigned long long)gridDim.x * gridDim.y * gridDim.z; }
@@ -34,6 +34,7 @@ struct grid_group {
     static dim3 block_index() { return blockIdx; }
 };
 CUDA_HOST_INLINE grid_group this_grid() { return {}; }
+CUDA_HOST_REFUSED(this_cluster, "clusters of blocks")
 
 // Some lanes of a warp, numbered from the lowest.
 struct warp_lanes {
