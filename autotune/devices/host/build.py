@@ -19,7 +19,7 @@ from ...core.kept import facts_of, keep, take
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
-from ...runtime.nvrtc import Figures, own_headers
+from ...runtime.nvrtc import Figures
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
@@ -27,11 +27,13 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
+from .translation import EXTERN_C, HEADERS, INCLUDE, SHIM, kernel_called, translate
 
 HERE = Path(__file__).resolve().parent
-SHIM = HERE / "cuda"
-HEADERS = SHIM / "headers"
 RUNTIME = HERE / "runtime"
+PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
+STATIC = re.compile(r"[^;{}()]*\bstatic\b[^;{}()=]*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
 N_ERRORS_TOLD = 4
 
@@ -168,70 +170,6 @@ def read_facts(library: Path) -> BuildFacts:
     return BuildFacts.of(stored)
 
 
-# ---------------------------------------------------------------------- CUDA -> C++
-PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
-STATIC = re.compile(r"[^;{}()]*\bstatic\b[^;{}()=]*")
-WORD = re.compile(r"[A-Za-z_]\w*")
-EXTERN_C = re.compile(r'\bextern\s*"C"')
-DYNAMIC_SHARED = re.compile(
-    r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
-)
-OWN_INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
-BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
-    f"{name}.h"
-    for name in [
-        "cuda_runtime",
-        "cuda_runtime_api",
-        "device_launch_parameters",
-        "vector_types",
-        "vector_functions",
-        "builtin_types",
-        "device_functions",
-        "device_atomic_functions",
-        "math_functions",
-        "cuda_pipeline",
-        "cuda_pipeline_primitives",
-        "cuda_device_runtime_api",
-        "sm_20_intrinsics",
-        "sm_30_intrinsics",
-        "sm_32_intrinsics",
-        "sm_35_intrinsics",
-        "sm_60_atomic_functions",
-        "sm_61_intrinsics",
-    ]
-)
-KERNEL = "cuda_host_kernel_"  # what the name of a kernel begins with, once it is translated
-
-
-def translate(variant: Variant) -> str:
-    """Returns the C++ to compile: the source in the shim's namespace, with constructs rewritten that macros cannot.
-
-    Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's. A
-    kernel gets a name of its own, since a device function may have the same one. Headers go that the shim has already:
-    those of CUDA in the folder ``headers`` are included where the source does it, and so are in its namespace.
-    """
-    source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
-    source = EXTERN_C.sub('extern "C++"', source)
-    source = OWN_INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
-    exports = ""
-    for function in (variant.kernel, *variant.also):
-        source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
-        exports += f"CUDA_HOST_EXPORT({function}, {KERNEL if n_renamed else ''}{function})\n"
-    return (
-        f'namespace cuda_user {{ inline namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
-        f'#line 1 "export of {variant.kernel}"\n{exports}'
-    )
-
-
-def _kernel_called(function: str) -> re.Pattern[str]:
-    """Returns what finds a declaration or definition of a kernel, in two parts: before and after its name."""
-    return re.compile(rf"(__global__[^;{{]*?\b){function}(\s*\()")
-
-
-def _in_shim(header: str) -> bool:
-    return header in BUILT_IN or (header in own_headers() and "/" not in header and not (HEADERS / header).is_file())
-
-
 # ---------------------------------------------------------------------- shared libraries and headers
 def runtime_library() -> Path:
     """Returns the library with the scheduler, the barriers and the checker.
@@ -274,7 +212,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
 
     So the content of headers counts, whichever folder or macro selects them.
     """
-    foreign = OWN_INCLUDE.sub(lambda found: "" if (HEADERS / found[2]).is_file() else found[0], text)
+    foreign = INCLUDE.sub(lambda found: "" if (HEADERS / found[2]).is_file() else found[0], text)
     if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", foreign)):
         return ""
     given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
@@ -311,7 +249,7 @@ def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialF
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     for function in (variant.kernel, *variant.also):
-        if not _kernel_called(function).search(variant.source):
+        if not kernel_called(function).search(variant.source):
             return f"the source defines no __global__ function called {function}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
     if lines and not was_killed(outcome):
