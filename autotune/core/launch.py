@@ -1,5 +1,6 @@
 """What a definition launches: the geometry of one launch, those that follow it, and their arguments."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -8,6 +9,7 @@ from typing import TypeVar
 from .array import Array, TensorMap
 
 T = TypeVar("T")
+LAST_NAME = re.compile(r"(\w+)\s*(?:<.*>)?\s*\)?\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,9 @@ class Launch:
     ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
     ``then``: the launch that follows on the same stream, and may have another that follows it.
     ``function``: the ``__global__`` function; by default the one that bears the kernel's name, which one of them must
-    be. ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
+    be. It may be a name expression, which says an instance of a template or a function in a namespace:
+    ``fir::scale<float, 64>`` bears the name ``scale``.
+    ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
     follows them, and counts them.
     ``workspace``: arrays, by name, that the first launch and those after it need while they run.
     """
@@ -56,14 +60,27 @@ class Launch:
         return list(arguments) if self.positions is None else [arguments[i] for i in self.positions]
 
 
+def last_name(function: str) -> str:
+    """Returns the name that a name expression ends in: ``scale`` of ``fir::scale<float, 64>``, and of a cast of it."""
+    found = LAST_NAME.search(function)
+    return found[1] if found else function
+
+
+def function_named(kernel: str, launch: Launch) -> str:
+    """Returns the function, among those that are launched, that bears the kernel's name."""
+    functions = (step.function or kernel for step in launch.steps)
+    return next((function for function in functions if last_name(function) == kernel), kernel)
+
+
 def with_positions(kernel: str, first: Launch, names: tuple[str, ...]) -> tuple[Launch, str | None]:
     """Returns launches with the positions of their arguments, and what is wrong with them, if anything.
 
     A launch that is alone and takes what the kernel is called with stays as it is.
     """
-    if first.then is None and not (first.function or first.arguments or first.workspace):
+    is_own = first.function != kernel and last_name(first.function or kernel) == kernel
+    if first.then is None and is_own and not (first.arguments or first.workspace):
         return first, None
-    if all(step.function not in ("", kernel) for step in first.steps):
+    if all(last_name(step.function or kernel) != kernel for step in first.steps):
         return first, f"has no launch of {kernel}(), whose name is the kernel's; one must be"
     places = {name: i for i, name in enumerate((*names, *first.workspace))}
     done: Launch | None = None

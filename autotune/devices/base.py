@@ -26,7 +26,7 @@ class Binary:
     """The result of compiling a variant. ``files`` maps a build (``cubin``; ``check``, ``plain``) to its file."""
 
     variant: str  # the variant's name
-    kernel: str  # name of the __global__ function
+    kernel: str  # the __global__ function, as a name expression
     key: str  # content address: source, options, architecture, compiler
     code: str  # digest of the machine code, independent of source text
     files: dict[str, Path]
@@ -38,6 +38,11 @@ class Binary:
     log: str = ""
     parameters: tuple[str, ...] = ()  # names in the source's signature, as far as it says; for messages
     also: Mapping[str, Figures] = field(default_factory=dict)  # of the other functions that are launched
+    symbols: Mapping[str, str] = field(default_factory=dict)  # of functions whose symbol is not what they are called
+
+    def symbol(self, function: str) -> str:
+        """Returns the name by which a function lies in the files."""
+        return self.symbols.get(function, function)
 
     def of(self, function: str) -> Figures:
         """Returns what is known of a function that is launched; "" is the kernel's own."""

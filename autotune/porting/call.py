@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import isfinite, prod
@@ -14,12 +14,14 @@ import numpy as np
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
 from .array_memory import Memory, scalar_as_in_cuda
-from .cuda_signature import CudaParameter, parameters
+from .cuda_signature import CudaParameter
+from .named_kernel import kernel_name as name_of
 from .rules import Rule, rule_of
-from .source import KernelText
+from .source import KernelSource, KernelText
 
 AXES = "xyz"
 BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
+DEFAULT_BLOCK = (256, 1, 1)
 UNROLL = "loop_unroll_factor"  # parameters whose names begin so: 0 takes the pragma away
 MOST_LISTED = 1_000_000  # combinations that are gone through where a function says which are allowed
 PLAIN = (str, int, float, bool)
@@ -62,11 +64,13 @@ class CallArgument:
 class Call:
     """A kernel with its arguments, its space and its geometry, as ``tune_kernel`` was told them.
 
-    ``formulas.Formulas`` says what follows from it for a config.
+    ``formulas.Formulas`` says what follows from it for a config. ``given_name``: the kernel's name as it was given,
+    ``fir::scale<float, tile>``; ``name``: ``scale`` of it.
     """
 
     name: str
-    source: KernelText
+    given_name: str
+    source: KernelSource
     generate: Callable[[dict[str, object]], str] | None
     problem_size: Any
     arguments: tuple[CallArgument, ...]
@@ -118,7 +122,28 @@ class Call:
     def generated(self, config: ConfigValues) -> str:
         """Returns the source of a config, from the function that makes it."""
         assert self.generate is not None
-        return KernelText(self.generate(dict(config))).named(self.name)
+        return self._read(KernelText(self.generate(dict(config))), config).text
+
+    def macros_at(self, config: ConfigValues) -> dict[str, object]:
+        """Returns the macros of a config by name, but for the size of the grid."""
+        if self.defines is not None:
+            said: dict[str, object] = {name: self._macro(value, config) for name, value in self.defines.items()}
+        else:
+            blocks = zip(self.block_names, DEFAULT_BLOCK, strict=True)
+            said = {name: config.get(name, n) for name, n in blocks} | {"kernel_tuner": 1}
+            said |= {name: value for name, value in config.items() if not name.startswith(UNROLL)}
+        return {**said, **self.macros}
+
+    def reading(self, text: KernelText) -> "Call":
+        """Returns the call with its kernel in this text, as it is at the default config."""
+        return replace(self, source=self._read(text, self.default))
+
+    def _read(self, text: KernelText, config: ConfigValues) -> KernelSource:
+        return text.read(self.given_name, self.macros_at(config))
+
+    def _macro(self, given: object, config: ConfigValues) -> str:
+        """Returns a macro of ``defines``, in which names of parameters stand for their values."""
+        return with_values(str(given(dict(config)) if callable(given) else given), config)
 
     def resolved(self, given: object, config: ConfigValues, what: str) -> Any:
         """Returns the value at ``config`` of a number, a text, a function, or the product of a list of such."""
@@ -132,6 +157,11 @@ class Call:
         if isinstance(given, tuple | list):
             return [each for some in given for each in self._flat(some)]
         return [given]
+
+
+def with_values(text: str, config: ConfigValues) -> str:
+    """Returns a text with the values of parameters for their names."""
+    return re.sub(r"\b\w+\b", lambda found: str(config.get(found[0], found[0])), text)
 
 
 def read_call(
@@ -155,22 +185,22 @@ def read_call(
     Raises:
         UsageError: for what cannot be tuned; names the argument.
     """
-    if not NAME.fullmatch(kernel_name):
-        raise UsageError(f"the kernel's name {kernel_name!r} is not a name in CUDA")
+    name = name_of(kernel_name).last
     space = _space(tune_params)
     generate = kernel_source if callable(kernel_source) else None
     first = {name: values[0] for name, values in space.items()}
-    source = KernelText(generate(dict(first)) if generate else kernel_source, folders)
+    text = KernelText(generate(dict(first)) if generate else kernel_source, folders)
     block = (*(block_size_names or ()), *BLOCK_SIZES[len(block_size_names or ()) :])
     _check_sizes(space, block, problem_size, smem_args)
     if callable(restrictions) or isinstance(restrictions, str) or _is_named(restrictions):
         restrictions = [restrictions]
-    return Call(
-        name=kernel_name,
-        source=source,
+    call = Call(
+        name=name,
+        given_name=kernel_name,
+        source=KernelSource(text.name, text.text, "", (), frozenset()),
         generate=generate,
         problem_size=problem_size,
-        arguments=_arguments(kernel_name, parameters(source.text, kernel_name), arguments),
+        arguments=(),
         constants=tuple(_constant(name, value) for name, value in (cmem_args or {}).items()),
         space=space,
         divisors=divisors,
@@ -179,7 +209,8 @@ def read_call(
         shared_bytes=(smem_args or {}).get("size", 0),
         defines=defines,
         macros=dict(macros or {}),
-    )
+    ).reading(text)
+    return replace(call, arguments=_arguments(name, call.source.parameters, arguments))
 
 
 def _is_named(given: object) -> bool:

@@ -1,6 +1,5 @@
 """Tunes a kernel of a plain .cu file: probes what it writes, writes its definition, and sweeps it."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,6 @@ from ..trial.context import Judge
 from .answers import Answers, answers_of
 from .array_memory import Memory
 from .call import Call
-from .cuda_signature import COMMENT
 from .definition_writer import write_definition
 from .formulas import Formulas
 from .judges import ByVerify, WithAnswers, WithFirstConfig
@@ -26,7 +24,6 @@ from .outputs import Outputs
 from .probing import ProbeResult, outputs_of, probe, unchecked
 from .sizes import Sizes, sizes_of_call
 
-BFLOAT16 = re.compile(r"\b(__)?nv_bfloat16\b")  # the type in CUDA
 Verify = Callable[..., Any]
 
 
@@ -59,7 +56,6 @@ def tune_call(
         UsageError: for answers that do not fit, and as ``run_sweep``.
     """
     target = find_device(device)
-    _check_device(call, target.kind)
     known = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
@@ -71,17 +67,13 @@ def tune_call(
         for name, why in probed.doubt.items():
             progress.note(f"what {call.name} does to {name} could not be found out, it starts as given: {why}")
         outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
+        for line in call.source.told:
+            progress.note(line)
         progress.note(f"{call.name}: {outputs.note}")
         progress.note(f"{call.name}: {formulas.told}")
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
-
-
-def _check_device(call: Call, kind: str) -> None:
-    """Raises UsageError for types that the device's compiler has not."""
-    if kind == "host" and (found := BFLOAT16.search(COMMENT.sub(" ", call.source.text))):
-        raise UsageError(f"{call.name}: the device host has no {found[0]}: tune on a GPU, with device='cuda:0'")
 
 
 def _judging(
@@ -112,7 +104,6 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
     Raises:
         UsageError: when the config does not compile or run; says why.
     """
-    _check_device(call, find_device(device).kind)
     formulas = Formulas.of(call, Sizes())
     names = [each.name for each in call.arguments if each.may_be_written]
     with Bench(find_device(device), 1) as bench:

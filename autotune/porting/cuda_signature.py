@@ -1,15 +1,18 @@
-"""Reads the parameters of a ``__global__`` function from CUDA source."""
+"""Reads the parameters of a ``__global__`` function from the syntax tree of CUDA."""
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from tree_sitter import Node
 
 from ..core.errors import UsageError
+from .syntax import Item, last_identifier, text_of, walk
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-BOUNDS = re.compile(r"__launch_bounds__\s*\([^()]*(\([^()]*\)[^()]*)*\)")
-QUALIFIERS = {"const", "volatile", "restrict", "__restrict__", "__restrict", "__grid_constant__", "struct"}
+NOT_OF_TYPE = re.compile(r"\b(?:volatile|typename|struct|class|enum|union|const|register)\b|\b(?:cuda::)?std::|^\s*::")
+LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of whole numbers, in any order
+MOST_ALIASES = 32  # that stand for each other
 KINDS = {  # C++ types that a scalar argument may have, and those of NumPy that they are passed from
     "bool": "?",
     "char": "b",
@@ -49,8 +52,10 @@ COMPLEX = {
     "cuComplex": "float",
     "cuFloatComplex": "float",
     "cuDoubleComplex": "double",
-    "cuda::std::complex<float>": "float",
-    "cuda::std::complex<double>": "double",
+    "complex<float>": "float",  # of std and of cuda::std
+    "complex<double>": "double",
+    "thrust::complex<float>": "float",
+    "thrust::complex<double>": "double",
 }
 UNSIGNED = {name: f"unsigned {name.removeprefix('u')}" for name in ("uchar", "ushort", "ulong", "ulonglong")}
 UNSIGNED |= {"longlong": "long long", "unsigned longlong": "unsigned long long"}
@@ -94,42 +99,109 @@ class CudaParameter:
         return f"{self.type}*: give .astype(np.{expected}), or .view(..) for the same bytes"
 
 
-def parameters(source: str, name: str) -> tuple[CudaParameter, ...]:
-    """Returns the parameters of the ``__global__`` function ``name``.
+def parameters_of(
+    function: Item, values: Mapping[str, str], aliases: Mapping[str, str], where: str
+) -> tuple[CudaParameter, ...]:
+    """Returns the parameters of a function.
+
+    Args:
+        values: what parameters of its template stand for.
+        aliases: what ``typedef`` and ``using`` say: name -> type.
 
     Raises:
-        UsageError: when there is no such function, or it is a template.
+        UsageError: for a list of parameters whose length is not known.
     """
-    text = BOUNDS.sub(" ", COMMENT.sub(" ", source))
-    found = re.search(rf"__global__\b(?P<between>[^;{{}}]*?)\b{re.escape(name)}\s*\((?P<list>[^{{;]*?)\)\s*\{{", text)
-    if found is None:
-        known = ", ".join(re.findall(r"__global__[^;{}]*?\b(\w+)\s*\([^{;]*\)\s*\{", text)) or "none"
-        raise UsageError(f"the source has no kernel {name!r}; it has {known}")
-    if re.search(r"\btemplate\s*<[^;{}]*>\s*$", text[: found.start()]):
-        raise UsageError(f"{name} is a template: give a kernel without parameters in <>, one that calls it")
-    return tuple(_parameter(part, number) for number, part in enumerate(_split(found["list"])))
+    assert function.function is not None
+    listed = function.function.child_by_field_name("parameters")
+    found = [node for node in (listed.named_children if listed is not None else ()) if node.type != "comment"]
+    if len(found) == 1 and text_of(found[0]) == "void":
+        return ()
+    if not all(node.type in ("parameter_declaration", "optional_parameter_declaration") for node in found):
+        raise UsageError(f"{where} takes any number of arguments: give a kernel with a list of parameters")
+    return tuple(_parameter(node, number, values, aliases) for number, node in enumerate(found))
 
 
-def _split(text: str) -> list[str]:
-    """Splits at commas that are not inside brackets."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char in "<([") - (char in ">)]")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [part for part in parts if part.strip() not in ("", "void")]
+def types_of(function: Item) -> str:
+    """Returns the types of the parameters of a function as they are written: ``float*, const int``."""
+    assert function.function is not None
+    listed = function.function.child_by_field_name("parameters")
+    return ", ".join(_without_name(node) for node in listed.named_children) if listed is not None else ""
 
 
-def _parameter(text: str, number: int) -> CudaParameter:
-    before, star, after = text.partition("*")
-    is_array = bool(star) or "[" in text
-    text = re.sub(r"\[[^\]]*\]", " ", before + " " + after if star else text)
-    words = [word for word in re.findall(r"[\w:<>]+", text)]
-    is_const = "const" in re.findall(r"\w+", before if star else text)
-    words = [word for word in words if word not in QUALIFIERS]
-    name = words.pop() if len(words) > 1 and " ".join(words) not in KINDS else f"argument_{number}"
-    if not name.isidentifier():
-        name = f"argument_{number}"
-    return CudaParameter(name, " ".join(words), is_array, is_const)
+def aliases_in(found: Iterable[Item]) -> dict[str, str]:
+    """Returns the types that ``using`` and ``typedef`` give another name: name -> type."""
+    aliases: dict[str, str] = {}
+    for item in found:
+        node = item.inner
+        kind = node.child_by_field_name("type")
+        if kind is None or item.template is not None or "{" in text_of(kind):
+            continue
+        if node.type == "alias_declaration":
+            aliases.update(dict.fromkeys(item.names, text_of(kind)))
+        elif node.type == "type_definition":
+            words = " ".join(text_of(child) for child in node.children if child.type == "type_qualifier")
+            for declarator in node.children_by_field_name("declarator"):
+                if declarator.type in ("type_identifier", "pointer_declarator", "primitive_type"):
+                    stars = "*" * text_of(declarator).count("*")
+                    aliases[last_identifier(declarator)] = f"{words} {text_of(kind)}{stars}"
+    return aliases
+
+
+def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapping[str, str]) -> CudaParameter:
+    name = _name_of(node)
+    kind, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
+    inner = [each.type for each in walk(declarator)] if declarator is not None else []
+    if any(each.endswith("function_declarator") for each in inner):
+        return CudaParameter(text_of(name) if name else f"argument_{number}", _without_name(node), False, False)
+    words = [text_of(child) for child in node.children if child.type == "type_qualifier"]
+    text = _meant(text_of(kind) if kind is not None else "", values, aliases)
+    pointers = sum(each.endswith(("pointer_declarator", "array_declarator")) for each in inner)
+    is_const = "const" in words or re.search(r"\bconst\b(?![^<]*>)", text.partition("*")[0]) is not None
+    return CudaParameter(
+        name=text_of(name) if name else f"argument_{number}",
+        type=_plain_type(text.rstrip("* ")),
+        is_array=pointers > 0 or text.rstrip().endswith("*"),
+        is_const=is_const,
+    )
+
+
+def _name_of(node: Node) -> Node | None:
+    """Returns the name of a parameter, if it has one."""
+    declarator = node.child_by_field_name("declarator")
+    return next((each for each in walk(declarator) if each.type == "identifier"), None) if declarator else None
+
+
+def _without_name(node: Node) -> str:
+    """Returns a parameter as a type: without its name and what it is by default."""
+    default, name = node.child_by_field_name("default_value"), _name_of(node)
+    text, begin = text_of(node), node.start_byte
+    if default is not None:
+        text = text[: default.start_byte - begin].rstrip().removesuffix("=").rstrip()
+    if name is not None:
+        text = text[: name.start_byte - begin] + text[name.end_byte - begin :]
+    return " ".join(text.replace("__grid_constant__", " ").split())
+
+
+def _meant(text: str, values: Mapping[str, str], aliases: Mapping[str, str]) -> str:
+    """Returns a type with what names stand for in it."""
+    text = re.sub(r"\b\w+\b", lambda found: values.get(found[0], found[0]), text)
+    for _ in range(MOST_ALIASES):
+        plain = re.sub(r"\bconst\b", " ", text).strip().rstrip("* ").removeprefix("typename ").strip()
+        known = aliases.get(plain.rpartition("::")[2] if "<" not in plain else plain)
+        if known is None or known == plain:
+            break
+        text = text.replace(plain, known)
+    return text
+
+
+def _plain_type(text: str) -> str:
+    """Returns a type without qualifiers, of whole numbers in the usual order of words."""
+    words = NOT_OF_TYPE.sub(" ", text).split()
+    if words and set(words) <= set(LENGTHS):
+        unsigned = ["unsigned"] if "unsigned" in words else []
+        size = [word for word in words if word in ("long", "short", "char")]
+        signed = ["signed"] if "signed" in words and "char" in size else []
+        words = [*unsigned, *signed, *size] if size else [*unsigned, "int"]
+    elif set(words) == {"long", "double"}:
+        words = ["long", "double"]
+    return " ".join(words)

@@ -43,7 +43,8 @@ def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Pat
     arrays |= {f"answer.{name}": (digest_of(answer), answer) for name, answer in answers.items()}
     contents = [(name, content) for name, (content, _) in arrays.items()]
     tolerances = sorted((name, answer.tolerance) for name, answer in outputs.compared.items())
-    said = contents, table, outputs.kinds, tolerances, outputs.judged, template
+    instance = (formulas.function,) if formulas.function else ()
+    said = contents, table, outputs.kinds, tolerances, outputs.judged, template, *instance
     digest = sha256(str(said).encode()).hexdigest()[:12]
     text = definition_text(formulas, outputs, table, digest)
     whole = sha256(json.dumps([text, template, contents, sources]).encode()).hexdigest()[:12]

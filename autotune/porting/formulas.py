@@ -16,20 +16,19 @@ import jinja2
 
 from ..core.errors import UsageError
 from ..core.expressions import CALLS, checked_expression
-from .call import AXES, UNROLL, Call
+from .call import AXES, DEFAULT_BLOCK, UNROLL, Call, with_values
 from .sizes import Sizes
-
-DEFAULT_BLOCK = (256, 1, 1)
 
 
 @dataclass(frozen=True)
 class LaunchValues:
-    """What a call says of one config. ``defines``: lines before the source."""
+    """What a call says of one config. ``defines``: lines before the source. ``function``: "", or a name expression."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int
     defines: str
+    function: str = ""
 
 
 def define_lines(said: dict[str, object], unrolled: dict[str, object]) -> str:
@@ -51,6 +50,7 @@ class Formulas:
     shared: str
     defines: Mapping[str, str]
     unrolled: tuple[str, ...]
+    function: str  # the kernel's name expression; "": its plain name
     functions: Mapping[str, Callable[[Mapping[str, object]], Any]] = field(default_factory=dict)
 
     @staticmethod
@@ -80,7 +80,9 @@ class Formulas:
         x, y, z = (_item(call, name, n) for name, n in zip(call.block_names, DEFAULT_BLOCK, strict=True))
         defines, unrolled = _defines(call, bool(sizes.fields), functions)
         shared = text(call.shared_bytes, "the size of smem_args", "shared")
-        return Formulas(call, sizes, (grid[0], grid[1], grid[2]), (x, y, z), shared, defines, unrolled, functions)
+        function = _function(call, dict(zip(call.block_names, (x, y, z), strict=True)), defines)
+        places = (grid[0], grid[1], grid[2]), (x, y, z)
+        return Formulas(call, sizes, *places, shared, defines, unrolled, function, functions)
 
     def said(self, config: Mapping[str, object]) -> LaunchValues:
         """Returns what the call says of a config.
@@ -95,7 +97,8 @@ class Formulas:
         said = {name: _value(each, f"the macro {name}", names) for name, each in self.defines.items()}
         shared = self._whole(self.shared, "the size of smem_args", names, least=0)
         lines = define_lines(said, {name: config[name] for name in self.unrolled})
-        return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines)
+        function = str(_value(self.function, "the kernel's name", names)) if self.function else ""
+        return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines, function)
 
     @property
     def told(self) -> str:
@@ -110,7 +113,7 @@ class Formulas:
 
     def template(self, is_one: bool) -> str:
         """Returns the Jinja template; ``is_one``: all configs have one text."""
-        return self.call.source.template(self.call.name, self.unrolled, is_one)
+        return self.call.source.template(self.unrolled, is_one)
 
     def source(self, config: Mapping[str, object]) -> str:
         """Returns the CUDA of a config, rendered as the definition's template is."""
@@ -149,7 +152,7 @@ def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[di
     if call.defines is not None:
         for name, value in call.defines.items():
             if callable(value):
-                functions[f"macro {name}"] = lambda config, value=value: _replaced(str(value(dict(config))), config)
+                functions[f"macro {name}"] = lambda config, value=value: with_values(str(value(dict(config))), config)
                 said[name] = f"f['macro {name}'](c)"
             else:
                 said[name] = _joined(str(value), call)
@@ -163,6 +166,30 @@ def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[di
     return said | {name: repr(value) for name, value in call.macros.items()}, unrolled
 
 
+def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str]) -> str:
+    """Returns Python for the kernel's name expression, in which macros stand for their values.
+
+    Raises:
+        UsageError: for a macro that only a function says, or that says the size of the grid.
+    """
+    if not call.source.function:
+        return ""
+    parts = []
+    for part in re.split(r"\b([A-Za-z_]\w*)\b", call.source.function):
+        if part in blocks:
+            parts.append(f"str({blocks[part]})")
+        elif part in call.space:
+            is_bool = any(isinstance(value, bool) for value in call.space[part])
+            parts.append(f"str(int(c[{part!r}]))" if is_bool else f"str(c[{part!r}])")
+        elif part in defines:
+            if re.search(r"\bf\[|\bgrid\[|\bblock\[", defines[part]):
+                raise UsageError(f"the kernel's name {call.given_name!r}: {part} is not a parameter; give a value")
+            parts.append(f"str({defines[part]})")
+        elif part:
+            parts.append(repr(part))
+    return " + ".join(parts)
+
+
 def _item(call: Call, name: str, otherwise: int) -> str:
     return f"c[{name!r}]" if name in call.space else str(otherwise)
 
@@ -171,10 +198,6 @@ def _joined(text: str, call: Call) -> str:
     """Returns Python for a text in which names of parameters stand for their values."""
     parts = re.split(rf"\b({'|'.join(map(re.escape, call.space))})\b", text)
     return " + ".join(f"str(c[{part!r}])" if part in call.space else repr(part) for part in parts if part) or "''"
-
-
-def _replaced(text: str, config: Mapping[str, object]) -> str:
-    return re.sub(r"\b\w+\b", lambda found: str(config.get(found[0], found[0])), text)
 
 
 @lru_cache(maxsize=1024)

@@ -47,10 +47,11 @@ class ConfigLauncher:
     def ready(self, config: Mapping[str, object]) -> Ready:
         """Returns a config, compiled."""
         call, said = self._call, self._formulas.said(config)
-        binary = self._bench.pool.submit(self._variant(config)).result()
+        binary = self._bench.pool.submit(self._variant(config, said.function or call.name)).result()
         given = tuple((a.name, None if a.is_array else a.number, a.may_be_written) for a in call.arguments)
         constants = tuple(each.name for each in call.constants)
-        return Ready(binary, Launch(said.grid, said.block, said.shared_bytes), self._folder, given, constants)
+        launch = Launch(said.grid, said.block, said.shared_bytes, function=said.function)
+        return Ready(binary, launch, self._folder, given, constants)
 
     def launched(
         self,
@@ -72,15 +73,15 @@ class ConfigLauncher:
         with self._bench.turn:
             return self._bench.worker.call(launch_once, *given, deadline_s=self._deadline_s)
 
-    def _variant(self, config: Mapping[str, Any]) -> Variant:
-        name = f"{self._call.name}[{Config(config)}]"
+    def _variant(self, config: Mapping[str, Any], function: str) -> Variant:
+        name = f"{function}[{Config(config)}]"
         source = f"// {name}\n{self._formulas.source(config)}"
         key = sha256(source.encode()).hexdigest()[:12]
         constants: list[tuple[str, Array]] = [
             (each.name, array_constant(each.memory.stored.dtype, *each.memory.stored.shape))
             for each in self._call.constants
         ]
-        return Variant(self._call.name, name, key, source, source, Config(config), tuple(constants))
+        return Variant(function, name, key, source, source, Config(config), tuple(constants))
 
 
 def launch_once(

@@ -5,22 +5,20 @@ where an extent of an array is one of these, a multiple, or one with a halo. Equ
 spans what no argument says, nothing is a size: a kernel that is called with a larger one would compute a part only.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from keyword import iskeyword
 from typing import Any
 
-from .call import Call
-from .cuda_signature import COMMENT
+from .call import AXES, Call
 
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # multiples of a size that an extent may be
 MOST_HALO = 8  # elements by which an extent may be longer
 RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package has already
 SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
-GRID_SIZE = re.compile(r"\bgrid_size_[xyz]\b")
+GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in AXES)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[
     """Returns why no number may be another than it was when it was tuned, or ""."""
     if call.has_functions:
         return "functions say the grid"
-    if call.defines is None and GRID_SIZE.search(COMMENT.sub(" ", call.source.text)):
+    if call.defines is None and GRID_SIZES & call.source.names:
         return "the source has grid_size_x, y or z"
     if unknown := [n for n in spans if _text(n, sizes, is_span=True) is None]:
         return f"the grid spans {unknown[0]}, which no argument says"

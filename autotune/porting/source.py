@@ -1,22 +1,65 @@
 """Reads CUDA source as users have it, and makes the template of a kernel from it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..core.errors import UsageError
-from ..rendering.template_checks import TEXTURE
-from .cuda_signature import COMMENT
+from ..rendering.includes import TOKEN, WHAT
+from .cuda_signature import CudaParameter
+from .device_code import device_code
+from .named_kernel import kernel_name, named_kernel
+from .preprocessing import preprocessed, tidied
+from .syntax import items, syntax_tree
 
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
 MOST_INCLUDES = 256
+ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
+GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 ODD = re.compile(r"[^\w.+-]")  # characters that a file's name is told without: it stands in generated code
 BLOCKS = ("{% raw %}", "{% endraw %}")
 
 
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel of a source, as it is read at one config.
+
+    ``text``: the source as it is compiled. ``function``: the expression that names the kernel to a compiler; "": its
+    plain name does. ``names``: what is named in it, after the preprocessor. ``told``: what is left out, one line each.
+    """
+
+    file: str
+    text: str
+    function: str
+    parameters: tuple[CudaParameter, ...]
+    names: frozenset[str]
+    told: tuple[str, ...] = ()
+
+    def template(self, unroll: Sequence[str], is_one: bool = True) -> str:
+        """Returns the Jinja template of the kernel: defines of the config, and the text with its own line numbers.
+
+        ``unroll``: parameters whose value 0 takes a ``#pragma unroll NAME`` away. ``is_one``: all configs have this
+        text; otherwise ``source`` is that of each.
+        """
+        if not is_one:
+            return f'{{{{ defines }}}}#line 1 "{self.file}"\n{{{{ source }}}}\n'
+        for block in BLOCKS:
+            if block in self.text:
+                raise UsageError(f"{self.file} has {block}, which is Jinja's")
+
+        def conditional(found: re.Match[str]) -> str:
+            if found[1] not in unroll:
+                return found[0]
+            return f"{BLOCKS[1]}{{{{ '' if config['{found[1]}'] == 0 else '#pragma unroll {found[1]}' }}}}{BLOCKS[0]}"
+
+        text = UNROLL.sub(conditional, self.text)
+        return f'{{{{ defines }}}}{BLOCKS[0]}#line 1 "{self.file}"\n{text}\n{BLOCKS[1]}\n'
+
+
 class KernelText:
-    """The text of a kernel, with what it includes in quotes put in its place.
+    """The text of a source, with what it includes in quotes put in its place.
 
     Args:
         given: text, or the path of a file; of several files the first is the kernel's, the others lie where it looks
@@ -24,73 +67,59 @@ class KernelText:
         folders: where files that are included in quotes may lie, besides beside the file.
 
     Raises:
-        UsageError: for a file that is not there, or textures.
+        UsageError: for a file that is not there, or is not text.
     """
 
     def __init__(self, given: str | Path | Sequence[str | Path], folders: Sequence[Path] = ()) -> None:
         first, *others = [given] if isinstance(given, str | Path) else list(given)
-        self.path = _path(first)
-        self.name = ODD.sub("_", self.path.name) if self.path else "kernel.cu"
-        text = _read(self.path) if self.path else str(first)
-        places = [self.path.parent] if self.path else [Path()]
+        path = _path(first)
+        self.name = ODD.sub("_", path.name) if path else "kernel.cu"
+        text = _read(path) if path else tidied(str(first))
+        places = [path.parent] if path else [Path()]
         self._places = [*places, *folders, *(Path(other).parent for other in others)]
         self._n_included = 0
         self._seen: set[Path] = set()
-        self.text = self._included(text, self.name, self._places)
-        if found := TEXTURE.search(COMMENT.sub(" ", self.text)):
-            raise UsageError(
-                f"{self.name} uses textures ({found[0].strip(' (')}), which are not served: read a const __restrict__ "
-                "pointer instead, through __ldg() or as it is"
-            )
+        self.text = self._included(text, self.name, self._places, (path.resolve(),) if path else ())
 
-    def template(self, kernel: str, unroll: Sequence[str], is_one: bool = True) -> str:
-        """Returns the Jinja template of the kernel: defines of the config, and the text with its own line numbers.
+    def read(self, kernel: str, macros: Mapping[str, object]) -> KernelSource:
+        """Returns the kernel that a name expression means, where macros have these values.
 
-        ``unroll``: parameters whose value 0 takes a ``#pragma unroll NAME`` away. ``is_one``: all configs have this
-        text; otherwise ``source`` is that of each, as ``named`` makes it.
+        Raises:
+            UsageError: when it is not there, or uses textures.
         """
-        if not is_one:
-            return f'{{{{ defines }}}}#line 1 "{self.name}"\n{{{{ source }}}}\n'
-        for block in BLOCKS:
-            if block in self.text:
-                raise UsageError(f"{self.name} has {block}, which is Jinja's")
+        return _read_kernel(self.text, self.name, kernel, tuple(macros.items()))
 
-        def conditional(found: re.Match[str]) -> str:
-            if found[1] not in unroll:
-                return found[0]
-            return f"{BLOCKS[1]}{{{{ '' if config['{found[1]}'] == 0 else '#pragma unroll {found[1]}' }}}}{BLOCKS[0]}"
-
-        text = UNROLL.sub(conditional, self.named(kernel))
-        return f'{{{{ defines }}}}{BLOCKS[0]}#line 1 "{self.name}"\n{text}\n{BLOCKS[1]}\n'
-
-    def named(self, kernel: str) -> str:
-        """Returns the text with a kernel that is found by its name as it is written."""
-        place = re.search(rf"__global__\b[^;{{}}]*?\b{re.escape(kernel)}\s*\(", _without_comments(self.text))
-        if place is None:
-            raise UsageError(f"{self.name}: a config's source has no kernel {kernel!r}")
-        if 'extern "C"' in self.text:
-            return self.text
-        return f'{self.text[: place.start()]}extern "C" {self.text[place.start() :]}'
-
-    def _included(self, text: str, name: str, places: Sequence[Path]) -> str:
+    def _included(self, text: str, name: str, places: Sequence[Path], within: tuple[Path, ...]) -> str:
         """Returns the text with files that lie in ``places`` in the place of their includes."""
 
         def content(found: re.Match[str]) -> str:
-            path = next((place / found[1] for place in places if (place / found[1]).is_file()), None)
+            said = WHAT.fullmatch(found["what"]) if found["word"] == "include" else None
+            file = said["file"] if said is not None else None
+            path = next((place / file for place in places if (place / file).is_file()), None) if file else None
             if path is None:
                 return found[0]  # one of CUDA's own, which the compiler has
             self._n_included += 1
-            if self._n_included > MOST_INCLUDES:
-                raise UsageError(f"{name} includes more than {MOST_INCLUDES} files; does {found[1]} include itself?")
-            line = text.count("\n", 0, found.start()) + 2
-            inner = _read(path)
-            if "#pragma once" in inner and path.resolve() in self._seen:
+            inner, whole = _read(path), path.resolve()
+            if (whole in within and GUARD.match(inner)) or (whole in self._seen and ONCE.search(inner)):
                 return ""
-            self._seen.add(path.resolve())
-            inner = self._included(inner.replace("#pragma once", ""), found[1], [path.parent, *self._places])
-            return f'#line 1 "{found[1]}"\n{inner}\n#line {line} "{name}"'
+            if self._n_included > MOST_INCLUDES or whole in within:
+                raise UsageError(f"{name} includes {file} without an end; does {file} include itself?")
+            line = text.count("\n", 0, found.start()) + 2
+            self._seen.add(whole)
+            inner = self._included(ONCE.sub("", inner), str(file), [path.parent, *self._places], (*within, whole))
+            return f'#line 1 "{file}"\n{inner}\n#line {line} "{name}"'
 
-        return INCLUDE.sub(content, text)
+        return TOKEN.sub(content, text)
+
+
+@lru_cache(maxsize=4096)
+def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, object], ...]) -> KernelSource:
+    """Reads a source once for each text and values of macros."""
+    given = preprocessed(text, dict(macros))
+    found = items(syntax_tree(given.text))
+    named = named_kernel(found, kernel_name(kernel), dict(macros), file)
+    left = device_code(text, given, found, named.item, file)
+    return KernelSource(file, left.text, named.function, named.parameters, given.names, left.told)
 
 
 def _path(given: str | Path) -> Path | None:
@@ -102,13 +131,8 @@ def _path(given: str | Path) -> Path | None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return tidied(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: the source cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: the source is not text in UTF-8: {error.reason}") from error
-
-
-def _without_comments(text: str) -> str:
-    """Returns the text with blanks for comments, so that places stay."""
-    return COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)

@@ -85,7 +85,7 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | 
     return HEAD.format(
         words=", ".join(sorted(words)),
         kernel=call.name,
-        file=call.source.name,
+        file=call.source.file,
         told=formulas.told,
         space=_space(call.space),
         fields=_fields(formulas),
@@ -154,10 +154,11 @@ def _key(formulas: Formulas) -> str:
 
 
 def _launch(formulas: Formulas, table: FormulaTable | None) -> str:
-    block = f"({', '.join(formulas.block)})"
+    block, function = f"({', '.join(formulas.block)})", formulas.function and f", function={formulas.function}"
     if table is not None:
-        return f"        grid, shared, *_ = TABLE[{_key(formulas)}]\n        return Launch(grid, {block}, shared)"
-    return f"        return Launch(({', '.join(formulas.grid)}), {block}, {formulas.shared})"
+        lines = f"        grid, shared, *_ = TABLE[{_key(formulas)}]\n"
+        return f"{lines}        return Launch(grid, {block}, shared{function})"
+    return f"        return Launch(({', '.join(formulas.grid)}), {block}, {formulas.shared}{function})"
 
 
 def _constants(formulas: Formulas, table: FormulaTable | None) -> str:

@@ -13,6 +13,7 @@ from threading import RLock
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, baked_values, runtime_fields
 from ..core.errors import TrialFailure, UsageError, one_line
+from ..core.launch import function_named
 from ..core.problem import Problem, named_fields
 from ..runtime import gpu, nvrtc
 from ..runtime.edge_check import check_edges
@@ -186,16 +187,16 @@ def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device)
     """
     if nvrtc.available() is not None:
         return "not compiled: there is no NVRTC here", False
-    names = tuple(dict.fromkeys(step.function for step in launch.steps if step.function not in ("", kernel.name)))
-    cubin = gpu.cubin_of(source, kernel.name, device.arch, names)
+    own = function_named(kernel.name, launch)
+    names = dict.fromkeys((own, *(step.function or own for step in launch.steps)))
+    cubin = gpu.cubin_of(source, own, device.arch, tuple(names)[1:])
     n_spilled = 0
     for step in launch.steps:
-        figures = cubin.of(step.function or kernel.name)
+        figures = cubin.of(step.function or own)
         n_spilled = max(n_spilled, figures.spill_bytes or 0)
         n_shared = step.shared_bytes + (figures.shared_bytes or 0)
         if n_shared > device.max_shared_bytes:
-            name = step.function or kernel.name
-            raise UsageError(f"{name} needs {n_shared} bytes of shared memory, {device.name} has fewer")
+            raise UsageError(f"{step.function or own} needs {n_shared} bytes of shared memory, {device.name} has fewer")
     if n_spilled > LITTLE:
         return f"spills {n_spilled} bytes of registers", True
     spills = f"spills {n_spilled} bytes" if n_spilled else "no spills"

@@ -20,6 +20,7 @@ from jinja2.lexer import Token, TokenStream
 from ..core.config import Config
 from ..core.definition import BEYOND_BYTES, BEYOND_CONSTANTS, CONSTANT_BYTES, Array, Kernel, P
 from ..core.errors import Status, TrialFailure
+from ..core.launch import function_named
 from ..core.problem import baked_fields, baked_values
 from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
@@ -33,7 +34,7 @@ TEMPLATES = f"{(__package__ or '').rpartition('.')[0]}.templates"  # beside this
 class Variant:
     """The rendered source of (baked problem, config). ``name`` and ``key`` identify it everywhere."""
 
-    kernel: str  # also the name of the __global__ function
+    kernel: str  # the __global__ function that bears the kernel's name, as a name expression
     name: str  # ddc[taps=256,decimation=16,sample_bits=10|ALGORITHM=register,WGS=128]
     key: str  # first 12 hex digits of the source's SHA-256
     source: str
@@ -70,9 +71,13 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
         folders = (path.parent, library_path())
         compiled = with_includes(compiled, path.name, folders, numbered=True)  # first: it knows the template's lines
         source = with_includes(source, path.name, folders, numbered=False)
-    source = header + source
     arguments = kernel.arguments_for(problem)
     launch = kernel.launch(problem, config)
+    functions = tuple(dict.fromkeys(step.function or kernel.name for step in launch.steps))
+    own = function_named(kernel.name, launch)
+    if instances := [function for function in functions if not function.isidentifier()]:
+        header += f"// {', '.join(instances)}\n"  # another instance of the same text has another key
+    source = header + source
     for step in launch.steps:
         check_order(kernel, step.function or kernel.name, step.own((*arguments, *launch.workspace)), source, path)
     specs = kernel.arrays(problem)
@@ -84,8 +89,8 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
         beyond = f"\n__constant__ unsigned char {BEYOND_CONSTANTS}[{BEYOND_BYTES}];\n"
         source, compiled = source + beyond, compiled + beyond
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
-    also = tuple(dict.fromkeys(step.function for step in launch.steps if step.function not in ("", kernel.name)))
-    return Variant(kernel.name, name, key, source, header + compiled, config, constants, also)
+    also = tuple(function for function in functions if function != own)
+    return Variant(own, name, key, source, header + compiled, config, constants, also)
 
 
 def template_path(kernel: Kernel[P]) -> Path:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from ..core.definition import CONSTANT_BYTES, Array, Kernel, P, fault
 from ..core.errors import Status, TrialFailure
+from ..core.launch import last_name
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+CONDITION = re.compile(r"[ \t]*#[ \t]*(?:(?P<begin>if)|(?P<end>endif\b))")
 DIRECTIVE = re.compile(r'#line (\d+) "(.*)"')
 TEXTURE = re.compile(
     r"\b(?:texture|surface)<\s*\w|\bcuda(?:Texture|Surface)Object_t\b|\b(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*\s*[<(]"
@@ -17,19 +20,25 @@ TEXTURE = re.compile(
 def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], source: str, path: Path) -> None:
     """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
 
-    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps).
+    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps). Of several
+    functions of that name, which the preprocessor tells apart, one must have the order; a signature in which it has a
+    part to leave out says nothing.
 
     Raises:
         TrialFailure: definition_failed, with both orders.
     """
     text = COMMENT.sub(" ", source)
-    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
-    if found is None:
-        return
-    parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
-    if any(name in parameters and parameters.index(name) != i for i, name in enumerate(arguments)):
+    name = re.escape(last_name(function))
+    wrong: list[list[str]] = []
+    for found in re.finditer(rf"__global__[^;{{}}]*?\b{name}\s*\(([^;{{}}]*?)\)\s*\{{", text):
+        parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
+        alike = all(parameters.index(each) == i for i, each in enumerate(arguments) if each in parameters)
+        if alike or "#" in found[1]:
+            return
+        wrong.append(parameters)
+    if wrong:
         why = f"has arguments = ({', '.join(arguments)}), but {function}() in {path.name} takes"
-        why += f" ({', '.join(parameters)}); give both the same order"
+        why += f" ({', '.join(wrong[0])}); give both the same order"
         raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 
 
@@ -65,17 +74,21 @@ def too_large(kernel: str, specs: Mapping[str, Array]) -> str | None:
 def check_textures(numbered: str, path: Path) -> None:
     """Refuses textures and surfaces, which no definition can bind.
 
+    Between #if and #endif the compiler judges them, since it knows what is left out.
+
     Raises:
         TrialFailure: render_failed, with the line of the template.
     """
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), numbered)
     if TEXTURE.search(text) is None:
         return
-    name, number = path.name, 0
+    name, number, depth = path.name, 0, 0
     for line in text.split("\n"):
         if directive := DIRECTIVE.fullmatch(line):
             number, name = int(directive[1]) - 1, directive[2]
-        elif found := TEXTURE.search(line):
+        elif condition := CONDITION.match(line):
+            depth += 1 if condition["begin"] else -1
+        elif depth == 0 and (found := TEXTURE.search(STRING.sub("", line))):
             what = found[0].partition("<")[0].rstrip(" (")
             why = f"{name}:{number}: textures and surfaces ({what}) cannot be bound to an argument"
             why += "; read a const T* __restrict__, with __ldg(), which takes the same cache"

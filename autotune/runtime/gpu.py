@@ -88,10 +88,10 @@ def cubin_of(source: str, name: str, arch: str, also: Sequence[str] = ()) -> nvr
 
 
 def load_function(cubin: nvrtc.Cubin, name: str) -> Any:
-    """Returns the cubin's kernel ``name`` on the current GPU, as a cupy.RawKernel."""
+    """Returns the cubin's kernel ``name``, which is a name expression, on the current GPU, as a cupy.RawKernel."""
     import cupy
 
-    return cupy.RawModule(path=str(cubin.path)).get_function(name)
+    return cupy.RawModule(path=str(cubin.path)).get_function(cubin.symbol(name))
 
 
 def memory(n_bytes: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.definition import Array, Device, Kernel, Launch
 from ..core.errors import TrialFailure, UsageError
+from ..core.launch import function_named
 from ..core.problem import Problem
 from . import gpu
 from .nvrtc import Cubin
@@ -25,9 +26,10 @@ class LoadedKernel:
     """
 
     def __init__(self, kernel: Kernel[Problem], launch: Launch, source: str, device: Device, index: int) -> None:
-        names = dict.fromkeys((kernel.name, *(step.function or kernel.name for step in launch.steps)))
-        self._name, self._device, self._index = kernel.name, device, index
-        self.cubin: Cubin = gpu.cubin_of(source, kernel.name, device.arch, tuple(names)[1:])
+        own = function_named(kernel.name, launch)
+        names = dict.fromkeys((own, *(step.function or own for step in launch.steps)))
+        self._name, self._device, self._index = own, device, index
+        self.cubin: Cubin = gpu.cubin_of(source, own, device.arch, tuple(names)[1:])
         with gpu.made_current(index):
             self._functions = {name: gpu.load_function(self.cubin, name) for name in names}
         self._opted_in: dict[str, int] = {}  # dynamic shared bytes; never lowered, since earlier plans need theirs

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..core.errors import Status, TrialFailure, clipped
 from ..core.kept import keep, take
+from ..core.launch import last_name
 
 # -lineinfo lets profilers and sanitizers name source lines; the machine code is the same without it.
 OPTIONS = ("--std=c++17", "-lineinfo")  # recorded with every binary; CuPy would add -ftz=true
@@ -25,6 +26,8 @@ N_ERRORS_TOLD = 3
 HEADERS = Path(__file__).with_name("headers")  # of C and C++: what device code may call of them
 TOOLKIT = Path("/usr/local/cuda/include")
 INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
+NAMES = "__nv_name_map"  # the file in which NVRTC looks for the functions that are wanted
+UNKNOWN = re.compile(rf"{NAMES}\(\d+\): error: (?P<why>[^\n]*)\n\s*#pragma nv_mangled_name (?P<name>[^\n]*)")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class Cubin:
     path: Path | None = None  # its file, if it is in the cache
     log: str = field(default="", repr=False)
     also: Mapping[str, Figures] = field(default_factory=dict)
+    symbols: Mapping[str, str] = field(default_factory=dict)  # of functions whose symbol is not what they are called
+
+    def symbol(self, function: str) -> str:
+        """Returns the name by which a function, given as a name expression, lies in the cubin."""
+        return self.symbols.get(function, function)
 
     def of(self, function: str) -> Figures:
         """Returns what is known of a function: of the kernel, unless ``also`` has it."""
@@ -101,33 +109,40 @@ def compile_cubin(
 ) -> Cubin:
     """Compile ``source`` for ``arch`` (``sm_80``; ``sm_90`` includes wgmma); the figures are of the kernel ``name``.
 
+    ``name`` is a name expression: ``scale``, ``fir::scale<float, 64>``, which instantiates a template.
     ``also``: other ``__global__`` functions that are wanted.
 
     Raises:
         TrialFailure: compile_failed with the first errors, or when there is no kernel of that name; resources when a
             block's static shared memory is more than the architecture has.
     """
-    key = cubin_key(source, arch, options)
+    wanted = (name, *also)
+    key = cubin_key(source, arch, options, wanted)
     nvrtc = _library()
     arch = native_arch(arch)
     given = (f"-arch={arch}", "--ptxas-options=-v", *fresh_options(), *options, *include_options())
     start = time.perf_counter()
-    program = nvrtc.createProgram(source, f"{name}.cu", (), ())
+    program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
     try:
+        for function in wanted:
+            nvrtc.addNameExpression(program, function)
         try:
             nvrtc.compileProgram(program, given)
         except nvrtc.NVRTCError as error:
             raise _failure(name, arch, str(error), nvrtc.getProgramLog(program).replace("\0", "")) from error
+        lowered = {function: nvrtc.getLoweredName(program, function) for function in wanted}
         data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
     finally:
         nvrtc.destroyProgram(program)
-    for wanted in (name, *also):
-        if f".text.{wanted}\0".encode() not in data:
-            why = f'the source defines no kernel called {wanted}; it must say: extern "C" __global__ void {wanted}(...)'
-            raise TrialFailure(Status.COMPILE_FAILED, why)
+    for function, symbol in lowered.items():
+        if f".text.{symbol}\0".encode() not in data:
+            raise TrialFailure(Status.COMPILE_FAILED, f"the source defines no __global__ function called {function}")
     # CuPy hands over all but the last byte of the file, which is a zero
     cubin = Cubin(data + b"\0", arch, key, compile_s=time.perf_counter() - start, log=log)
-    return replace(cubin, **_resources(log, name), also={other: Figures(**_resources(log, other)) for other in also})
+    figures = {function: _resources(log, symbol) for function, symbol in lowered.items()}
+    others = {other: Figures(**figures[other]) for other in also}
+    symbols = {function: symbol for function, symbol in lowered.items() if symbol != function}
+    return replace(cubin, **figures[name], also=others, symbols=symbols)
 
 
 def cached_cubin(
@@ -147,8 +162,8 @@ def cached_cubin(
         OSError: when the directory cannot be written.
     """
     folder = Path(directory)
-    key = cubin_key(source, arch, options)
-    path = folder / f"{name}-{key}.cubin"
+    key = cubin_key(source, arch, options, (name, *also))
+    path = folder / f"{last_name(name)}-{key}.cubin"
     if (found := take(path)) is not None:
         with suppress(TypeError, KeyError):  # another version wrote the facts
             facts = found[1]
@@ -161,11 +176,16 @@ def cached_cubin(
     return replace(cubin, path=path)
 
 
-def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS) -> str:
-    """Returns the content address: 32 hex digits of a SHA-256 over all that determines the machine code."""
+def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS, functions: Sequence[str] = ()) -> str:
+    """Returns the content address: 32 hex digits of a SHA-256 over all that determines the machine code.
+
+    Of the functions those that are name expressions count, since they say what is instantiated.
+    """
+    instances = (function for function in functions if not function.isidentifier())
     named = own_headers().keys() & INCLUDED.findall(source)
     texts = own_headers().values() if named else ()  # they include each other
-    digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, *texts, source)).encode())
+    parts = (version(), native_arch(arch), *options, *instances, *texts, source)
+    digest = hashlib.sha256("\0".join(parts).encode())
     return digest.hexdigest()[:32]
 
 
@@ -234,7 +254,11 @@ _FIGURES = {
 def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
     """Returns the log's first errors, each with the lines that show where."""
     blocks = re.split(r"\n(?=\S)", log.strip("\n \0"))  # an error's own lines are indented below it
-    errors = [block.rstrip() for block in blocks if re.search(r"\berror\b\s*:|\bfatal\b\s*:", block)]
+    found = [block.rstrip() for block in blocks if re.search(r"\berror\b\s*:|\bfatal\b\s*:", block)]
+    errors = [block for block in found if not block.startswith(NAMES)]  # where there are none, the name is wrong
+    if not errors and (unknown := UNKNOWN.match("\n".join(found))):
+        why = f"the source defines no __global__ function called {unknown['name'].strip()} ({unknown['why']})"
+        return TrialFailure(Status.COMPILE_FAILED, why)
     told = "\n".join(errors[:N_ERRORS_TOLD]) or log.strip("\n \0") or error
     more = f"\n({len(errors) - N_ERRORS_TOLD} more)" if len(errors) > N_ERRORS_TOLD else ""
     if re.search(r"uses too (?:much|many) ", told):

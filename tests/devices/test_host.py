@@ -76,10 +76,35 @@ def test_kernel_that_is_not_there(host: Bench) -> None:
     assert "defines no __global__ function called tube" in error.message
 
 
-def test_kernel_whose_name_is_mangled_on_a_gpu(host: Bench) -> None:
-    error = failure(host, SCALE.replace('extern "C"', ""), "pipe")
+INSTANCES = """
+namespace outer { namespace {
+template <class T, int N, bool NEGATED> static __global__ void put(T* out) { out[0] = NEGATED ? -T(N) : T(N); }
+} }
+__device__ float put(float a) { return a; }
+__global__ void put(float* out) { out[0] = put(7.0f); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        ("outer::put<float, 3, true>", -3.0),
+        ("outer::put<float, 64, false>", 64.0),
+        ("outer::put<unsigned int, 3, false>", np.uint32(3).view(np.float32)),
+        ("static_cast<void (*)(float*)>(put)", 7.0),
+    ],
+)
+@pytest.mark.parametrize("build", ["check", "plain"])
+def test_an_instance_is_what_its_expression_says(host: Bench, function: str, value: float, build: str) -> None:
+    arguments = {"out": np.zeros(1, np.float32)}
+    out = host.run(function, arguments, ONE, build=build, outputs=["out"], text=INSTANCES)["out"]
+    assert out.tolist() == [value]
+
+
+def test_an_instance_that_is_not_there(host: Bench) -> None:
+    error = failure(host, INSTANCES, "outer::put<float, 3>")
     assert error.status == "compile_failed"
-    assert 'pipe must be declared as extern "C" __global__ void pipe(...)' in error.message
+    assert "defines no __global__ function called outer::put<float, 3> (" in error.message
 
 
 def test_too_much_static_shared_memory(host: Bench) -> None:

@@ -9,7 +9,6 @@ import pytest
 from autotune import UsageError
 from autotune.core.expressions import checked_expression
 from autotune.porting.call import read_call
-from autotune.porting.cuda_signature import parameters
 from autotune.porting.formulas import Formulas
 from autotune.porting.sizes import Sizes
 from autotune.porting.source import KernelText
@@ -27,16 +26,14 @@ scale(float *__restrict__ y, /* the input */ const float* x, const unsigned int 
 
 @pytest.mark.quick
 def test_parameters_of_a_kernel() -> None:
-    found = parameters(SOURCE, "scale")
+    found = KernelText(SOURCE).read("scale", {}).parameters
     assert [each.name for each in found] == ["y", "x", "n", "a", "p", "h"]
     assert [each.type for each in found] == ["float", "float", "unsigned int", "double", "P", "half"]
     assert [each.is_array for each in found] == [True, True, False, True, False, False]
     assert [each.is_const for each in found] == [False, True, True, True, False, False]
     assert found[2].dtype() == np.uint32 and found[4].dtype() is None
-    with pytest.raises(UsageError, match="no kernel 'scal'; it has other, scale"):
-        parameters(SOURCE, "scal")
-    with pytest.raises(UsageError, match="is a template"):
-        parameters("template <class T>\n__global__ void f(T *x) {}", "f")
+    with pytest.raises(UsageError, match=r"kernel.cu has no kernel 'scal'; it has other, scale"):
+        KernelText(SOURCE).read("scal", {})
 
 
 def test_includes_in_quotes_are_put_in_their_place(tmp_path: Path) -> None:
@@ -51,9 +48,6 @@ def test_includes_in_quotes_are_put_in_their_place(tmp_path: Path) -> None:
     (tmp_path / "inc" / "b.h").write_text('#include "b.h"\n')
     with pytest.raises(UsageError, match=r"does b\.h include itself"):
         KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"])
-    with pytest.raises(UsageError, match=r"k\.cu uses textures \(texture<f\), which are not served"):
-        (tmp_path / "k.cu").write_text("texture<float> t; // here\n")
-        KernelText(str(tmp_path / "k.cu"))
 
 
 @pytest.mark.parametrize(

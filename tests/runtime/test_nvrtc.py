@@ -131,12 +131,45 @@ def test_bad_instruction_is_a_compile_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["__global__ void k(float* x) { x[0] = 1; }", 'extern "C" __global__ void kk(float*) {}']
+    ("text", "why"),
+    [
+        ('extern "C" __global__ void kk(float*) {}', 'identifier "k" is undefined'),
+        ("__device__ void k(float*) {}", "Name expression cannot form address of a non-__global__"),
+        ("template <class T> __global__ void k(T*) {}", "cannot determine which instance of function template"),
+    ],
 )
-def test_a_kernel_that_is_not_there_is_a_compile_failure(text: str) -> None:
-    with pytest.raises(TrialFailure, match='no kernel called k; it must say: extern "C" __global__ void k') as failure:
+def test_a_kernel_that_is_not_there_is_a_compile_failure(text: str, why: str) -> None:
+    with pytest.raises(TrialFailure, match=rf"no __global__ function called k \({why}") as failure:
         nvrtc.compile_cubin(text, "k", "sm_90")
     assert failure.value.status == "compile_failed"
+
+
+INSTANCES = """
+namespace outer { namespace {
+template <class T, int N, bool NEGATED> static __global__ void put(T* out) { out[0] = NEGATED ? -T(N) : T(N); }
+} }
+__device__ float put(float a) { return a; }
+__global__ void put(float* out) { __shared__ float s[99]; s[threadIdx.x] = put(7.0f); *out = s[3]; }
+"""
+CAST = "static_cast<void (*)(float*)>(put)"
+
+
+def test_a_name_expression_says_which_instance(tmp_path: Path) -> None:
+    first, second = "outer::put<float, 3, true>", "outer::put<double, 64, false>"
+    cubin = nvrtc.cached_cubin(tmp_path, INSTANCES, first, "sm_90", also=(CAST, second))
+    assert set(cubin.symbols) == {first, second, CAST} and len(set(cubin.symbols.values())) == 3
+    assert cubin.symbol(CAST) == "_Z3putPf" and "putIfLi3ELb1EE" in cubin.symbol(first)
+    assert [cubin.of(each).shared_bytes for each in (first, CAST, second)] == [0, 396, 0]
+    again = nvrtc.cached_cubin(tmp_path, INSTANCES, first, "sm_90", also=(CAST, second))
+    assert again.cached and again.symbols == cubin.symbols
+    other = nvrtc.cached_cubin(tmp_path, INSTANCES, second, "sm_90")
+    assert not other.cached and other.key != cubin.key
+
+
+def test_a_name_is_found_without_extern_c() -> None:
+    cubin = nvrtc.compile_cubin("static __global__ void k(float* x) { x[0] = 1; }", "k", "sm_90")
+    assert cubin.symbol("k") == "_Z1kPf" and cubin.registers is not None
+    assert cubin.key == nvrtc.cubin_key("static __global__ void k(float* x) { x[0] = 1; }", "sm_90")
 
 
 def test_too_much_shared_memory_is_of_resources() -> None:

@@ -13,10 +13,9 @@ from ...core.config import parse_value
 from ...core.errors import UsageError
 from ...devices import find_device
 from ...porting.array_memory import why_not
-from ...porting.call import read_call
+from ...porting.call import BLOCK_SIZES, DEFAULT_BLOCK, read_call
 from ...porting.call_tuning import PortedSweep
 from ...porting.call_tuning import tune_call as tune_call
-from ...porting.cuda_signature import parameters
 from ...porting.source import KernelText
 from ...sweep.settings import Settings
 from ...system.limits import DEADLINE
@@ -29,7 +28,7 @@ MOST_ELEMENTS = 1 << 34
 
 def tune(
     source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++, as it is.")],
-    kernel: Annotated[str, typer.Option("--kernel", help="Name of the __global__ function.")],
+    kernel: Annotated[str, typer.Option("--kernel", help="Name of the __global__ function: f, a::f, f<float, tile>.")],
     size: Annotated[
         str,
         typer.Option("--size", help="What the grid spans, along x, y and z: 4096,4096; texts over parameters, too."),
@@ -83,8 +82,10 @@ def tune(
     """
     if not isfinite(atol):
         raise UsageError(f"--atol {atol}: it must be a finite number")
-    text = KernelText(source).text
-    expected = [parameter.name for parameter in parameters(text, kernel)]
+    space = {name: _values(values) for name, values in _by_name(param, "--param").items()}
+    first = {name: values[0] for name, values in space.items()}
+    read = KernelText(source).read(kernel, dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True)) | first)
+    expected = [parameter.name for parameter in read.parameters]
     given = _by_name(arg, "--arg")
     missing = [name for name in expected if name not in given]
     if missing or len(given) > len(expected):
@@ -97,7 +98,7 @@ def tune(
         source,
         tuple(_number(part) for part in size.split(",")),
         [_value(name, given[name]) for name in expected],
-        {name: _values(values) for name, values in _by_name(param, "--param").items()},
+        space,
         divisors=(grid_div_x, grid_div_y, grid_div_z),
         restrictions=restrict,
         smem_args={"size": _number(shared)},

@@ -86,6 +86,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
         cached=cubin.cached,
         log=cubin.log,
         also=cubin.also,
+        symbols=cubin.symbols,
     )
 
 

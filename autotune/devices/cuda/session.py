@@ -128,8 +128,9 @@ class CudaFunction:
     def __init__(self, session: "CudaSession", binary: Binary) -> None:
         self._session = session
         module = cupy.RawModule(path=str(binary.files["cubin"]))
-        self._functions = {name: _Entry(module.get_function(name)) for name in (binary.kernel, *binary.also)}
-        self._name, self._path = binary.kernel, binary.files["cubin"]
+        names = binary.kernel, *binary.also
+        self._functions = {name: _Entry(module.get_function(binary.symbol(name))) for name in names}
+        self._binary, self._name, self._path = binary, binary.kernel, binary.files["cubin"]
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         with _faults(self._name):
@@ -190,7 +191,7 @@ class CudaFunction:
     def _step(self, launch: Launch, given: Sequence[object]) -> _Ready:
         name = launch.function or self._name
         if any(isinstance(a, np.void) for a in given):
-            check_structures(name, self._cubin, {f"parameter {i}": a for i, a in enumerate(given)})
+            check_structures(self._binary.symbol(name), self._cubin, {f"parameter {i}": a for i, a in enumerate(given)})
             given = [as_passed(a) for a in given]
         at = addresses(given) if launch.maps else ()
         return _Ready(self._functions[name], launch, (*given, *(encoded(m, at[m.argument]) for m in launch.maps)))

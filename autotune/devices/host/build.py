@@ -16,6 +16,7 @@ from ...core.definition import Device
 from ...core.derived import arguments_in
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
+from ...core.launch import last_name
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
@@ -27,13 +28,14 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import EXTERN_C, HEADERS, INCLUDE, SHIM, kernel_called, translate
+from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
 PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
 STATIC = re.compile(r"[^;{}()]*\bstatic\b[^;{}()=]*")
 WORD = re.compile(r"[A-Za-z_]\w*")
+EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: (?P<why>.*)")
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
 N_ERRORS_TOLD = 4
 
@@ -110,10 +112,6 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         TrialFailure: compile_failed with the template's lines, resources, or skipped where it needs a GPU.
         UsageError: when there is no compiler.
     """
-    if not EXTERN_C.search(variant.source):  # the translation drops it, but a GPU finds no kernel without it
-        why = f'{variant.kernel} must be declared as extern "C" __global__ void {variant.kernel}(...)'
-        why = f"{variant.name}: {why}; other names are mangled, and not found on a GPU"
-        raise TrialFailure(Status.COMPILE_FAILED, why)
     compiler = find_compiler()
     text = translate(variant)
     key = text_digest(text, compiler.key, package_fingerprint())
@@ -142,8 +140,9 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
         cached=all(found),
-        parameters=arguments_in(variant.source, variant.kernel) or (),
+        parameters=arguments_in(variant.source, last_name(variant.kernel)) or (),
         also={function: Figures(shared_bytes=shared_bytes) for function in variant.also},
+        symbols={function: symbol_of(function) for function in (variant.kernel, *variant.also)},
     )
 
 
@@ -248,10 +247,10 @@ def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialF
 
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
-    for function in (variant.kernel, *variant.also):
-        if not kernel_called(function).search(variant.source):
-            return f"the source defines no __global__ function called {function}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
+    if export := EXPORT.match("\n".join(lines)):
+        function = (variant.kernel, *variant.also)[int(export["number"]) - 1]
+        return f"the source defines no __global__ function called {function} ({export['why']})"
     if lines and not was_killed(outcome):
         return clipped("\n".join(lines[:N_ERRORS_TOLD]))
     how = f"signal {-outcome.code}" if outcome.code < 0 else f"exit code {outcome.code}"

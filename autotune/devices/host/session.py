@@ -71,8 +71,8 @@ class HostFunction:
         weakref.finalize(self, _ctypes.dlclose, library._handle)
         parameters = {binary.kernel: binary.parameters}
         names = (binary.kernel, *binary.also)
-        self._entries = {name: _Entry(library, name, parameters.get(name, ())) for name in names}
-        base = _load_address(library, binary.kernel)
+        self._entries = {name: _Entry(library, name, binary.symbol(name), parameters.get(name, ())) for name in names}
+        base = _load_address(library, binary.symbol(binary.kernel))
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
         self._constant_bytes = facts.constant_bytes
 
@@ -195,9 +195,9 @@ class HostFunction:
 class _Entry:
     """One ``__global__`` function of a loaded library, with the names of its parameters as far as they are known."""
 
-    def __init__(self, library: ctypes.CDLL, name: str, parameters: tuple[str, ...]) -> None:
+    def __init__(self, library: ctypes.CDLL, name: str, symbol: str, parameters: tuple[str, ...]) -> None:
         self.name, self.info, self._parameters = name, KernelInfo(), parameters
-        getattr(library, f"cuda_host_describe_{name}")(ctypes.byref(self.info))
+        getattr(library, f"cuda_host_describe_{symbol}")(ctypes.byref(self.info))
 
     def check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
         """Raises TrialFailure: launch_failed, unless number, kinds and sizes are those of the signature."""
@@ -251,10 +251,10 @@ class _SymbolPlace(ctypes.Structure):
     )
 
 
-def _load_address(library: ctypes.CDLL, kernel: str) -> int:
+def _load_address(library: ctypes.CDLL, symbol: str) -> int:
     """Returns the address of the file's offset 0 in this process."""
     place = _SymbolPlace()
-    function = ctypes.cast(library[f"cuda_host_describe_{kernel}"], ctypes.c_void_p)
+    function = ctypes.cast(library[f"cuda_host_describe_{symbol}"], ctypes.c_void_p)
     ctypes.CDLL(None).dladdr(function, ctypes.byref(place))
     return int(place.base)
 

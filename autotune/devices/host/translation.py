@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+from ...core.launch import last_name
 from ...rendering.render import Variant
 from ...runtime.nvrtc import own_headers
+from .own_files import text_digest
 
 SHIM = Path(__file__).resolve().parent / "cuda"
 HEADERS = SHIM / "headers"
@@ -49,17 +51,29 @@ def translate(variant: Variant) -> str:
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = EXTERN_C.sub('extern "C++"', source)
     source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
-    exports = ""
-    for function in (variant.kernel, *variant.also):
-        source, n_renamed = kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
-        exports += f"CUDA_HOST_EXPORT({function}, {KERNEL if n_renamed else ''}{function})\n"
+    functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
+    expressions = {function: last_name(function) for function in functions if not function.isidentifier()}
+    instances = exports = ""
+    for number, function in enumerate(functions, 1):
+        symbol = called = symbol_of(function)
+        if function in expressions:
+            instances += f'#line {number} "export of {name}"\nconstexpr auto& {symbol} = *({function});\n'
+        elif function not in expressions.values():
+            source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
+            called = KERNEL + function if n_renamed else function
+        exports += f"CUDA_HOST_EXPORT({symbol}, {called})\n"
     return (
-        f'namespace cuda_user {{ inline namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
-        f'#line 1 "export of {variant.kernel}"\n{exports}'
+        f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
+        f'#line 1 "export of {name}"\n{exports}'
     )
 
 
-def kernel_called(function: str) -> re.Pattern[str]:
+def symbol_of(function: str) -> str:
+    """Returns the identifier by which a function, given as a name expression, is exported."""
+    return function if function.isidentifier() else f"{last_name(function)}_{text_digest(function)[:8]}"
+
+
+def _kernel_called(function: str) -> re.Pattern[str]:
     """Returns what finds a declaration or definition of a kernel, in two parts: before and after its name."""
     return re.compile(rf"(__global__[^;{{]*?\b){function}(\s*\()")
 

@@ -1,0 +1,179 @@
+"""Finds the kernel that a name means: a plain one, a function in a namespace, or an instance of a template."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from ..core.errors import UsageError
+from .cuda_signature import CudaParameter, aliases_in, parameters_of, types_of
+from .syntax import Item, text_of
+
+PATH = r"(?:::)?(?P<path>\w+(?:::\w+)*)\s*(?:<(?P<arguments>.*)>)?"
+EXPRESSION = re.compile(rf"\s*{PATH}\s*", re.DOTALL)
+CAST = re.compile(
+    rf"\s*static_cast\s*<\s*void\s*\(\s*\*\s*\)\s*\((?P<types>.*)\)\s*>\s*\(\s*&?\s*{PATH}\s*\)\s*", re.DOTALL
+)
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class KernelName:
+    """A name expression in parts: ``fir::scale<float, tile>``, also behind a cast that says which overload.
+
+    ``arguments``: those in <>; None: there are no <>. ``types``: the parameters that a cast says; None: there is none.
+    """
+
+    path: tuple[str, ...]
+    arguments: tuple[str, ...] | None
+    types: str | None = None
+
+    @property
+    def last(self) -> str:
+        """Returns the name without namespaces."""
+        return self.path[-1]
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """A kernel of a source. ``function``: the expression that names it to a compiler; "": its plain name does."""
+
+    item: Item
+    function: str
+    parameters: tuple[CudaParameter, ...]
+
+
+def kernel_name(text: str) -> KernelName:
+    """Returns the parts of a name expression.
+
+    Raises:
+        UsageError: for a text that is none.
+    """
+    if found := EXPRESSION.fullmatch(text):
+        return _name(found["path"], found["arguments"])
+    if found := CAST.fullmatch(text):
+        return _name(found["path"], found["arguments"], found["types"])
+    raise UsageError(
+        f"the kernel's name {text!r} is not a name in CUDA, such as scale, fir::scale or scale<float, block_size_x>"
+    )
+
+
+def named_kernel(found: Sequence[Item], name: KernelName, macros: Mapping[str, object], file: str) -> NamedKernel:
+    """Returns the kernel of that name.
+
+    Args:
+        found: what the source ``file`` declares.
+        macros: values of macros, which the arguments in <> may name.
+
+    Raises:
+        UsageError: when there is no such kernel, or several, or the arguments do not fit its template.
+    """
+    item = _only(found, name, file)
+    values = _template_values(item, name, macros, file)
+    parameters = parameters_of(item, values, aliases_in(found), name.last)
+    function = "::".join((*filter(None, item.scope), name.last))
+    if item.template is not None:
+        function += f"<{', '.join(name.arguments or ())}>"
+    alike = [each for each in found if each.is_device_function and name.last in each.names and not _is_special(each)]
+    if any(each.scope == item.scope and _tight(types_of(each)) != _tight(types_of(item)) for each in alike):
+        types = WORD.sub(lambda word: values.get(word[0], word[0]), types_of(item))
+        function = f"static_cast<void (*)({types})>({function})"
+    return NamedKernel(item, "" if function == name.last else function, parameters)
+
+
+def _only(found: Sequence[Item], name: KernelName, file: str) -> Item:
+    """Returns the definition that a name means."""
+    kernels = [each for each in found if each.is_kernel and not _is_special(each)]
+    alike = [each for each in kernels if name.last in each.names and _ends(each, name.path[:-1])]
+    exact = [each for each in alike if tuple(filter(None, each.scope)) == name.path[:-1]]
+    several = exact or alike
+    if name.types is not None:
+        several = [each for each in several if _tight(types_of(each)) == _tight(name.types)]
+    if not alike:
+        known = ", ".join(dict.fromkeys("::".join((*filter(None, each.scope), *each.names)) for each in kernels))
+        raise UsageError(f"{file} has no kernel {'::'.join(name.path)!r}; it has {known or 'none'}")
+    if len(several) != 1:
+        paths = {each.node.id: "::".join((*filter(None, each.scope), name.last)) for each in alike}
+        is_told = len(set(paths.values())) == len(alike)
+        casts = [f"static_cast<void (*)({types_of(each)})>({paths[each.node.id]})" for each in alike]
+        told = " or ".join(paths.values() if is_told else casts)
+        raise UsageError(f"{file} has {len(alike)} kernels {name.last!r}: say which one as {told}")
+    return several[0]
+
+
+def _name(path: str, arguments: str | None, types: str | None = None) -> KernelName:
+    return KernelName(tuple(path.split("::")), None if arguments is None else _split(arguments), types)
+
+
+def _ends(item: Item, path: tuple[str, ...]) -> bool:
+    """Returns whether these are the innermost namespaces around it."""
+    scope = tuple(filter(None, item.scope))
+    return not path or scope[-len(path) :] == path
+
+
+def _is_special(item: Item) -> bool:
+    """Returns whether it is a template's definition for some arguments: ``template <> .. f<float>(..)``."""
+    declarator = item.function.child_by_field_name("declarator") if item.function is not None else None
+    return declarator is not None and declarator.type == "template_function"
+
+
+def _template_values(item: Item, name: KernelName, macros: Mapping[str, object], file: str) -> dict[str, str]:
+    """Returns what the parameters of a kernel's template stand for."""
+    if item.template is None:
+        if name.arguments is not None:
+            raise UsageError(f"{name.last} of {file} is not a template: name it without <{', '.join(name.arguments)}>")
+        return {}
+    declared = [node for node in item.template.named_children if node.type != "comment"]
+    names = [_declared_name(node) for node in declared]
+    given = list(name.arguments or ())
+    defaults = [_default(node) for node in declared]
+    is_open = any("variadic" in node.type for node in declared)
+    lacking = [names[i] for i in range(len(given), len(declared)) if defaults[i] is None]
+    if (lacking or len(given) > len(declared)) and not is_open:
+        said = ", ".join(" ".join(text_of(node).split()) for node in declared)
+        wrong = f"lacks {', '.join(lacking)}" if lacking else f"has {len(given)} arguments for {len(declared)}"
+        example = f"{name.last}<{', '.join(names)}>"
+        raise UsageError(
+            f"{name.last} of {file} is a template <{said}>: name an instance of it as {example}; what is in <> may be "
+            f"names of parameters. The name given {wrong}"
+        )
+    values: dict[str, str] = {}
+    for i, parameter in enumerate(names[: max(len(given), len(declared))]):
+        text = given[i] if i < len(given) else defaults[i] or ""
+        text = WORD.sub(lambda word: str(values.get(word[0], macros.get(word[0], word[0]))), text)
+        values[parameter] = text
+    return values
+
+
+def _declared_name(node: Node) -> str:
+    names = [child for child in _leaves(node) if child.type in ("identifier", "type_identifier")]
+    default = node.child_by_field_name("default_type") or node.child_by_field_name("default_value")
+    own = [each for each in names if default is None or each.end_byte <= default.start_byte]
+    return text_of(own[-1]) if own else ""
+
+
+def _default(node: Node) -> str | None:
+    default = node.child_by_field_name("default_type") or node.child_by_field_name("default_value")
+    return text_of(default) if default is not None else None
+
+
+def _leaves(node: Node) -> list[Node]:
+    return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """Splits at commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "<([{") - (char in ">)]}")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _tight(text: str) -> str:
+    """Returns types without blanks and qualifiers of pointers, so that ways of writing them are alike."""
+    return re.sub(r"\s+|\b__restrict(?:__)?\b", "", text)

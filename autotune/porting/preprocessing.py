@@ -1,0 +1,141 @@
+"""Runs the preprocessor over CUDA text: what is left is what a compiler reads, and it is known where each part stood.
+
+Comments, directives and dead branches are gone and macros are expanded. Includes of ``<..>`` are not looked at: what
+they define is not known here.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from pcpp import Preprocessor
+from pcpp.parser import Action, OutputDirective
+
+PREDEFINED = {
+    "__CUDACC__": "1",
+    "__CUDACC_RTC__": "1",
+    "__CUDA_ARCH__": "900",
+    "__cplusplus": "201703L",
+    # What stands beside a declaration and does not change what it declares.
+    "_Pragma(x)": "",
+    "__align__(n)": "",
+    "__builtin_align__(n)": "",
+    "__cluster_dims__(...)": "",
+    "__block_size__(...)": "",
+    "__maxnreg__(n)": "",
+}
+NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # some would be ends of lines to Python
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a token stood in the text: between two characters, or anywhere in a line where a macro made it."""
+
+    start: int
+    end: int
+    is_made: bool
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """What the preprocessor leaves of ``original``; both are ASCII."""
+
+    original: str
+    text: str
+    starts: tuple[int, ...]  # where each token begins in ``text``
+    places: tuple[Place, ...]  # where each token stood in ``original``
+    names: frozenset[str]  # names in the text, and in the conditions of directives
+
+    def span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Returns where a part of ``text`` stood in the original; None: a macro made it together with what is beside.
+
+        Of a part that begins or ends in a macro it reaches to the token beside it, or to the end of the line.
+        """
+        first, last = self._token(start), self._token(end - 1)
+        before = self.places[first - 1] if first else Place(0, 0, False)
+        n, is_last = len(self.original), last + 1 == len(self.places)
+        after = Place(n, n, False) if is_last else self.places[last + 1]
+        begins, ends = self.places[first], self.places[last]
+        for one, other in ((begins, before), (ends, after)):
+            if one.is_made and other.is_made and one.start == other.start:
+                return None
+        begin = max(begins.start, before.end) if begins.is_made and not before.is_made else begins.start
+        return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
+
+    def line(self, start: int) -> int:
+        """Returns the line, counted from 1, in which a part of ``text`` stood in the original."""
+        return self.original.count("\n", 0, self.places[self._token(start)].start) + 1
+
+    def _token(self, at: int) -> int:
+        return bisect_right(self.starts, at) - 1
+
+
+def tidied(text: str) -> str:
+    """Returns text without a byte order mark and without blanks at the ends of lines, as ``preprocessed`` takes it."""
+    return "\n".join(line.rstrip() for line in ODD_BLANK.sub(" ", text.removeprefix("\ufeff")).split("\n"))
+
+
+def preprocessed(text: str, macros: Mapping[str, object]) -> Preprocessed:
+    """Returns what the preprocessor leaves of a text, which is tidied; ``macros``: name -> value."""
+    given = _Preprocessor(NOT_ASCII.sub("?", text))
+    for name, value in {**PREDEFINED, **macros}.items():
+        given.define(f"{name} {int(value) if isinstance(value, bool) else value}")
+    return given.result()
+
+
+class _Preprocessor(Preprocessor):  # type: ignore[misc]
+    """Notes where tokens stood, and which names conditions ask for; complains about nothing, as the compiler does."""
+
+    def __init__(self, original: str) -> None:
+        super().__init__()
+        self._original = original
+        self._asked: set[str] = set()  # names in conditions
+
+    def result(self) -> Preprocessed:
+        lengths = accumulate((len(line) + 1 for line in self._original.split("\n")), initial=0)
+        lines = list(lengths)
+        self.parse(self._original)
+        parts: list[str] = []
+        starts: list[int] = []
+        places: list[Place] = []
+        names, at, was_made = self._asked, 0, False
+        while (token := self.token()) is not None:
+            is_made = bool(getattr(token, "expanded_from", ()))
+            if is_made != was_made:  # so that what a macro makes is not read together with what is beside it
+                parts.append(" ")
+                at += 1
+            was_made = is_made
+            if token.value.strip():
+                start = lines[token.lineno - 1] if is_made else token.lexpos
+                end = lines[token.lineno] - 1 if is_made else token.lexpos + len(token.value)
+                starts.append(at)
+                places.append(Place(start, end, is_made))
+                if token.type == self.t_ID:
+                    names.add(token.value)
+            parts.append(token.value)
+            at += len(token.value)
+        return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), frozenset(names))
+
+    def on_error(self, file: object, line: int, message: str) -> None:
+        """Leaves it to the compiler to complain."""
+
+    def on_directive_handle(self, directive: Any, tokens: Any, ifpassthru: bool, before: Any) -> bool | None:
+        super().on_directive_handle(directive, tokens, ifpassthru, before)
+        if directive.value == "include":
+            raise OutputDirective(Action.IgnoreAndRemove)
+        return True
+
+    def on_directive_unknown(self, directive: Any, tokens: Any, ifpassthru: bool, before: Any) -> bool:
+        return True
+
+    def on_unknown_macro_in_defined_expr(self, token: Any) -> bool:
+        self._asked.add(token.value)
+        return False
+
+    def on_unknown_macro_in_expr(self, name: str) -> int:
+        self._asked.add(name)
+        return int(name == "true")

@@ -1,0 +1,183 @@
+"""Reads the syntax tree of preprocessed CUDA: what is declared at file and namespace scope, and what it uses."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser
+
+KERNEL = "__global__"
+DEVICE_WORDS = {KERNEL, "__device__"}
+MEMORY_WORDS = {"__device__", "__constant__", "__shared__", "__managed__", "__global__"}
+WORD_NODES = {"type_qualifier", "storage_class_specifier", "virtual", *DEVICE_WORDS, *MEMORY_WORDS, "__host__"}
+CLASSES = ("class_specifier", "struct_specifier", "union_specifier")
+NAME_NODES = ("identifier", "type_identifier", "field_identifier", "namespace_identifier")
+DECLARATORS = (
+    "pointer_declarator",
+    "reference_declarator",
+    "array_declarator",
+    "init_declarator",
+    "parenthesized_declarator",
+    "attributed_declarator",
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A declaration or a definition: a function, a variable, a type, or another statement of a scope.
+
+    ``node`` has also the ``template <..>`` and the ``extern "C"`` before it, which ``inner`` has not. ``scope``: the
+    namespaces and the class around it, "" for those without a name.
+    """
+
+    node: Node
+    inner: Node
+    scope: tuple[str, ...]
+    template: Node | None = None  # its parameters in <>
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Returns the words before the type, such as ``static`` and ``__device__``."""
+        return frozenset(text_of(child) for child in self.inner.children if child.type in WORD_NODES)
+
+    @cached_property
+    def function(self) -> Node | None:
+        """Returns the declarator of the function that it declares or defines, if it does."""
+        return function_declarator(self.inner)
+
+    @property
+    def is_kernel(self) -> bool:
+        """Returns whether it defines a ``__global__`` function."""
+        return KERNEL in self.words and self.function is not None and self.inner.type == "function_definition"
+
+    @property
+    def is_device_function(self) -> bool:
+        return self.function is not None and bool(self.words & DEVICE_WORDS)
+
+    @property
+    def is_class(self) -> bool:
+        return self.inner.type in CLASSES
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Returns what it declares, without the scope: one function, or several variables or types."""
+        if self.function is not None:
+            declarator = self.function.child_by_field_name("declarator")
+            return (last_identifier(declarator),) if declarator is not None else ()
+        if (name := self.inner.child_by_field_name("name")) is not None:
+            return (last_identifier(name),)
+        kind = self.inner.child_by_field_name("type")  # of struct S {..} s; both are declared
+        types = [kind] if kind is not None and kind.type in CLASSES and kind.child_by_field_name("body") else []
+        named = [each.child_by_field_name("name") for each in types]
+        declared = [*filter(None, named), *self.inner.children_by_field_name("declarator")]
+        return tuple(last_identifier(each) for each in declared)
+
+    @cached_property
+    def uses(self) -> frozenset[str]:
+        """Returns the names in it, without those of its own parameters and local variables."""
+        found: set[str] = set()
+        own: set[str] = set()
+        for node in walk(self.node):
+            if node.type in NAME_NODES:
+                (own if _is_declared(node, self.inner) else found).add(text_of(node))
+        return frozenset(found - own)
+
+    @cached_property
+    def methods(self) -> "tuple[Item, ...]":
+        """Returns the functions in a class, and in the classes in it."""
+        body = self.inner.child_by_field_name("body") if self.is_class else None
+        found = _items(body, (*self.scope, *self.names)) if body is not None else ()
+        return tuple(item for each in found for item in ((each,) if each.function is not None else each.methods))
+
+    @property
+    def is_constructor(self) -> bool:
+        """Returns whether it makes an object: ``S(..)`` in the class S, or ``S::S(..)`` outside."""
+        declarator = self.function.child_by_field_name("declarator") if self.function is not None else None
+        if declarator is None or self.inner.child_by_field_name("type") is not None:
+            return False
+        scope = declarator.child_by_field_name("scope")
+        around = text_of(scope).partition("<")[0] if scope is not None else (*self.scope, "")[-2 if self.scope else -1]
+        return bool(self.names) and around == self.names[0]
+
+
+def syntax_tree(text: str) -> Node:
+    """Returns the tree of ASCII text after the preprocessor."""
+    return _parser().parse(text.encode()).root_node
+
+
+def items(root: Node) -> list[Item]:
+    """Returns what stands at file and namespace scope, in order."""
+    return list(_items(root, ()))
+
+
+def _items(parent: Node, scope: tuple[str, ...]) -> Iterator[Item]:
+    for node in parent.named_children:
+        body = node.child_by_field_name("body")
+        if node.type == "namespace_definition" and body is not None:
+            name = node.child_by_field_name("name")
+            yield from _items(body, (*scope, *(text_of(name).split("::") if name is not None else ("",))))
+        elif node.type == "linkage_specification" and body is not None:
+            if body.type == "declaration_list":
+                yield from _items(body, scope)
+            else:
+                yield Item(node, body, scope)
+        else:
+            inner, template = node, None
+            while inner.type == "template_declaration":
+                template = inner.child_by_field_name("parameters")
+                inner = next(child for child in reversed(inner.named_children))
+            yield Item(node, inner, scope, template)
+
+
+def function_declarator(node: Node) -> Node | None:
+    """Returns the declarator of a function that a declaration has: not of a pointer to one."""
+    at = node.child_by_field_name("declarator")
+    while at is not None and at.type in ("pointer_declarator", "reference_declarator"):
+        at = at.child_by_field_name("declarator") or next(iter(at.named_children), None)
+    if at is None or at.type != "function_declarator":
+        return None
+    name = at.child_by_field_name("declarator")
+    return at if name is not None and name.type != "parenthesized_declarator" else None
+
+
+def last_identifier(node: Node) -> str:
+    """Returns the name that a declarator, or a name in a scope, ends in."""
+    while True:
+        inner = node.child_by_field_name("declarator") or node.child_by_field_name("name")
+        if inner is None and node.type in DECLARATORS:
+            inner = next((child for child in node.named_children if child.type != "type_qualifier"), None)
+        if inner is None:
+            return text_of(node)
+        node = inner
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yields a node and all that are in it."""
+    unread = [node]
+    while unread:
+        found = unread.pop()
+        yield found
+        unread += reversed(found.children)
+
+
+def text_of(node: Node) -> str:
+    """Returns what is written there."""
+    return (node.text or b"").decode()
+
+
+def _is_declared(name: Node, whole: Node) -> bool:
+    """Returns whether a name is that of a parameter or a local variable."""
+    node = name
+    while (parent := node.parent) is not None and parent.id != whole.id:
+        is_declarator = node.id in (each.id for each in parent.children_by_field_name("declarator"))
+        if parent.type in DECLARATORS and (is_declarator or parent.child_by_field_name("declarator") is None):
+            node = parent
+        else:
+            return is_declarator and parent.type != "function_declarator"
+    return False
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_cuda.language()))
