@@ -9,6 +9,7 @@ from typing import TypeVar
 from .array import Array, TensorMap
 
 T = TypeVar("T")
+CAST = re.compile(r"\s*static_cast\s*<.*?\)\s*>\s*\(", re.DOTALL)
 LAST_NAME = re.compile(r"(\w+)\s*(?:<.*>)?\s*\)?\s*\Z", re.DOTALL)
 
 
@@ -62,7 +63,7 @@ class Launch:
 
 def last_name(function: str) -> str:
     """Returns the name that a name expression ends in: ``scale`` of ``fir::scale<float, 64>``, and of a cast of it."""
-    found = LAST_NAME.search(function)
+    found = LAST_NAME.search(CAST.sub("", function, 1))
     return found[1] if found else function
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tree_sitter import Node
+
 from ..core.errors import UsageError
 from .preprocessing import Preprocessed
 from .syntax import CLASSES, MEMORY_WORDS, Item, text_of, walk
@@ -46,14 +48,14 @@ def device_code(text: str, given: Preprocessed, found: Sequence[Item], kernel: I
                 f"{file}:{line}: {what} uses textures ({textured[item]}), which are not served: read a const "
                 "__restrict__ pointer instead, through __ldg() or as it is"
             )
-    kept, left_out = _sorted_out([item for item in found if item not in textured])
-    cuts = [(item, span) for item in (*textured, *left_out) if (span := given.span(*_range(item))) is not None]
+    with_textures = _with_callers(list(textured), found)
+    kept, left_out = _sorted_out([item for item in found if item not in with_textures])
+    cuts = [(item, span) for item in (*with_textures, *left_out) if (span := given.span(*_range(item))) is not None]
     annotated = [given.span(item.inner.start_byte, item.inner.end_byte) for item in kept if _is_constexpr(item)]
     blanked = _blanked(text, [span for _, span in cuts], [span[0] for span in annotated if span is not None])
-    names = [(item, item in textured) for item, _ in cuts]
     told = (
-        _told(file, "since it is host code", [item for item, is_textured in names if not is_textured]),
-        _told(file, "since textures are not served", [item for item, is_textured in names if is_textured]),
+        _told(file, "since it is host code", [item for item, _ in cuts if item not in with_textures]),
+        _told(file, "since textures are not served", [item for item, _ in cuts if item in with_textures]),
     )
     return DeviceCode(blanked, tuple(filter(None, told)))
 
@@ -67,12 +69,11 @@ def _sorted_out(found: Sequence[Item]) -> tuple[list[Item], list[Item]]:
     used: set[str] = set()
     for item in found:
         if item not in candidates:
-            inside = {name for method in item.methods if method in candidates for name in _own_uses(method)}
-            used |= _own_uses(item) - (inside - _without(item, candidates))
+            used |= _needs(item, candidates)
     kept: list[Item] = []
     while more := [item for item in candidates if item not in kept and _is_used(item, used, own)]:
         kept += more
-        used |= {name for item in more for name in _own_uses(item)}
+        used |= {name for item in more for name in _needs(item, candidates)}
     return kept, [item for item in candidates if item not in kept and not _is_inside(item, candidates, kept)]
 
 
@@ -93,8 +94,15 @@ def _is_host(item: Item) -> bool:
         return False
     type_node = item.inner.child_by_field_name("type")
     is_plain = type_node is not None and type_node.type in PLAIN_TYPES
-    is_pointer = any(node.type == "pointer_declarator" for node in item.inner.named_children)
+    is_pointer = any(_is_pointer(node) for node in item.inner.children_by_field_name("declarator"))
     return not (is_plain and not is_pointer and item.words & {"const", "constexpr"})
+
+
+def _is_pointer(declarator: Node) -> bool:
+    inner: Node | None = declarator
+    while inner is not None and inner.type != "pointer_declarator":
+        inner = inner.child_by_field_name("declarator")
+    return inner is not None
 
 
 def _is_defaulted(item: Item) -> bool:
@@ -124,11 +132,12 @@ def _own_uses(item: Item) -> frozenset[str]:
     return item.uses - frozenset(item.names)
 
 
-def _without(item: Item, candidates: Sequence[Item]) -> set[str]:
-    """Returns the names in a class outside of those of its methods that are host code."""
-    ranges = [(m.node.start_byte, m.node.end_byte) for m in item.methods if m in candidates]
+def _needs(item: Item, candidates: Sequence[Item]) -> set[str]:
+    """Returns the names that it uses; of a class not those in its methods that are host code."""
+    ranges = [_range(method) for method in item.methods if method in candidates]
     leaves = (node for node in walk(item.node) if not node.children and node.type.endswith("identifier"))
-    return {text_of(node) for node in leaves if not any(begin <= node.start_byte < end for begin, end in ranges)}
+    outside = (node for node in leaves if not any(begin <= node.start_byte < end for begin, end in ranges))
+    return {text_of(node) for node in outside} & _own_uses(item) if ranges else set(_own_uses(item))
 
 
 def _is_inside(item: Item, candidates: Sequence[Item], kept: Sequence[Item]) -> bool:
@@ -158,6 +167,17 @@ def _textured(found: Sequence[Item]) -> dict[Item, str]:
         if words and (item.function is not None or set(item.names) & variables):
             shown[item] = min(words)
     return shown
+
+
+def _with_callers(left_out: list[Item], found: Sequence[Item]) -> list[Item]:
+    """Returns what is left out, and the functions that have what is left out by no other name."""
+    while True:
+        there = {name for item in found if item not in left_out for name in item.names}
+        gone = {name for item in left_out for name in item.names} - there
+        more = [item for item in found if item.function and item not in left_out and _own_uses(item) & gone]
+        if not more:
+            return left_out
+        left_out = [*left_out, *more]
 
 
 def _reached(kernel: Item, found: Sequence[Item]) -> list[Item]:

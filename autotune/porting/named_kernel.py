@@ -163,11 +163,12 @@ def _leaves(node: Node) -> list[Node]:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Splits at commas that are not inside brackets."""
-    parts, depth = [""], 0
+    """Splits at commas that are not inside brackets; in round ones < and > compare."""
+    parts, depth, angles = [""], 0, 0
     for char in text:
-        depth += (char in "<([{") - (char in ">)]}")
-        if char == "," and depth == 0:
+        depth += (char in "([{") - (char in ")]}")
+        angles += ((char == "<") - (char == ">")) * (depth == 0)
+        if char == "," and depth == 0 and angles == 0:
             parts.append("")
         else:
             parts[-1] += char

@@ -20,6 +20,8 @@ GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b"
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 ODD = re.compile(r"[^\w.+-]")  # characters that a file's name is told without: it stands in generated code
 BLOCKS = ("{% raw %}", "{% endraw %}")
+# What NVRTC defines, for a device that has another compiler.
+COMPILER = "#ifndef __CUDACC__\n#define __CUDACC__\n#define __CUDACC_RTC__\n#endif\n"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class KernelSource:
         text; otherwise ``source`` is that of each.
         """
         if not is_one:
-            return f'{{{{ defines }}}}#line 1 "{self.file}"\n{{{{ source }}}}\n'
+            return f'{COMPILER}{{{{ defines }}}}#line 1 "{self.file}"\n{{{{ source }}}}\n'
         for block in BLOCKS:
             if block in self.text:
                 raise UsageError(f"{self.file} has {block}, which is Jinja's")
@@ -55,7 +57,7 @@ class KernelSource:
             return f"{BLOCKS[1]}{{{{ '' if config['{found[1]}'] == 0 else '#pragma unroll {found[1]}' }}}}{BLOCKS[0]}"
 
         text = UNROLL.sub(conditional, self.text)
-        return f'{{{{ defines }}}}{BLOCKS[0]}#line 1 "{self.file}"\n{text}\n{BLOCKS[1]}\n'
+        return f'{COMPILER}{{{{ defines }}}}{BLOCKS[0]}#line 1 "{self.file}"\n{text}\n{BLOCKS[1]}\n'
 
 
 class KernelText:

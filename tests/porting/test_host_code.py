@@ -1,0 +1,170 @@
+"""Host code, and textures of other kernels, are left out of what is compiled; what device code uses stays."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autotune import UsageError
+from autotune.porting.source import KernelText
+
+from .plain_cuda import BODY, PARAMETERS, X, call_of, outputs_of_call
+
+F = f"__global__ void f{PARAMETERS} {BODY}"
+LAUNCH = "f<<<(n + 63) / 64, dim3(64), 0, stream>>>(y, x, n); cudaDeviceSynchronize();"
+HOST = {  # what stands beside the kernel, before or after it, and what is told of it
+    "a launcher": (f"void launch{PARAMETERS} {{ {LAUNCH} }}\n", "launch (1 function)"),
+    "main and a launcher": (
+        f"static cudaStream_t stream;\ninline void launch{PARAMETERS}\n{{\n{LAUNCH}\n}}\nint main() {{ return 0; }}\n",
+        "launch, main (2 functions and 1 declaration)",
+    ),
+    "a launcher of extern C": (f'extern "C" void launch{PARAMETERS} {{ {LAUNCH} }}\n', "launch (1 function)"),
+    "a launcher in a namespace": (f"namespace a {{ int launch{PARAMETERS} {{ {LAUNCH} }} }}\n", "launch (1 function)"),
+    "a launcher under a template": (
+        "template <class T, int N> T *launch(T *y, const T *x, int n) { f<<<n, N>>>(y, x, n); return y; }\n"
+        "template float *launch<float, 3>(float *, const float *, int);\n",
+        "launch (1 function)",
+    ),
+    "a launcher called like the kernel": (
+        "void f(std::vector<float> &y, const std::vector<float> &x) { f<<<1, 2>>>(y.data(), x.data(), y.size()); }\n",
+        "f (1 function)",
+    ),
+    "a class": (
+        "class Plan { public: Plan(int n) : n_(n) { cudaMalloc(&y_, n); } ~Plan(); void run(); "
+        "private: int n_; float *y_; std::string name_; };\nPlan::~Plan() { cudaFree(y_); }\n"
+        "void Plan::run() { f<<<1, 64>>>(y_, y_, n_); }\n",
+        "~Plan, run (2 functions and 1 declaration)",
+    ),
+    "variables": (
+        'std::vector<float> kept; static std::map<int, std::string> names = {{1, "a{b"}}; const char *text = "";\n'
+        "const dim3 block(64); thrust::device_vector<int> v(3); float buffer[100]; extern int verbose;\n",
+        "7 declarations",
+    ),
+    "names of others": (
+        "using std::vector; namespace fs = std::filesystem; using namespace std;\n",
+        "2 declarations",
+    ),
+    "tests of other libraries": (
+        "TEST(Doubles, AllOfThem) { EXPECT_EQ(1, 1); }\nBENCHMARK(doubles);\n"
+        'PYBIND11_MODULE(kernels, m) { m.def("f", &launch); }\n',
+        "TEST, PYBIND11_MODULE (2 functions and 1 declaration)",
+    ),
+    "a macro makes it": (
+        '#define API extern "C" int\n#define CHECK(call) if (call) exit(1)\n'
+        "API launch(float *y)\n{\n#ifdef DEBUG\n    CHECK(cudaDeviceSynchronize());\n#endif\n    return 0;\n}\n",
+        "launch (1 function)",
+    ),
+    "a function of host and one of the device": (
+        "float twice(float a) { return std::pow(2, a); }\n__device__ float twice(float a, int) { return 2 * a; }\n",
+        "twice (1 function)",
+    ),
+    "a lambda, a try block and a text": (
+        'auto run = [](int n) { return n; };\nint main() try { puts("} __global__ void f(int) {"); } catch (...) { }\n',
+        "main (1 function and 1 declaration)",
+    ),
+}
+KEPT = {  # what device code uses: it stays, and the kernel, which calls g(x), is what it was
+    "a constexpr function": "constexpr float g(float a) { return 2 * a; }\n",
+    "a constexpr template": "template <class T> constexpr T g(T a) { return 2 * a; }\n",
+    "constants": "static const int TWO = 2; constexpr int n_of(int a) { return a; }\n"
+    "constexpr float one[n_of(1)] = {1};\n"
+    "__device__ float g(float a) { return TWO * a * one[0]; }\n",
+    "a class with methods of both": "struct Scale { float by; Scale(float a) : by(a) {} "
+    "void show() { std::cout << by; } "
+    "__host__ __device__ float of(float a) const { return by * a; } };\n"
+    "__device__ float g(float a) { Scale s{2.0f}; return s.of(a); }\n",
+    "host and device": "#define BOTH __host__ __device__ __forceinline__\nBOTH float g(float a) { return 2 * a; }\n",
+    "in a namespace": "namespace { namespace b { __device__ float h(float a); } using b::h; }\n"
+    "__device__ float g(float a) { return h(a); }\nnamespace { __device__ float b::h(float a) { return 2 * a; } }\n",
+    "structures": "typedef struct { float two; int n; } pair_t; struct Data { pair_t p; };\n"
+    "__constant__ pair_t c = {2, 3};\n__device__ float g(float a) { Data d = {c}; return d.p.two * a; }\n",
+    "operators": "struct V { float a; V() = default; constexpr V(float b) : a(b) {} constexpr float operator()() const "
+    "{ return 2 * a; } void operator<<(int) { std::abort(); } };\n__device__ float g(float a) { return V(a)(); }\n",
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("case", HOST)
+def test_host_code_is_left_out(case: str, is_first: bool, tmp_path: Path) -> None:
+    beside, told = HOST[case]
+    call = call_of(beside + F if is_first else F + beside)
+    assert call.source.told == (f"left out of kernel.cu, since it is host code: {told}",)
+    assert call.source.text.count("\n") == (beside + F).count("\n"), "each line of the kernel stays where it is"
+    assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_what_device_code_uses_stays(case: str, tmp_path: Path) -> None:
+    call = call_of(KEPT[case] + F.replace("2 * x[i]", "g(x[i])"))
+    assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
+
+
+def test_a_host_function_that_device_code_calls_is_for_the_compiler_to_refuse(tmp_path: Path) -> None:
+    call = call_of("float g(float a) { return 2 * a; }\n" + F.replace("2 * x[i]", "g(x[i])"))
+    assert "float g(float a)" in call.source.text and not call.source.told
+
+
+def test_lines_of_the_preprocessor_stay() -> None:
+    source = (
+        f"#define A 2\nvoid host()\n{{\n#if 0\n  (\n#else\n#define B \\\n  3\n#endif\n}}\n{F.replace('2 *', 'B *')}"
+    )
+    text = KernelText(source).read("f", {}).text
+    assert [line for line in text.split("\n") if line.strip()][:6] == [
+        "#define A 2",
+        "#if 0",
+        "#else",
+        "#define B \\",
+        "  3",
+        "#endif",
+    ]
+
+
+# ---------------------------------------------------------------------- textures
+READS = (
+    "__global__ void other(float *y, cudaTextureObject_t t) { y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }\n"
+)
+TEXTURES = {
+    "objects": READS,
+    "references": "texture<float, 1, cudaReadModeElementType> t_x;\n"
+    "__device__ float fetch(int i) { return tex1Dfetch(t_x, i); }\n"
+    "__global__ void other(float *y) { y[0] = fetch(0); }\n",
+    "a function of the device": "__device__ float fetch(cudaTextureObject_t t, int i) { return tex1D<float>(t, i); }\n",
+}
+
+
+@pytest.mark.parametrize("case", TEXTURES)
+def test_textures_of_others_are_left_out(case: str, tmp_path: Path) -> None:
+    call = call_of(TEXTURES[case] + F + "// a comment on tex2D(t, 0)\n")
+    assert "since textures are not served: " in call.source.told[0]
+    assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "#ifdef OLD_CUDA\ntexture<float> t_x;\n#endif\n",
+        '__device__ const char *note = "tex1Dfetch(t, 0)";\n',
+        "// texture<float> t_x;\n",
+        "#if USE_TEXTURE == 1\n#define READ(i) tex1Dfetch(t_x, i)\n#endif\n",
+    ],
+)
+def test_textures_that_are_not_compiled_are_nothing(beside: str, tmp_path: Path) -> None:
+    call = call_of(beside + F, USE_TEXTURE=[0])
+    assert not call.source.told
+    assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64, "USE_TEXTURE": 0})["y"], 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (
+            TEXTURES["a function of the device"] + F.replace("2 * x[i]", "fetch(0, i)"),
+            r"kernel.cu:1: fetch uses textures",
+        ),
+        (TEXTURES["references"] + F.replace("2 *", "fetch(i) *"), r"uses textures \(t"),
+        (F.replace("2 *", "tex2D<float>(n, i, i) *"), r"kernel.cu:1: f uses textures \(tex2D\), which are not served"),
+    ],
+)
+def test_textures_that_the_kernel_uses_are_refused(source: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        call_of(source)
