@@ -124,13 +124,14 @@ def compile_cubin(
     start = time.perf_counter()
     program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
     try:
-        for function in wanted:
+        asked = [function for function in wanted if not _has_c_name(function, source)]
+        for function in asked:
             nvrtc.addNameExpression(program, function)
         try:
             nvrtc.compileProgram(program, given)
         except nvrtc.NVRTCError as error:
             raise _failure(name, arch, str(error), nvrtc.getProgramLog(program).replace("\0", "")) from error
-        lowered = {function: nvrtc.getLoweredName(program, function) for function in wanted}
+        lowered = {f: f for f in wanted} | {f: nvrtc.getLoweredName(program, f) for f in asked}
         data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
     finally:
         nvrtc.destroyProgram(program)
@@ -143,6 +144,12 @@ def compile_cubin(
     others = {other: Figures(**figures[other]) for other in also}
     symbols = {function: symbol for function, symbol in lowered.items() if symbol != function}
     return replace(cubin, **figures[name], also=others, symbols=symbols)
+
+
+def _has_c_name(function: str, source: str) -> bool:
+    """Returns whether a source says that a kernel's symbol is its name; then a device function may be called alike."""
+    declared = rf'\bextern\s*"C"[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(function)}\s*\('
+    return function.isidentifier() and re.search(declared, source) is not None
 
 
 def cached_cubin(
