@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune import Launch, TrialFailure
-from autotune.devices import host
+from autotune.devices import find_device
 from autotune.runtime.nvrtc import compile_cubin
 
 from ..devices.bench import variant
@@ -126,15 +126,17 @@ def compiled(text: str, names: list[str]) -> str:
     return "compiles"
 
 
-def run(text: str, names: list[str]) -> dict[str, str]:
-    """Returns "runs" for each kernel whose answer is NumPy's, or what is wrong, or what the host device lacks."""
-    device = host.DEVICE
+def run(text: str, names: list[str], on: str = "host") -> dict[str, str]:
+    """Returns "runs" for each kernel whose answer on a device is NumPy's, or what is wrong, or what the host lacks."""
+    target = find_device(on)
+    session = target.module.open(target.identifier)
+    build = session.check_builds[0]
     try:
-        binary = host.compile(replace(variant(text, names[0]), also=tuple(names[1:])), device, ("check",))
+        given = replace(variant(text, names[0]), also=tuple(names[1:]))
+        binary = target.module.compile(given, session.device, (build,))
     except TrialFailure as failure:
         return dict.fromkeys(names, _lacking(failure))
-    session = host.open("host")
-    function = session.load(binary, "check")
+    function = session.load(binary, build)
     x = session.buffer("x", X.shape, X.dtype, written=False)
     y = session.buffer("y", X.shape, X.dtype, written=True)
     x.write(X)

@@ -77,7 +77,7 @@ extern "C" __global__ void assertions(const float* x, float* y) {
 extern "C" __global__ void special_numbers(const float* x, float* y) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     const float v = i % 2 ? CUDART_INF_F : x[i];
-    y[i] = float(isnan(v - v) + 2 * isinf(v) + 4 * isfinite(v) + 8 * signbit(-x[i]));
+    y[i] = (isnan(v - v) ? 1.0f : 0.0f) + (isinf(v) ? 2.0f : 0.0f) + (isfinite(v) ? 4.0f : 0.0f) + (signbit(-x[i]) ? 8.0f : 0.0f);
 }
 
 extern "C" __global__ void mathematics(const float* x, float* y) {

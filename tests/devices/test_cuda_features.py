@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..cuda_features.features import PAGE, Feature, features, page
+from ..cuda_features.features import GROUPS, HERE, KERNEL, PAGE, Feature, features, page, run
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +20,10 @@ def test_nvrtc_compiles_all_but_launches_from_device_code(found: list[Feature]) 
 
 def test_the_page_says_so(found: list[Feature]) -> None:
     assert PAGE.read_text() == page(found), "run python -m tests.cuda_features"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_gpu_gives_the_same_answers(group: str) -> None:
+    text = (HERE / f"{group}.cu").read_text()
+    assert {name: end for name, end in run(text, KERNEL.findall(text), "cuda:0").items() if end != "runs"} == {}
