@@ -38,6 +38,7 @@ BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
         "vector_types",
     ]
 )
+OF_CPP = frozenset(("algorithm", "array", "complex", "functional", "tuple"))  # too large for the shim
 KERNEL = "cuda_host_kernel_"  # what the name of a kernel begins with, once it is translated
 
 
@@ -46,10 +47,12 @@ def translate(variant: Variant) -> str:
 
     Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
     A kernel gets a name of its own, since a device function may have the same one. Headers go that the shim has
-    already: those of CUDA in the folder ``headers`` are included where the source does it, and so in its namespace.
+    already, and those of C++ come first, outside of the namespace; those of CUDA in the folder ``headers`` are included
+    where the source does it, and so in its namespace.
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = EXTERN_C.sub('extern "C++"', source)
+    named = sorted({header for _, header in INCLUDE.findall(source)} & OF_CPP)
     source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
     functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
     expressions = {function: last_name(function) for function in functions if not function.isidentifier()}
@@ -63,7 +66,8 @@ def translate(variant: Variant) -> str:
             called = KERNEL + function if n_renamed else function
         exports += f"CUDA_HOST_EXPORT({symbol}, {called})\n"
     return (
-        f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
+        "".join(f"#include <{header}>\n" for header in named)
+        + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
 

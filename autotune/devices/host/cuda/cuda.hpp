@@ -2,7 +2,7 @@
 // a rendered template; nvcc and NVRTC never see it. Threads, barriers and checks are the runtime's.
 //
 // What CUDA declares lies in the namespace that the source is put in, so that a source's functions add to CUDA's of the
-// same name and do not hide them. Headers that a source must include lie in headers/; those of C and C++ are here.
+// same name and do not hide them. CUDA's headers that a source must include lie in headers/; those of C are here.
 #pragma once
 #include <assert.h>
 #include <float.h>
@@ -14,13 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <complex>
-#include <functional>
 #include <limits>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
