@@ -118,23 +118,11 @@ def compile_cubin(
     """
     wanted = (name, *also)
     key = cubin_key(source, arch, options, wanted)
-    nvrtc = _library()
     arch = native_arch(arch)
     given = (f"-arch={arch}", "--ptxas-options=-v", *fresh_options(), *options, *include_options())
     start = time.perf_counter()
-    program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
-    try:
-        asked = [function for function in wanted if not _has_c_name(function, source)]
-        for function in asked:
-            nvrtc.addNameExpression(program, function)
-        try:
-            nvrtc.compileProgram(program, given)
-        except nvrtc.NVRTCError as error:
-            raise _failure(name, arch, str(error), nvrtc.getProgramLog(program).replace("\0", "")) from error
-        lowered = {f: f for f in wanted} | {f: nvrtc.getLoweredName(program, f) for f in asked}
-        data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
-    finally:
-        nvrtc.destroyProgram(program)
+    data, log, lowered = _compiled(source, name, arch, given, wanted)
+    lowered = {function: lowered.get(function, function) for function in wanted}
     for function, symbol in lowered.items():
         if f".text.{symbol}\0".encode() not in data:
             raise TrialFailure(Status.COMPILE_FAILED, f"the source defines no __global__ function called {function}")
@@ -150,6 +138,34 @@ def _has_c_name(function: str, source: str) -> bool:
     """Returns whether a source says that a kernel's symbol is its name; then a device function may be called alike."""
     declared = rf'\bextern\s*"C"[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(function)}\s*\('
     return function.isidentifier() and re.search(declared, source) is not None
+
+
+def _compiled(
+    source: str, name: str, arch: str, given: Sequence[str], wanted: Sequence[str]
+) -> tuple[bytes, str, dict[str, str]]:
+    """Returns the cubin, what the compiler wrote, and name expression -> symbol.
+
+    A plain name is left out that a device function has, too: the symbol of a kernel that is ``extern "C"`` is its name.
+    """
+    nvrtc = _library()
+    program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
+    try:
+        for function in wanted:
+            nvrtc.addNameExpression(program, function)
+        try:
+            nvrtc.compileProgram(program, given)
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program).replace("\0", "")
+            alike = {found["name"].strip() for found in UNKNOWN.finditer(log) if "overloaded" in found["why"]}
+            asked = [function for function in wanted if not (function.isidentifier() and function in alike)]
+            if len(asked) == len(wanted):
+                raise _failure(name, arch, str(error), log) from error
+        else:
+            lowered = {function: nvrtc.getLoweredName(program, function) for function in wanted}
+            return nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip(), lowered
+    finally:
+        nvrtc.destroyProgram(program)
+    return _compiled(source, name, arch, given, asked)
 
 
 def cached_cubin(

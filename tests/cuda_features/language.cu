@@ -169,6 +169,10 @@ extern "C" __global__ void operators(const float* x, float* y) {
     y[i] = twice(Counted{x[i]}).v + twice(make_float2(x[i], 1.0f)).y;
 }
 
+#ifndef __CUDACC__  // as helper_math.h of CUDA's samples
+inline float rsqrtf(float v) { return 1.0f / sqrtf(v); }
+inline int max(int a, int b) { return a > b ? a : b; }
+#endif
 __device__ float2 make_float2(float v) { return make_float2(v, v); }
 __device__ float2 rsqrtf(float2 v) { return make_float2(rsqrtf(v.x), rsqrtf(v.y)); }
 __device__ float2 fminf(float2 a, float2 b) { return make_float2(fminf(a.x, b.x), fminf(a.y, b.y)); }

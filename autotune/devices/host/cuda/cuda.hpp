@@ -20,6 +20,8 @@
 #include <utility>
 
 #define AUTOTUNE_HOST 1  // for templates/lib: here instructions are emulated, elsewhere they are PTX
+#define __CUDACC__ 1  // sources define CUDA's functions themselves where no compiler of CUDA's is
+#define __CUDACC_RTC__ 1
 
 #include "abi.hpp"
 #include "language.hpp"
