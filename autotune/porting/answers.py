@@ -148,7 +148,7 @@ def _why_no_answer(array: np.ndarray, dtype: np.dtype[Any]) -> str | None:
         n = int(np.count_nonzero(~np.isfinite(magnitude)))
         return f"has {n} of {array.size} values that are not finite, with which nothing can be compared: leave it out"
     largest = min(LARGEST, float(np.finfo(np.float32 if dtype.name == BFLOAT16 else dtype).max))
-    return None if magnitude.max() <= largest else f"has values up to {magnitude.max():.3g}, beyond {dtype}"
+    return None if float(magnitude.max()) <= largest else f"has values up to {magnitude.max():.3g}, beyond {dtype}"
 
 
 def stored_answer(answer: Answer) -> np.ndarray:

@@ -77,7 +77,8 @@ def named_kernel(found: Sequence[Item], name: KernelName, macros: Mapping[str, o
         function += f"<{', '.join(name.arguments or ())}>"
     alike = [each for each in found if each.is_device_function and name.last in each.names and not _is_special(each)]
     if any(each.scope == item.scope and _tight(types_of(each)) != _tight(types_of(item)) for each in alike):
-        types = WORD.sub(lambda word: values.get(word[0], word[0]), types_of(item))
+        named = _template_values(item, name, {}, file)  # macros are of a config, and stay
+        types = WORD.sub(lambda word: named.get(word[0], word[0]), types_of(item))
         function = f"static_cast<void (*)({types})>({function})"
     return NamedKernel(item, "" if function == name.last else function, parameters)
 
@@ -172,7 +173,7 @@ def _split(text: str) -> tuple[str, ...]:
             parts.append("")
         else:
             parts[-1] += char
-    return tuple(part.strip() for part in parts if part.strip())
+    return tuple(" ".join(part.split()) for part in parts if part.strip())
 
 
 def _tight(text: str) -> str:

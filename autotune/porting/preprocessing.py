@@ -49,6 +49,7 @@ class Preprocessed:
     starts: tuple[int, ...]  # where each token begins in ``text``
     places: tuple[Place, ...]  # where each token stood in ``original``
     names: frozenset[str]  # names in the text, and in the conditions of directives
+    assumed: frozenset[str]  # names in conditions that nothing defines here: a header of the compiler's may
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Returns where a part of ``text`` stood in the original; None: a macro made it together with what is beside.
@@ -66,9 +67,9 @@ class Preprocessed:
         begin = max(begins.start, before.end) if begins.is_made and not before.is_made else begins.start
         return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
 
-    def line(self, start: int) -> int:
-        """Returns the line, counted from 1, in which a part of ``text`` stood in the original."""
-        return self.original.count("\n", 0, self.places[self._token(start)].start) + 1
+    def at(self, start: int) -> int:
+        """Returns where the token that begins at a place of ``text`` stood in the original."""
+        return self.places[self._token(start)].start
 
     def _token(self, at: int) -> int:
         return bisect_right(self.starts, at) - 1
@@ -93,7 +94,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
     def __init__(self, original: str) -> None:
         super().__init__()
         self._original = original
-        self._asked: set[str] = set()  # names in conditions
+        self._asked: set[str] = set()  # names in conditions that have no value
+        self._defined: set[str] = set()  # names that some line defines, in a branch that is read or in another
 
     def result(self) -> Preprocessed:
         lengths = accumulate((len(line) + 1 for line in self._original.split("\n")), initial=0)
@@ -102,7 +104,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         parts: list[str] = []
         starts: list[int] = []
         places: list[Place] = []
-        names, at, was_made = self._asked, 0, False
+        names, at, was_made = set[str](), 0, False
         while (token := self.token()) is not None:
             is_made = bool(getattr(token, "expanded_from", ()))
             if is_made != was_made:  # so that what a macro makes is not read together with what is beside it
@@ -118,13 +120,16 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
                     names.add(token.value)
             parts.append(token.value)
             at += len(token.value)
-        return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), frozenset(names))
+        named, assumed = frozenset(names | self._asked), frozenset(self._asked - self._defined)
+        return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), named, assumed)
 
     def on_error(self, file: object, line: int, message: str) -> None:
         """Leaves it to the compiler to complain."""
 
     def on_directive_handle(self, directive: Any, tokens: Any, ifpassthru: bool, before: Any) -> bool | None:
         super().on_directive_handle(directive, tokens, ifpassthru, before)
+        if directive.value == "define" and tokens:
+            self._defined.add(tokens[0].value)
         if directive.value == "include":
             raise OutputDirective(Action.IgnoreAndRemove)
         return True

@@ -11,14 +11,14 @@ from itertools import combinations_with_replacement
 from keyword import iskeyword
 from typing import Any
 
-from .call import AXES, Call
+from .call import Call
+from .source import GRID_SIZES
 
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # multiples of a size that an extent may be
 MOST_HALO = 8  # elements by which an extent may be longer
 RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package has already
 SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
-GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in AXES)
 
 
 @dataclass(frozen=True)

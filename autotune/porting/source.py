@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import UsageError
 from ..rendering.includes import TOKEN, WHAT
 from .cuda_signature import CudaParameter
-from .device_code import device_code
+from .device_code import ReadSource, device_code
 from .named_kernel import kernel_name, named_kernel
 from .preprocessing import preprocessed, tidied
 from .syntax import items, syntax_tree
@@ -19,6 +19,7 @@ ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 ODD = re.compile(r"[^\w.+-]")  # characters that a file's name is told without: it stands in generated code
+GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
 BLOCKS = ("{% raw %}", "{% endraw %}")
 # What NVRTC defines, for a device that has another compiler.
 COMPILER = "#ifndef __CUDACC__\n#define __CUDACC__\n#define __CUDACC_RTC__\n#endif\n"
@@ -61,12 +62,12 @@ class KernelSource:
 
 
 class KernelText:
-    """The text of a source, with what it includes in quotes put in its place.
+    """The text of a source, with the files that it includes, as far as they are found, put in their place.
 
     Args:
         given: text, or the path of a file; of several files the first is the kernel's, the others lie where it looks
             for them.
-        folders: where files that are included in quotes may lie, besides beside the file.
+        folders: where included files may lie; those in quotes also lie beside the file.
 
     Raises:
         UsageError: for a file that is not there, or is not text.
@@ -78,6 +79,7 @@ class KernelText:
         self.name = ODD.sub("_", path.name) if path else "kernel.cu"
         text = _read(path) if path else tidied(str(first))
         places = [path.parent] if path else [Path()]
+        self._folders = list(folders)
         self._places = [*places, *folders, *(Path(other).parent for other in others)]
         self._n_included = 0
         self._seen: set[Path] = set()
@@ -96,8 +98,9 @@ class KernelText:
 
         def content(found: re.Match[str]) -> str:
             said = WHAT.fullmatch(found["what"]) if found["word"] == "include" else None
-            file = said["file"] if said is not None else None
-            path = next((place / file for place in places if (place / file).is_file()), None) if file else None
+            file = (said["file"] or said["header"]) if said is not None else ""
+            among = places if said is not None and said["file"] else self._folders  # <..> is not looked for beside
+            path = next((place / file for place in among if (place / file).is_file()), None)
             if path is None:
                 return found[0]  # one of CUDA's own, which the compiler has
             self._n_included += 1
@@ -116,12 +119,22 @@ class KernelText:
 
 @lru_cache(maxsize=4096)
 def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, object], ...]) -> KernelSource:
-    """Reads a source once for each text and values of macros."""
-    given = preprocessed(text, dict(macros))
-    found = items(syntax_tree(given.text))
-    named = named_kernel(found, kernel_name(kernel), dict(macros), file)
-    left = device_code(text, given, found, named.item, file)
-    return KernelSource(file, left.text, named.function, named.parameters, given.names, left.told)
+    """Reads a source once for each text and values of macros.
+
+    What conditions hide that ask for names of the compiler's headers may be host code, too, so the source is also read
+    as if these names were defined.
+    """
+    first = _reading(text, dict(macros))
+    named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
+    assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
+    readings = [first, _reading(text, dict(macros) | assumed)] if assumed else [first]
+    left = device_code(text, readings, named.item, file)
+    return KernelSource(file, left.text, named.function, named.parameters, first.given.names, left.told)
+
+
+def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
+    given = preprocessed(text, macros)
+    return ReadSource(given, tuple(items(syntax_tree(given.text))))
 
 
 def _path(given: str | Path) -> Path | None:

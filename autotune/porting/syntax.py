@@ -12,7 +12,7 @@ DEVICE_WORDS = {KERNEL, "__device__"}
 MEMORY_WORDS = {"__device__", "__constant__", "__shared__", "__managed__", "__global__"}
 WORD_NODES = {"type_qualifier", "storage_class_specifier", "virtual", *DEVICE_WORDS, *MEMORY_WORDS, "__host__"}
 CLASSES = ("class_specifier", "struct_specifier", "union_specifier")
-NAME_NODES = ("identifier", "type_identifier", "field_identifier", "namespace_identifier")
+NAME_NODES = ("identifier", "type_identifier", "namespace_identifier")
 DECLARATORS = (
     "pointer_declarator",
     "reference_declarator",
@@ -75,13 +75,19 @@ class Item:
 
     @cached_property
     def uses(self) -> frozenset[str]:
-        """Returns the names in it, without those of its own parameters and local variables."""
+        """Returns the names in it, without those of members, and of its own parameters and local variables."""
         found: set[str] = set()
         own: set[str] = set()
         for node in walk(self.node):
             if node.type in NAME_NODES:
                 (own if _is_declared(node, self.inner) else found).add(text_of(node))
         return frozenset(found - own)
+
+    @cached_property
+    def uses_of_others(self) -> frozenset[str]:
+        """Returns the names in it, also of members, but for those that it declares."""
+        members = {text_of(node) for node in walk(self.node) if node.type == "field_identifier"}
+        return (self.uses | members) - frozenset(self.names)
 
     @cached_property
     def methods(self) -> "tuple[Item, ...]":

@@ -52,7 +52,7 @@ class _Includes:
         def content(found: re.Match[str]) -> str:
             if found["word"] is None:
                 return found[0]
-            file, line = _place(text, found.start(), name, first_line)
+            file, line = place_in(text, found.start(), name, first_line)
             where = f"{file}:{line}: {' '.join(CONTINUED.sub(' ', found[0]).split())}"
             path = self._meant(found, where, within)
             if isinstance(path, str):
@@ -96,7 +96,7 @@ class _Includes:
         )
 
 
-def _place(text: str, at: int, name: str, first_line: int) -> tuple[str, int]:
+def place_in(text: str, at: int, name: str, first_line: int) -> tuple[str, int]:
     """Returns the file and the line of a place in a text: by the ``#line`` before it, where there is one."""
     directives = list(DIRECTIVE.finditer(text, 0, at))
     if not directives:

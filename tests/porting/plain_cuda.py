@@ -8,7 +8,6 @@ import numpy as np
 
 from autotune import Config
 from autotune.devices import device_module, find_device
-from autotune.devices.base import Constant
 from autotune.devices.cuda import of_architecture
 from autotune.porting.call import Call, read_call
 from autotune.porting.definition_writer import write_definition
@@ -47,24 +46,19 @@ def outputs_of_call(call: Call, results: Path, config: Mapping[str, Any]) -> dic
     if nvrtc.available() is None:
         assert device_module("cuda").compile(variant, of_architecture("sm_90")).registers is not None
     host = find_device("host")
-    binary = host.module.compile(variant, host.device)
+    binary = host.module.compile(variant, host.device, ["check"])
     session = host.module.open(host.identifier)
     launch = Formulas.of(call, sizes_of_call(call)).said(config)
-    found = {}
-    for build in session.check_builds:
-        buffers = {
-            each.name: session.buffer(each.name, each.memory.stored.shape, each.memory.stored.dtype, written=True)
-            for each in call.arrays
-            if each.parameter is not None
-        }
-        for each in call.arrays:
-            if each.parameter is not None:
-                buffers[each.name].write(each.memory.stored)
-        arguments = [buffers[each.name] if each.is_array else each.number for each in call.arguments]
-        constants = [Constant(each.name, each.memory.stored) for each in call.constants]
-        kernel = load_kernel(str(next((results / "definitions").glob(f"{call.name}-*/{call.name}.py"))))
-        geometry = kernel.launch(kernel.tuned[0], Config(config))
-        assert geometry.grid == launch.grid and (geometry.function or call.name) == (launch.function or call.name)
-        session.load(binary, build).launch(geometry, [*arguments, *constants])
-        found = {name: buffer.read() for name, buffer in buffers.items()}
-    return found
+    arrays = [each for each in call.arrays if each.parameter is not None]
+    buffers = {
+        each.name: session.buffer(each.name, each.memory.stored.shape, each.memory.stored.dtype, written=True)
+        for each in arrays
+    }
+    for each in arrays:
+        buffers[each.name].write(each.memory.stored)
+    arguments = [buffers[each.name] if each.is_array else each.number for each in call.arguments]
+    kernel = load_kernel(str(next((results / "definitions").glob(f"{call.name}-*/{call.name}.py"))))
+    geometry = kernel.launch(kernel.tuned[0], Config(config))
+    assert geometry.grid == launch.grid and (geometry.function or call.name) == (launch.function or call.name)
+    session.load(binary, "check").launch(geometry, arguments)
+    return {name: buffer.read() for name, buffer in buffers.items()}

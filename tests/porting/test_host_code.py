@@ -162,9 +162,41 @@ def test_textures_that_are_not_compiled_are_nothing(beside: str, tmp_path: Path)
             r"kernel.cu:1: fetch uses textures",
         ),
         (TEXTURES["references"] + F.replace("2 *", "fetch(i) *"), r"uses textures \(t"),
+        ('#line 7 "k.h"\n' + F.replace("2 *", "tex1D<float>(n, i) *"), r"k.h:7: f uses textures"),
         (F.replace("2 *", "tex2D<float>(n, i, i) *"), r"kernel.cu:1: f uses textures \(tex2D\), which are not served"),
     ],
 )
 def test_textures_that_the_kernel_uses_are_refused(source: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         call_of(source)
+
+
+@pytest.mark.parametrize(
+    ("beside", "told"),
+    [
+        (
+            "#ifdef __DRIVER_TYPES_H__\nconst char *name_of(cudaError_t e) { return cudaGetErrorName(e); }\n#endif\n",
+            "name_of (1 function)",
+        ),
+        (
+            "#if BY_A_HEADER >= 1\nint main() { return 0; }\n#else\nvoid other() {}\n#endif\n",
+            "main, other (2 functions)",
+        ),
+        ("#ifndef A_H\n#define A_H\nvoid run();\n#endif\n", "run (1 function)"),
+        ("struct Plan { ncclComm_t all; }; typedef struct { Handle_t one; } pair_t;\n", "2 declarations"),
+        ("typedef pthread_t Thread; using Name = std::string; typedef unsigned int uint_t;\n", "2 declarations"),
+    ],
+)
+def test_host_code_that_a_header_lets_in_is_left_out(beside: str, told: str, tmp_path: Path) -> None:
+    call = call_of(beside + F)
+    assert call.source.told == (f"left out of kernel.cu, since it is host code: {told}",)
+    defined = call.source.text.replace("#ifdef __DRIVER", "#define __DRIVER_TYPES_H__\n#ifdef __DRIVER")
+    text = defined.replace("#if BY_A", "#define BY_A_HEADER 1\n#if BY_A")
+    assert np.array_equal(outputs_of_call(call_of(text), tmp_path, {"block_size_x": 64})["y"], 2 * X)
+
+
+def test_words_that_a_header_may_define_are_asked_for() -> None:
+    source = "#if !WITH_CUDA\n#define __host__\n#define __device__\n#endif\n"
+    source += "class V { float a; void show(); }; __host__ __device__ float twice(V v) { return 2; }\n"
+    text = KernelText(source + F.replace("2 *", "twice({x[i]}) *")).read("f", {}).text
+    assert "class V {" in text and "show" not in text and "__host__ __device__ float twice" in text

@@ -117,6 +117,20 @@ def test_a_name_may_be_an_instance_of_a_template(name: str, sign: int, dtype: An
     assert np.array_equal(outputs_of_call(call, tmp_path, config)["y"], sign * x)
 
 
+def test_a_cast_names_the_types_of_each_config(tmp_path: Path) -> None:
+    call = call_of(
+        "__device__ float scaled(float);\n" + SCALED.replace("struct P {};", "__device__ int scaled(int);"),
+        "scaled<TYPE,\n block_size_x, true>",
+        TYPE=["float", "double"],
+    )
+    assert "\n" not in call.source.function
+    kernels = [variant_of(call, tmp_path, {"block_size_x": 64, "TYPE": kind}).kernel for kind in ("float", "double")]
+    casts = [f"static_cast<void (*)({t} *__restrict__, const {t} *, int)>" for t in ("float", "double")]
+    assert [kernel.startswith(cast) for kernel, cast in zip(kernels, casts, strict=True)] == [True, True], kernels
+    y = outputs_of_call(call, tmp_path, {"block_size_x": 64, "TYPE": "float"})["y"]
+    assert np.array_equal(y, -X)
+
+
 def test_another_instance_is_another_variant(tmp_path: Path) -> None:
     config = {"block_size_x": 64}
     names = ["scaled<float, 64, true>", "scaled<float, 64, false>"]

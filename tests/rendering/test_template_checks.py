@@ -11,7 +11,7 @@ from autotune import Array, TrialFailure, UsageError
 from autotune.core.definition import array_constant, array_in
 from autotune.devices import find_device
 from autotune.rendering.render import render
-from autotune.rendering.template_checks import check_arrays, check_textures
+from autotune.rendering.template_checks import check_arrays, check_order, check_textures
 from autotune.source.registry import load_kernel
 from autotune.sweep.request import problem_on
 
@@ -80,6 +80,26 @@ def test_textures_are_refused_with_their_line(line: str) -> None:
 
 def test_words_like_textures_are_not_refused() -> None:
     check_textures(NUMBERED % "int texture_of(int tex2Dish, surface s); // tex2D(x)", Path("image.cu.j2"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["#if OLD\ntexture<float> t;\n#else\n#endif", 'const char* s = "tex2D(x)";', "/* tex2D(x)\n*/ // texture<f>"],
+)
+def test_textures_that_are_no_code_or_may_be_none_are_not_refused(line: str) -> None:
+    check_textures(NUMBERED % line, Path("image.cu.j2"))
+    with pytest.raises(TrialFailure, match="textures and surfaces"):
+        check_textures(NUMBERED % f"{line}\nsurface<void, 2> s;", Path("image.cu.j2"))
+
+
+def test_one_of_several_signatures_must_have_the_order() -> None:
+    kernel = load_kernel(CONVOLVE)
+    old, new = "__global__ void f(int n, float* y) {}\n", "__global__ void f(float* y, int n) {}\n"
+    check_order(kernel, "a::f<3>", ("y", "n"), f"#if 0\n{old}#endif\n{new}", Path("f.cu.j2"))
+    both = "__global__ void f(\n#if A\nint n,\n#endif\nfloat* y, int n) {}"
+    check_order(kernel, "f", ("y", "n"), both, Path("f.cu.j2"))
+    with pytest.raises(TrialFailure, match=r"f\(\) in f.cu.j2 takes \(n, y\)"):
+        check_order(kernel, "f", ("y", "n"), old, Path("f.cu.j2"))
 
 
 def test_numbers_fit_constant_memory_as_any_array() -> None:

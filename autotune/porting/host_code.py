@@ -1,0 +1,143 @@
+"""Tells host code, which a device's compiler refuses, from device code and from what device code uses."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from .syntax import CLASSES, MEMORY_WORDS, Item, last_identifier, text_of, walk
+
+PLAIN_TYPES = ("primitive_type", "sized_type_specifier")
+KNOWN_TYPE = re.compile(
+    r"u?(?:char|short|int|long|longlong|float|double|half)[1-4]?|dim3|__half2?|u?int(?:_least|_fast)?\d+_t|"
+    r"size_t|ptrdiff_t|u?intptr_t|clock_t|__?nv_\w+|cuda\w+Object_t|cu\w*Complex|curandState\w*|wmma|fragment"
+)
+
+
+@dataclass(frozen=True)
+class HostCode:
+    """Host code that is left out, all that stays, and of that the functions that become ones of the device."""
+
+    left_out: tuple[Item, ...]
+    stays: tuple[Item, ...]
+    of_device: tuple[Item, ...]
+
+
+def host_code(readings: Sequence[Sequence[Item]]) -> list[HostCode]:
+    """Returns what is host code in each reading of a source; what one of them uses stays in all."""
+    whole = [[*found, *(method for item in found for method in item.methods)] for found in readings]
+    declared = {name for found in whole for item in found for name in (*item.names, *_types_in(item))}
+    candidates = [{item for item in found if _is_host(item, declared)} for found in whole]
+    own = {name for found in whole for item in found if item.is_device_function for name in item.names}
+    used: set[str] = set()
+    for found, host in zip(readings, candidates, strict=True):
+        used.update(*(_needs(item, host) for item in found if item not in host))
+    kept: set[Item] = set()
+    while more := {item for host in candidates for item in host - kept if _is_used(item, used, own)}:
+        kept |= more
+        used.update(*(_needs(item, host) for host in candidates for item in host & more))
+    return [_told_apart(found, host, kept) for found, host in zip(whole, candidates, strict=True)]
+
+
+def _told_apart(found: Sequence[Item], host: set[Item], kept: set[Item]) -> HostCode:
+    gone = [item for item in found if item in host - kept]
+    classes = [_range(item) for item in gone if item.inner.type in CLASSES]
+    inside = {
+        item for item in found if any(begin < item.node.start_byte < end for begin, end in classes)
+    }  # goes with its class
+    return HostCode(
+        left_out=tuple(item for item in gone if item not in inside),
+        stays=tuple(item for item in found if item not in gone and item not in inside),
+        of_device=tuple(item for item in found if item in host & kept and _becomes_device(item) and item not in inside),
+    )
+
+
+def _is_host(item: Item, declared: set[str]) -> bool:
+    """Returns whether a device's compiler refuses it, or may."""
+    kind = item.inner.type
+    if kind in ("expression_statement", "namespace_alias_definition"):
+        return item.inner.named_child_count > 0
+    if kind == "using_declaration":
+        return any(child.type == "qualified_identifier" for child in item.inner.named_children)
+    if item.words & MEMORY_WORDS or "virtual" in item.words:
+        return False
+    if item.function is not None or kind == "template_instantiation":
+        return not _is_defaulted(item)
+    if item.is_class or kind in ("type_definition", "alias_declaration"):
+        return any(_is_host(method, declared) for method in item.methods) or _has_unknown_types(item, declared)
+    if kind != "declaration":
+        return False
+    type_node = item.inner.child_by_field_name("type")
+    is_plain = type_node is not None and type_node.type in PLAIN_TYPES
+    is_pointer = any(_is_pointer(node) for node in item.inner.children_by_field_name("declarator"))
+    return not (is_plain and not is_pointer and item.words & {"const", "constexpr"})
+
+
+def _is_used(item: Item, used: set[str], own: set[str]) -> bool:
+    """Returns whether device code uses it: by its name, unless a function of the device has that name."""
+    if item.is_constructor or any(name.startswith("operator") for name in item.names):
+        return "constexpr" in item.words  # the names do not say who calls it
+    if item.function is not None:
+        return any(name in used and name not in own for name in item.names)
+    return any(name in used for name in item.names or _last_names(item))
+
+
+def _needs(item: Item, host: set[Item]) -> frozenset[str]:
+    """Returns the names that it uses; of a class not those in its methods that are host code."""
+    ranges = [_range(method) for method in item.methods if method in host]
+    if not ranges:
+        return item.uses_of_others
+    leaves = (node for node in walk(item.node) if not node.children and node.type.endswith("identifier"))
+    outside = (node for node in leaves if not any(begin <= node.start_byte < end for begin, end in ranges))
+    return item.uses_of_others & {text_of(node) for node in outside}
+
+
+def _last_names(item: Item) -> tuple[str, ...]:
+    """Returns the names that ``using std::vector`` brings."""
+    return tuple(text_of(child).rpartition("::")[2] for child in item.inner.named_children)
+
+
+def _becomes_device(item: Item) -> bool:
+    return item.function is not None and "constexpr" in item.words and "__host__" not in item.words
+
+
+def _is_pointer(declarator: Node) -> bool:
+    inner: Node | None = declarator
+    while inner is not None and inner.type != "pointer_declarator":
+        inner = inner.child_by_field_name("declarator")
+    return inner is not None
+
+
+def _is_defaulted(item: Item) -> bool:
+    """Returns whether it is ``= default`` or ``= delete``, which is of host and device alike."""
+    return any(child.type in ("default_method_clause", "delete_method_clause") for child in item.inner.children)
+
+
+def _has_unknown_types(item: Item, declared: set[str]) -> bool:
+    """Returns whether it has types that neither the source nor CUDA declares, as a library of the host does."""
+    body = item.inner.child_by_field_name("body") or item.inner.child_by_field_name("type")
+    nodes = walk(body) if body is not None else ()
+    return any(
+        text_of(node).startswith("std::") if node.type == "qualified_identifier" else not _is_known(node, declared)
+        for node in nodes
+        if node.type in ("qualified_identifier", "type_identifier")
+    )
+
+
+def _is_known(node: Node, declared: set[str]) -> bool:
+    return text_of(node) in declared or KNOWN_TYPE.fullmatch(text_of(node)) is not None
+
+
+def _types_in(item: Item) -> Iterator[str]:
+    """Yields the names of template parameters, and of types that a class has."""
+    for node in walk(item.node):
+        if node.type in ("type_definition", "alias_declaration"):
+            named = node.children_by_field_name("declarator") or node.children_by_field_name("name")
+            yield from map(last_identifier, named)
+        elif node.type.endswith("type_parameter_declaration"):
+            yield from (text_of(child) for child in node.named_children[:1])
+
+
+def _range(item: Item) -> tuple[int, int]:
+    return item.node.start_byte, item.node.end_byte

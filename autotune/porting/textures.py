@@ -1,0 +1,50 @@
+"""Finds what uses textures and surfaces, which no array can be bound to."""
+
+import re
+from collections.abc import Sequence
+
+from .syntax import Item
+
+TEXTURE = re.compile(r"cuda(?:Texture|Surface)Object_t|(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*")
+TEXTURE_TYPES = frozenset(("texture", "surface"))  # texture<float> t: its variable is what functions name
+
+
+def textured(found: Sequence[Item]) -> dict[Item, str]:
+    """Returns the functions and the variables that textures are used in, each with the word that shows it."""
+    variables = {
+        name for item in found if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
+    }
+    shown = {}
+    for item in found:
+        words = [name for name in item.uses if TEXTURE.fullmatch(name) or name in variables]
+        if words and (item.function is not None or variables.issuperset(item.names)):
+            shown[item] = min(words)
+    return shown
+
+
+def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
+    """Returns the kernel, and all that it uses by name, directly or not."""
+    by_name: dict[str, list[Item]] = {}
+    for item in found:
+        if not item.is_kernel:
+            for name in item.names:
+                by_name.setdefault(name, []).append(item)
+    there, unread = {kernel: None}, [kernel]
+    while unread:
+        for name in unread.pop().uses_of_others:
+            more = [item for item in by_name.get(name, ()) if item not in there]
+            there.update(dict.fromkeys(more))
+            unread += more
+    return list(there)
+
+
+def with_callers(left_out: Sequence[Item], found: Sequence[Item]) -> set[Item]:
+    """Returns what is left out, and the functions that use a name which nothing else has."""
+    gone = set(left_out)
+    while True:
+        there = {name for item in found if item not in gone for name in item.names}
+        missing = {name for item in gone for name in item.names} - there
+        more = {item for item in found if item.function and item not in gone and item.uses_of_others & missing}
+        if not more:
+            return gone
+        gone |= more
