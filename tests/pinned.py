@@ -42,7 +42,8 @@ def digest(path: Path) -> str:
 
 def _files() -> set[Path]:
     """The Python files that the device's process imports, and PARENTS; the C++ and CUDA that devices compile."""
-    found = {path for path in (ROOT / "devices").rglob("*") if path.suffix in (".cu", ".hpp", ".cpp")}
+    found = {path for path in (ROOT / "devices").rglob("*") if path.suffix in (".cu", ".h", ".hpp", ".cpp")}
+    found |= {path for path in (ROOT / "runtime" / "headers").rglob("*") if path.is_file()}
     unread = [ROOT / start for start in STARTS]
     while unread:
         path = unread.pop()

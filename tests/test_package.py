@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = (".py", ".c", ".hpp", ".cpp", ".cu", ".cuh", ".j2", ".css", ".js", ".typed")
+SOURCES = (".py", ".c", ".h", ".hpp", ".cpp", ".cu", ".cuh", ".j2", ".css", ".js", ".typed")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,7 @@ def test_the_wheel_holds_every_source_and_nothing_global(tmp_path: Path, clone: 
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     tree = {p.relative_to(ROOT) for folder in ("autotune", "kernels", "templates") for p in (ROOT / folder).rglob("*")}
     own = {p for p in tree if p.suffix in SOURCES and "__pycache__" not in p.parts}
+    own |= {p for p in tree if "headers" in p.parts and (ROOT / p).is_file()}  # those of C++ have no suffix
     expected = {str(p) if p.parts[0] == "autotune" else f"autotune/{p}" for p in own}
     assert names == expected
 

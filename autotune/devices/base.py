@@ -210,14 +210,14 @@ class DeviceModule(Protocol):
         """Compile, or find in the cache.
 
         Raises:
-            TrialFailure: compile_failed or resources.
+            TrialFailure: compile_failed, resources, or skipped for what this kind of device lacks.
         """
 
     def compiled_anew(self, variant: Variant, device: Device) -> str:
         """Compiles again without the cache and returns the ``code``: a compiler may not be deterministic.
 
         Raises:
-            TrialFailure: compile_failed or resources.
+            TrialFailure: compile_failed, resources, or skipped for what this kind of device lacks.
         """
 
     def open(self, identifier: str) -> Session:

@@ -10,6 +10,7 @@ from .. import core
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..rendering.render import library_path, template_path
+from ..runtime.nvrtc import HEADERS, own_headers
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that holds the rooms
 ROOMS = ("core", "runtime", "rendering", "transfer", "prediction")
@@ -30,6 +31,8 @@ def _room_files() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         for path in sorted((root / room).rglob("*.py")):
             yield str(path.relative_to(root)), path.read_text()
+    for name, text in own_headers().items():
+        yield f"{HEADERS.relative_to(root)}/{name}", text
 
 
 def definition_sources(kernel: AnyKernel) -> dict[str, str]:

@@ -209,6 +209,7 @@ packages = [{packages}]
 
 [tool.setuptools.package-data]
 "{name}" = ["wisdom.json", "measured.json", "sources/*.cu", "kernels/**/*", "_autotune/templates/**/*", "py.typed"]
+"{name}.{BROUGHT}.runtime" = ["headers/**/*"]
 '''
 
 

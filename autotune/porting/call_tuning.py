@@ -27,7 +27,6 @@ from .outputs import Outputs
 from .probing import ProbeResult, outputs_of, probe, unchecked
 from .sizes import Sizes, sizes_of_call
 
-BFLOAT16 = frozenset(("__nv_bfloat16", "nv_bfloat16"))  # the type in CUDA
 Verify = Callable[..., Any]
 
 
@@ -60,7 +59,6 @@ def tune_call(
         UsageError: for answers that do not fit, and as ``run_sweep``.
     """
     target = find_device(device)
-    _check_device(call, target.kind)
     known = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
@@ -81,12 +79,6 @@ def tune_call(
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
-
-
-def _check_device(call: Call, kind: str) -> None:
-    """Raises UsageError for types that the device's compiler has not."""
-    if kind == "host" and (found := BFLOAT16 & call.source.names):
-        raise UsageError(f"{call.name}: the device host has no {min(found)}: tune on a GPU, with device='cuda:0'")
 
 
 def _judging(
@@ -117,7 +109,6 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
     Raises:
         UsageError: when the config does not compile or run; says why.
     """
-    _check_device(call, find_device(device).kind)
     formulas = Formulas.of(call, Sizes())
     names = [each.name for each in call.arguments if each.may_be_written]
     with Bench(find_device(device), 1, stays=True) as bench:

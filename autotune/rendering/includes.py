@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import Status, TrialFailure
+from ..runtime.nvrtc import own_headers
 
 DIRECTIVE = re.compile(r'^#line (\d+) "(.*)"$', re.MULTILINE)
 ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
@@ -22,7 +23,9 @@ TOKEN = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 WHAT = re.compile(rf'{BLANK}(?:"(?P<file>[^"\n]+)"|<(?P<header>[^>\n]+)>){BLANK}(?://[^\n]*)?')
-CUDAS = re.compile(r"(?:cuda|cub/|curand|cooperative_groups|mma\.|math_|nv/|vector_)[\w./]*")  # its headers, by name
+CUDAS = re.compile(
+    r"(?:cuda|cub/|cuComplex|curand|cooperative_groups|device_|mma\.|math_|nv/|vector_)[\w./]*"
+)  # its headers, by name
 DEEPEST = 32  # files that include each other
 
 
@@ -85,7 +88,7 @@ class _Includes:
         for place in places:
             if (path := place / said["file"]).is_file():
                 return path
-        if CUDAS.fullmatch(said["file"]):
+        if CUDAS.fullmatch(said["file"]) or said["file"] in own_headers():
             return f"#include <{said['file']}>"
         raise _refused(
             f"{where}: there is no such file beside the template; put it there, or write #include <{said['file']}> if "

@@ -23,6 +23,9 @@ from ..core.launch import last_name
 OPTIONS = ("--std=c++17", "-lineinfo")  # recorded with every binary; CuPy would add -ftz=true
 REMEDY = 'install CuPy and NVRTC: pip install "cupy-cuda13x>=14" "cuda-toolkit[nvrtc,cudart]==13.*"'
 N_ERRORS_TOLD = 3
+HEADERS = Path(__file__).with_name("headers")  # of C and C++: what device code may call of them
+TOOLKIT = Path("/usr/local/cuda/include")
+INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 NAMES = "__nv_name_map"  # the file in which NVRTC looks for the functions that are wanted
 UNKNOWN = re.compile(rf"{NAMES}\(\d+\): error: (?P<why>[^\n]*)\n\s*#pragma nv_mangled_name (?P<name>[^\n]*)")
 
@@ -115,22 +118,11 @@ def compile_cubin(
     """
     wanted = (name, *also)
     key = cubin_key(source, arch, options, wanted)
-    nvrtc = _library()
     arch = native_arch(arch)
     given = (f"-arch={arch}", "--ptxas-options=-v", *fresh_options(), *options, *include_options())
     start = time.perf_counter()
-    program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
-    try:
-        for function in wanted:
-            nvrtc.addNameExpression(program, function)
-        try:
-            nvrtc.compileProgram(program, given)
-        except nvrtc.NVRTCError as error:
-            raise _failure(name, arch, str(error), nvrtc.getProgramLog(program).replace("\0", "")) from error
-        lowered = {function: nvrtc.getLoweredName(program, function) for function in wanted}
-        data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
-    finally:
-        nvrtc.destroyProgram(program)
+    data, log, lowered = _compiled(source, name, arch, given, wanted)
+    lowered = {function: lowered.get(function, function) for function in wanted}
     for function, symbol in lowered.items():
         if f".text.{symbol}\0".encode() not in data:
             raise TrialFailure(Status.COMPILE_FAILED, f"the source defines no __global__ function called {function}")
@@ -140,6 +132,40 @@ def compile_cubin(
     others = {other: Figures(**figures[other]) for other in also}
     symbols = {function: symbol for function, symbol in lowered.items() if symbol != function}
     return replace(cubin, **figures[name], also=others, symbols=symbols)
+
+
+def _has_c_name(function: str, source: str) -> bool:
+    """Returns whether a source says that a kernel's symbol is its name; then a device function may be called alike."""
+    declared = rf'\bextern\s*"C"[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(function)}\s*\('
+    return function.isidentifier() and re.search(declared, source) is not None
+
+
+def _compiled(
+    source: str, name: str, arch: str, given: Sequence[str], wanted: Sequence[str]
+) -> tuple[bytes, str, dict[str, str]]:
+    """Returns the cubin, what the compiler wrote, and name expression -> symbol.
+
+    A plain name is left out that a device function has, too: the symbol of a kernel that is ``extern "C"`` is its name.
+    """
+    nvrtc = _library()
+    program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
+    try:
+        for function in wanted:
+            nvrtc.addNameExpression(program, function)
+        try:
+            nvrtc.compileProgram(program, given)
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program).replace("\0", "")
+            alike = {found["name"].strip() for found in UNKNOWN.finditer(log) if "overloaded" in found["why"]}
+            asked = [function for function in wanted if not (function.isidentifier() and function in alike)]
+            if len(asked) == len(wanted):
+                raise _failure(name, arch, str(error), log) from error
+        else:
+            lowered = {function: nvrtc.getLoweredName(program, function) for function in wanted}
+            return nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip(), lowered
+    finally:
+        nvrtc.destroyProgram(program)
+    return _compiled(source, name, arch, given, asked)
 
 
 def cached_cubin(
@@ -179,7 +205,10 @@ def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS, function
     Of the functions those that are name expressions count, since they say what is instantiated.
     """
     instances = (function for function in functions if not function.isidentifier())
-    digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, *instances, source)).encode())
+    named = own_headers().keys() & INCLUDED.findall(source)
+    texts = own_headers().values() if named else ()  # they include each other
+    parts = (version(), native_arch(arch), *options, *instances, *texts, source)
+    digest = hashlib.sha256("\0".join(parts).encode())
     return digest.hexdigest()[:32]
 
 
@@ -191,17 +220,29 @@ def fresh_options() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def include_options() -> tuple[str, ...]:
-    """Returns ``-I`` for the folders of cuda_fp16.h and similar headers, if any; no key depends on their path."""
-    try:
+    """Returns ``-I`` for HEADERS, and for the folders of cuda_fp16.h and of CCCL, if any; no key depends on a path."""
+    return tuple(f"-I{folder}" for folder in (HEADERS, *cuda_headers()))
+
+
+def cuda_headers() -> tuple[Path, ...]:
+    """Returns the folders of CUDA's headers that are installed: the wheels', or those of /usr/local/cuda."""
+    folders: list[str] = []
+    with suppress(ImportError):
         from cuda.pathfinder import find_nvidia_header_directory
-    except ImportError:
-        return ()
-    folders = []
-    for library in ("cudart", "cccl"):
-        with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
-            if folder := find_nvidia_header_directory(library):
-                folders.append(folder)
-    return tuple(f"-I{folder}" for folder in folders)
+
+        for library in ("cudart", "cccl", "curand"):
+            with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
+                folders += filter(None, [find_nvidia_header_directory(library)])
+    if folders:
+        return tuple(map(Path, folders))
+    return tuple(folder for folder in (TOOLKIT, TOOLKIT / "cccl") if folder.is_dir())
+
+
+@lru_cache(maxsize=1)
+def own_headers() -> dict[str, str]:
+    """Returns name -> text of the headers of C and C++ that stand in HEADERS, such as ``stdint.h``."""
+    files = (path for path in sorted(HEADERS.rglob("*")) if path.is_file())
+    return {path.relative_to(HEADERS).as_posix(): path.read_text() for path in files}
 
 
 def _library() -> Any:

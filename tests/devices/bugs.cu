@@ -563,3 +563,135 @@ extern "C" __global__ void unsynchronised_rows_of_matrices(float* out, const flo
     if (g < n)
         out[g] = in[g] + a[0];
 }
+
+//@ right_groups
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+#include <cooperative_groups/reduce.h>
+extern "C" __global__ void right_groups(float* out, const float* in, int n)
+{
+    namespace cg = cooperative_groups;
+    __shared__ float s[64];
+    __shared__ unsigned n_small;
+    const cg::thread_block block = cg::this_thread_block();
+    const auto tile = cg::tiled_partition<8>(block);
+    const int g = block.group_index().x * block.size() + block.thread_rank(), first = block.group_index().x * 64;
+    if (block.thread_rank() == 0)
+        n_small = 0;
+    cg::memcpy_async(block, s, in + first, sizeof(float) * (n - first < 64 ? n - first : 64));
+    cg::wait(block);
+    if (g < n && s[block.thread_rank()] < 0.5f) {  // one atomic for all that are together
+        const cg::coalesced_group active = cg::coalesced_threads();
+        if (active.thread_rank() == 0)
+            atomicAdd(&n_small, active.size());
+        active.sync();
+    }
+    const float sum = cg::reduce(tile, g < n ? s[block.thread_rank()] : 0.0f, cg::plus<float>());
+    tile.sync();
+    s[block.thread_rank()] = sum;
+    tile.sync();
+    if (g < n)
+        out[g] = s[block.thread_rank() ^ 7];
+}
+
+//@ unsynchronised_tile
+// finds: race on shared memory s\+\d+|nobody has written, s\+\d+
+#include <cooperative_groups.h>
+extern "C" __global__ void unsynchronised_tile(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const auto tile = cooperative_groups::tiled_partition<16>(cooperative_groups::this_thread_block());
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    s[threadIdx.x] = tile.thread_rank();
+    if (g < n)
+        out[g] = s[threadIdx.x ^ 1];  // HERE
+}
+
+//@ tile_that_waits_for_its_own_lanes_only
+// finds: race on shared memory s\+\d+|nobody has written, s\+\d+
+#include <cooperative_groups.h>
+extern "C" __global__ void tile_that_waits_for_its_own_lanes_only(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const auto tile = cooperative_groups::tiled_partition<8>(cooperative_groups::this_thread_block());
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    s[threadIdx.x] = tile.thread_rank();
+    tile.sync();
+    if (g < n)
+        out[g] = s[threadIdx.x ^ 8];  // HERE
+}
+
+//@ group_copy_without_wait
+// finds: race on shared memory s\+\d+|nobody has written, s\+\d+
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+extern "C" __global__ void group_copy_without_wait(float* out, const float* in, int n)
+{
+    __shared__ float s[32];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    cooperative_groups::memcpy_async(cooperative_groups::this_thread_block(), s, in, sizeof s);
+    if (g < n)
+        out[g] = s[(threadIdx.x + 9) % 32];  // HERE
+}
+
+//@ group_shuffle_in_a_branch
+// finds: deadlock
+#include <cooperative_groups.h>
+extern "C" __global__ void group_shuffle_in_a_branch(float* out, const float* in, int n)
+{
+    const auto tile = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    float v = in[0];
+    if (threadIdx.x % 2)
+        v = tile.shfl(v, 0);  // HERE
+    __syncthreads();
+    if (g < n)
+        out[g] = v;
+}
+
+//@ copied_bytes_out_of_bounds
+// finds: out-of-bounds write of 8 bytes, 252 bytes from the start of shared memory s
+extern "C" __global__ void copied_bytes_out_of_bounds(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    memcpy(&s[threadIdx.x], in, threadIdx.x < 63 ? 4 : 8);  // HERE
+    if (g < n)
+        out[g] = s[threadIdx.x];
+}
+
+//@ warp_matrices_of_half_a_warp
+// finds: mma_sync: lanes 0xffff0000 take no part, and all 32 must
+#include <mma.h>
+extern "C" __global__ void warp_matrices_of_half_a_warp(float* out, const float* in, int n)
+{
+    using namespace nvcuda;
+    __shared__ half s[256];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    for (int i = threadIdx.x; i < 256; i += 64)
+        s[i] = half(1.0f);
+    __syncthreads();
+    if (threadIdx.x % 32 >= 16)
+        return;
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> b;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;
+    wmma::fill_fragment(c, 0.0f);
+    wmma::load_matrix_sync(a, s, 16);
+    wmma::load_matrix_sync(b, s, 16);
+    wmma::mma_sync(c, a, b, c);  // HERE
+    if (g < n)
+        out[g] = c.x[0];
+}
+
+//@ right_class_in_shared_memory
+#include <cuda_fp16.h>
+extern "C" __global__ void right_class_in_shared_memory(float* out, const float* in, int n)
+{
+    __shared__ half s[64];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    s[threadIdx.x] = half(1.0f);
+    __syncthreads();
+    if (g < n)
+        out[g] = float(s[threadIdx.x ^ 1]);
+}

@@ -107,6 +107,41 @@ def test_an_instance_that_is_not_there(host: Bench) -> None:
     assert "defines no __global__ function called outer::put<float, 3> (" in error.message
 
 
+@pytest.mark.parametrize(
+    ("line", "lacking"),
+    [
+        ("#include <cub/cub.cuh>", "CUB (cub/cub.cuh)"),
+        ("#include <cuda/std/complex>", "libcu++ (cuda/std/complex)"),
+        ("__device__ float t(cudaTextureObject_t x) { return tex2D<float>(x, 0.5f, 0.5f); }", "textures"),
+        ('__device__ void b() { asm volatile("bar.sync 1, 64;" ::: "memory"); }', "inline PTX (bar.sync)"),
+        ("__global__ void a();\n__device__ void b() { a<<<1, 1>>>(); }", "launches from device code (<<<...>>>)"),
+    ],
+)
+def test_what_needs_a_gpu_is_skipped_in_one_line(host: Bench, line: str, lacking: str) -> None:
+    use = "b();" if " b()" in line else "out[0] = t(0);" if " t(" in line else ""
+    error = failure(host, f'{line}\nextern "C" __global__ void k(float* out) {{ {use} }}', "k")
+    assert error.status == "skipped" and "\n" not in error.message
+    assert error.message.endswith(f"the host device has no {lacking}; a GPU can tune it")
+
+
+def test_what_a_gpu_needs_and_the_host_does_not_see_is_left_alone(host: Bench) -> None:
+    text = """#ifndef AUTOTUNE_HOST
+    #include <cub/cub.cuh>
+    #endif
+    extern "C" __global__ void k(float* out) { out[0] = 1; }"""
+    assert host.load(text, "k", "plain")
+
+
+def test_headers_of_cpp_come_before_the_namespace(host: Bench) -> None:
+    text = """#include <complex>
+    #include <iostream>
+    extern "C" __global__ void k(float* out) { out[0] = std::norm(std::complex<float>(out[0], 2.0f)); }"""
+    got = host.run(
+        "k", {"out": np.ones(1, np.float32)}, Launch((1, 1, 1), (1, 1, 1)), build="check", outputs=["out"], text=text
+    )
+    assert got["out"] == 5.0
+
+
 def test_too_much_static_shared_memory(host: Bench) -> None:
     text = 'extern "C" __global__ void k(float* out) { __shared__ float s[12289]; s[0] = 1; out[0] = s[0]; }'
     error = failure(host, text, "k")

@@ -72,8 +72,16 @@ def test_rooms_are_copied_unchanged(package: Path) -> None:
     for room in ROOMS:
         own, copied = Path(autotune.__file__).parent / room, package / BROUGHT / room
         names = {path.name for path in own.iterdir() if path.suffix == ".py"}
-        assert {path.name for path in copied.iterdir()} - {"__pycache__"} == names
+        assert {path.name for path in copied.iterdir()} - {"__pycache__", "headers"} == names
         assert all((copied / name).read_text() == (own / name).read_text() for name in names)
+
+
+def test_a_package_compiles_what_includes_headers_of_c(package: Path) -> None:
+    source = '#include <stdint.h>\nextern "C" __global__ void k(uint32_t* y) { y[0] = UINT32_MAX; }'
+    code = f"from tuned.{BROUGHT}.runtime import nvrtc\nnvrtc.compile_cubin({source!r}, 'k', 'sm_90')\n"
+    assert python(f"{code}print(nvrtc.HEADERS)", package.parent).strip() == str(
+        package / BROUGHT / "runtime" / "headers"
+    )
 
 
 # ----------------------------------------------------------------------where it is written

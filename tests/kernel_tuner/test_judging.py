@@ -208,16 +208,19 @@ def test_structures_are_passed_and_compared_by_their_fields(tmp_path: Path) -> N
             tune_kernel("f", source, 100, arguments, params, **said)
 
 
-def test_bfloat16_is_known_by_its_name(tmp_path: Path) -> None:
-    source = HEAD.replace("float *y", "__nv_bfloat16 *y") + "}"
-    given = [np.zeros(N, ml_dtypes.bfloat16), X, np.int32(N)]
+def test_bfloat16_is_that_of_ml_dtypes(tmp_path: Path) -> None:
+    head = HEAD.replace("float *y", "__nv_bfloat16 *y").replace("const float *x", "const __nv_bfloat16 *x")
+    source = f"#include <cuda_bf16.h>\n{head} if (i < n) y[i] = x[i] * x[i] + __float2bfloat16(1.0f + WRONG); }}"
+    x = X.astype(ml_dtypes.bfloat16)
+    given = [np.zeros(N, ml_dtypes.bfloat16), x, np.int32(N)]
     said: dict[str, Any] = {"device": "host", "results": tmp_path, "quiet": True}
-    with pytest.raises(UsageError, match="the device host has no __nv_bfloat16: tune on a GPU"):
-        tune_kernel("f", source, N, given, {"block_size_x": [64]}, **said)
+    params, answer = {"block_size_x": [64], "WRONG": [0, 1]}, [x * x + ml_dtypes.bfloat16(1), None, None]
+    found, _ = tune_kernel("f", source, N, given, params, answer=answer, **said)
+    assert statuses(found) == ["measured", "wrong"]
     with pytest.raises(
         UsageError, match=r"y is an array of float32, and the kernel takes __nv_bfloat16\*: give ml_dty"
     ):
-        tune_kernel("f", source, N, [X, *given[1:]], {"block_size_x": [64]}, **said)
+        tune_kernel("f", source, N, [X, *given[1:]], params, **said)
 
 
 @pytest.mark.parametrize(

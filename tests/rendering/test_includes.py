@@ -72,9 +72,10 @@ def test_includes_in_comments_and_texts_are_none() -> None:
     assert with_includes(text, "x", (), numbered=True) == text
 
 
-def test_a_header_of_cudas_in_quotes_is_looked_for_where_cuda_is_and_nowhere_else() -> None:
-    text = '#include "cuda_fp16.h"\nint a;\n'
-    assert with_includes(text, "x", (), numbered=False) == "#include <cuda_fp16.h>\nint a;\n"
+@pytest.mark.parametrize("header", ["cuda_fp16.h", "cuComplex.h", "cub/cub.cuh", "stdint.h", "cmath"])
+def test_a_header_of_cudas_or_cs_in_quotes_is_looked_for_where_those_are_and_nowhere_else(header: str) -> None:
+    text = f'#include "{header}"\nint a;\n'
+    assert with_includes(text, "x", (), numbered=False) == f"#include <{header}>\nint a;\n"
 
 
 def test_files_that_include_each_other(tmp_path: Path) -> None:

@@ -240,3 +240,10 @@ def test_threads_may_ask_for_one_thing(tmp_path: Path) -> None:
         cubins = list(pool.map(lambda _: nvrtc.cached_cubin(tmp_path, SCALE, "scale", "sm_80"), range(8)))
     assert len({cubin.key for cubin in cubins}) == 1
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".cubin", ".json"], "no temporary file is left"
+
+
+def test_a_device_function_may_be_called_like_a_kernel() -> None:
+    text = '__device__ float k(float v) { return v; }\nextern "C" __global__ void k(float* y) { y[0] = k(y[1]); }'
+    assert nvrtc.compile_cubin(text, "k", "sm_90").symbols == {}
+    with pytest.raises(TrialFailure, match="no __global__ function called k"):
+        nvrtc.compile_cubin(text.replace('extern "C"', ""), "k", "sm_90")

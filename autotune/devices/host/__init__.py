@@ -63,7 +63,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     """Compiles ``variant``, or finds it in the cache: both builds, or those named.
 
     Raises:
-        TrialFailure: compile_failed with the template's lines, or resources.
+        TrialFailure: compile_failed with the template's lines, resources, or skipped where it needs a GPU.
         UsageError: when there is no compiler.
     """
     return compile_variant(variant, device, builds)

@@ -26,11 +26,16 @@ from ...system.temporary import temporary_folder
 from .. import machine_code
 from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
+from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
+from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
-SHIM = HERE / "cuda"
 RUNTIME = HERE / "runtime"
+PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
+STATIC = re.compile(r"[^;{}()]*\bstatic\b[^;{}()=]*")
+WORD = re.compile(r"[A-Za-z_]\w*")
+EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: (?P<why>.*)")
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
 N_ERRORS_TOLD = 4
 
@@ -66,7 +71,10 @@ LINKED, LIBRARIES = ("-shared", "-nodefaultlibs"), ("-lm", "-lgcc", "-lc")
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a compiled library. ``kind``: s for shared memory, v for a variable of the module."""
+    """A variable of a compiled library.
+
+    ``kind``: s for shared memory, v for a variable of the module, g for what the compiler notes of one of a class.
+    """
 
     name: str
     offset: int  # distance from the load address of the library
@@ -101,7 +109,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     """Returns the libraries of ``variant``, compiled or found in the cache.
 
     Raises:
-        TrialFailure: compile_failed with the template's lines, or resources.
+        TrialFailure: compile_failed with the template's lines, resources, or skipped where it needs a GPU.
         UsageError: when there is no compiler.
     """
     compiler = find_compiler()
@@ -161,42 +169,6 @@ def read_facts(library: Path) -> BuildFacts:
     return BuildFacts.of(stored)
 
 
-# ---------------------------------------------------------------------- CUDA -> C++
-PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
-EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: (?P<why>.*)")
-EXTERN_C = re.compile(r'\bextern\s*"C"')
-DYNAMIC_SHARED = re.compile(
-    r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
-)
-CUDA_INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<(?:cuda_\w+|mma|vector_types)\.h>", re.MULTILINE)
-
-
-def translate(variant: Variant) -> str:
-    """Returns the C++ to compile: the source in a namespace, with three constructs rewritten that macros cannot.
-
-    Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
-    """
-    source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
-    source = EXTERN_C.sub('extern "C++"', source)
-    source = CUDA_INCLUDE.sub(r"\1", source)
-    functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
-    instances = "".join(
-        f'#line {number} "export of {name}"\nconstexpr auto& {symbol_of(function)} = *({function});\n'
-        for number, function in enumerate(functions, 1)
-        if not function.isidentifier()
-    )
-    exports = "".join(f"CUDA_HOST_EXPORT({symbol_of(function)})\n" for function in functions)
-    return (
-        f'namespace cuda_user {{ namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
-        f'#line 1 "export of {name}"\n{exports}'
-    )
-
-
-def symbol_of(function: str) -> str:
-    """Returns the identifier by which a function, given as a name expression, is exported."""
-    return function if function.isidentifier() else f"{last_name(function)}_{text_digest(function)[:8]}"
-
-
 # ---------------------------------------------------------------------- shared libraries and headers
 def runtime_library() -> Path:
     """Returns the library with the scheduler, the barriers and the checker.
@@ -226,7 +198,7 @@ def shim_header(build: str) -> Path:
 @lru_cache(maxsize=1)
 def package_fingerprint() -> str:
     """Returns a hash of all C++ files of this device."""
-    files = sorted([*SHIM.glob("*.hpp"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
+    files = sorted([*SHIM.rglob("*.hpp"), *HEADERS.rglob("*.h"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
     return text_digest(*(f"{file.name}\n{file.read_text()}" for file in files))
 
 
@@ -235,16 +207,17 @@ INCLUDES = re.compile(r"(?:#|%:)[^\n]*\b(?:include\w*|import|embed)\b|\b__has_(?
 
 
 def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> str:
-    """Returns a digest of the preprocessed source if it includes anything, else "".
+    """Returns a digest of the preprocessed source if it includes anything but headers of the shim, else "".
 
     So the content of headers counts, whichever folder or macro selects them.
     """
-    if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", text)):
+    foreign = INCLUDE.sub(lambda found: "" if (HEADERS / found[2]).is_file() else found[0], text)
+    if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", foreign)):
         return ""
-    given = ("-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
+    given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
     outcome = run_compiler([*compiler.command, *flags(build), *given], text)
     if outcome.code != 0:
-        raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
+        raise _failed(outcome, compiler, variant)
     return text_digest(outcome.output)
 
 
@@ -253,16 +226,23 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
     start = time.perf_counter()
     with temporary_folder() as folder:  # the cache may be deleted meanwhile
         unlinked, library = folder / "unlinked.o", folder / "linked.so"
-        given = ("-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
+        given = (f"-I{HEADERS}", "-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
         outcome = run_compiler([*compiler.command, *flags(build), *given], text)
         if outcome.code == 0:
             # Linked separately: -fsanitize would add the libraries that the runtime replaces.
             outcome = run_compiler([*compiler.command, *LINKED, unlinked, *LIBRARIES, "-o", library])
         if outcome.code != 0:
-            raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
-        facts = BuildFacts(_variables(library), time.perf_counter() - start)
+            raise _failed(outcome, compiler, variant)
+        facts = BuildFacts(_variables(library, text), time.perf_counter() - start)
         keep(path, library.read_bytes(), asdict(facts))
     return facts
+
+
+def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialFailure:
+    """Returns skipped for a source that needs a GPU, and compile_failed for others."""
+    if not was_killed(outcome) and (why := needs_gpu(outcome.errors, variant.source)):
+        return TrialFailure(Status.SKIPPED, f"{variant.name}: {why}")
+    return TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
 
 
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
@@ -279,23 +259,30 @@ def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     return f"{' '.join(compiler.command)} ended with {how}{again}; the last it wrote was: {clipped(last) or 'nothing'}"
 
 
-def _variables(library: Path) -> tuple[Variable, ...]:
+def _variables(library: Path, text: str) -> tuple[Variable, ...]:
     """Returns the variables that the kernel's source declares: function-local ones are shared, others the module's.
+
+    Function-local ones are the module's, too, if the source says ``static`` of them and not ``__shared__``.
 
     Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1<length><name>E else,
     with an L before the length if it is static.
     """
     found = []
     places = sections(library.read_bytes())
+    said = (statement for statement in STATIC.findall(text) if "__shared__" not in statement)
+    statics = {name for statement in said for name in WORD.findall(statement)}
     for symbol in symbols(places):
         if symbol.kind != OBJECT or not 0 < symbol.section < len(places) or "9cuda_user" not in symbol.name:
             continue
-        if symbol.name.startswith("_ZZ") and places[symbol.section].kind == ZEROS:
-            found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
+        writable = bool(places[symbol.section].flags & WRITABLE)
+        if symbol.name.startswith("_ZGV"):
+            found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "g"))
         elif symbol.name.startswith("_ZN"):
-            writable = bool(places[symbol.section].flags & WRITABLE)
-            name = _own_name(symbol.name)
-            found.append(Variable(name, symbol.offset, symbol.n_bytes, "v", writable))
+            found.append(Variable(_own_name(symbol.name), symbol.offset, symbol.n_bytes, "v", writable))
+        elif symbol.name.startswith("_ZZ") and writable:
+            name = _last_name(symbol.name)
+            is_shared = places[symbol.section].kind == ZEROS and name not in statics
+            found.append(Variable(name, symbol.offset, symbol.n_bytes, "s" if is_shared else "v"))
     return tuple(found)
 
 

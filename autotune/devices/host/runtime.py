@@ -6,8 +6,9 @@ import shutil
 from functools import lru_cache
 from pathlib import Path
 
-from .build import RUNTIME, SHIM, runtime_library
+from .build import RUNTIME, runtime_library
 from .toolchain import run_tool
+from .translation import SHIM
 
 MAX_PARAMETERS = 64
 SCHEDULES = {"ascending": 0, "descending": 1, "random": 2, "warp_ahead": 3}
@@ -92,6 +93,6 @@ def _line_of(address: str, library: Path) -> str:
     if tool is None:
         return "line unknown: install binutils, whose addr2line names it"
     outcome = run_tool([tool, "--inlines", "--basenames", "--exe", library, address])
-    own = {path.name for folder in (SHIM, RUNTIME) for path in folder.iterdir()}
+    own = {path.name for folder in (SHIM, RUNTIME) for path in folder.rglob("*")}
     frames = [line.split(" ")[0] for line in outcome.output.splitlines()]
     return next((frame for frame in frames if frame.split(":")[0] not in own), "line unknown")

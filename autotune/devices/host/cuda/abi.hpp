@@ -3,6 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What a source declares and what CUDA declares are in one namespace, so that functions of one name add to each other.
+namespace cuda_user {
+inline namespace {}
+
 struct uint3 {
     unsigned x, y, z;
 };
@@ -10,9 +14,16 @@ struct uint3 {
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+    constexpr operator uint3() const { return {x, y, z}; }
 };
 
+}  // namespace cuda_user
+
 namespace cuda_host {
+
+using cuda_user::dim3;
+using cuda_user::uint3;
 
 // The part of a CUDA thread that device code reads.
 struct ThreadIndex {
@@ -72,7 +83,7 @@ void cuda_host_shuffle(unsigned mask, void* value, unsigned n_bytes, int source_
 unsigned cuda_host_ballot(unsigned mask, int predicate, cuda_host::Site site);
 void cuda_host_collective(unsigned mask, const char* name, const void* in, unsigned n_in, void* out, unsigned n_out,
                           cuda_host::Collective function, cuda_host::Site site);
-unsigned cuda_host_activemask();
+unsigned cuda_host_activemask(cuda_host::Site site);
 void* cuda_host_dynamic_shared();
 void cuda_host_async_copy(void* to, const void* from, unsigned n_bytes, unsigned n_zeros, cuda_host::Site site);
 void cuda_host_async_commit();

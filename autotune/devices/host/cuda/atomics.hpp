@@ -6,6 +6,9 @@ template <class T>
 using Same = typename std::common_type<T>::type;  // keeps T from being deduced from the value
 }
 
+namespace cuda_user {
+inline namespace {
+
 #define CUDA_HOST_ATOMIC(name, expression)                                       \
     template <class T>                                                           \
     CUDA_HOST_UNCHECKED T name(T* address, cuda_host::Same<T> value, CUDA_HOST_SITE) { \
@@ -16,7 +19,11 @@ using Same = typename std::common_type<T>::type;  // keeps T from being deduced 
     }                                                                            \
     template <class T>                                                           \
     CUDA_HOST_INLINE T name##_block(T* address, cuda_host::Same<T> value, CUDA_HOST_SITE) { \
-        return name(address, value, site);                                       \
+        return name<T>(address, value, site);                                    \
+    }                                                                            \
+    template <class T>                                                           \
+    CUDA_HOST_INLINE T name##_system(T* address, cuda_host::Same<T> value, CUDA_HOST_SITE) { \
+        return name<T>(address, value, site);                                    \
     }
 CUDA_HOST_ATOMIC(atomicAdd, old + value)
 CUDA_HOST_ATOMIC(atomicSub, old - value)
@@ -36,3 +43,14 @@ CUDA_HOST_UNCHECKED T atomicCAS(T* address, cuda_host::Same<T> expected, cuda_ho
     if (old == expected) *address = value;
     return old;
 }
+template <class T>
+CUDA_HOST_INLINE T atomicCAS_block(T* address, cuda_host::Same<T> expected, cuda_host::Same<T> value, CUDA_HOST_SITE) {
+    return atomicCAS<T>(address, expected, value, site);
+}
+template <class T>
+CUDA_HOST_INLINE T atomicCAS_system(T* address, cuda_host::Same<T> expected, cuda_host::Same<T> value, CUDA_HOST_SITE) {
+    return atomicCAS<T>(address, expected, value, site);
+}
+
+}  // namespace
+}  // namespace cuda_user

@@ -1,6 +1,9 @@
 // Integer intrinsics, after the PTX definitions of the instructions they stand for.
 #pragma once
 
+namespace cuda_user {
+inline namespace {
+
 // The low 3 bits of nibble i of `selector` pick byte i of the result from the 8 bytes of b:a. (The instruction's
 // fourth bit, which replicates the sign, is masked off by CUDA's intrinsic.)
 CUDA_HOST_INLINE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
@@ -70,6 +73,38 @@ CUDA_HOST_INLINE int __mul24(int a, int b) {
     return int(unsigned(a24) * unsigned(b24));
 }
 
+CUDA_HOST_INLINE unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffff) * (b & 0xffffff); }
+CUDA_HOST_INLINE unsigned __sad(int a, int b, unsigned c) { return unsigned(a < b ? int64_t(b) - a : int64_t(a) - b) + c; }
+CUDA_HOST_INLINE unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a < b ? b - a : a - b) + c; }
+CUDA_HOST_INLINE int __hadd(int a, int b) { return int((int64_t(a) + b) >> 1); }
+CUDA_HOST_INLINE int __rhadd(int a, int b) { return int((int64_t(a) + b + 1) >> 1); }
+CUDA_HOST_INLINE unsigned __uhadd(unsigned a, unsigned b) { return unsigned((uint64_t(a) + b) >> 1); }
+CUDA_HOST_INLINE unsigned __urhadd(unsigned a, unsigned b) { return unsigned((uint64_t(a) + b + 1) >> 1); }
+
+// Four bytes or two halves of a word at once.
+#define CUDA_HOST_LANES(name, Part, expression)                                \
+    CUDA_HOST_INLINE unsigned name(unsigned a, unsigned b) {                   \
+        unsigned result = 0;                                                   \
+        for (unsigned i = 0; i < 4 / sizeof(Part); i++) {                      \
+            const unsigned shift = 8 * sizeof(Part) * i;                       \
+            const int x = Part(a >> shift), y = Part(b >> shift);              \
+            result |= (unsigned(expression) & (unsigned)((1ull << 8 * sizeof(Part)) - 1)) << shift; \
+        }                                                                      \
+        return result;                                                         \
+    }
+CUDA_HOST_LANES(__vadd2, uint16_t, x + y)
+CUDA_HOST_LANES(__vadd4, uint8_t, x + y)
+CUDA_HOST_LANES(__vsub2, uint16_t, x - y)
+CUDA_HOST_LANES(__vsub4, uint8_t, x - y)
+CUDA_HOST_LANES(__vabsdiffu4, uint8_t, (x < y ? y - x : x - y))
+CUDA_HOST_LANES(__vabsdiffu2, uint16_t, (x < y ? y - x : x - y))
+CUDA_HOST_LANES(__vmaxs2, int16_t, (x < y ? y : x))
+CUDA_HOST_LANES(__vmaxu4, uint8_t, (x < y ? y : x))
+CUDA_HOST_LANES(__vmins2, int16_t, (x < y ? x : y))
+CUDA_HOST_LANES(__vminu4, uint8_t, (x < y ? x : y))
+CUDA_HOST_LANES(__vcmpeq4, uint8_t, (x == y ? -1 : 0))
+CUDA_HOST_LANES(__vcmpgtu4, uint8_t, (x > y ? -1 : 0))
+
 #define CUDA_HOST_MIN_MAX(T)                                                 \
     CUDA_HOST_INLINE constexpr T min(T a, T b) { return b < a ? b : a; }     \
     CUDA_HOST_INLINE constexpr T max(T a, T b) { return a < b ? b : a; }
@@ -79,7 +114,25 @@ CUDA_HOST_MIN_MAX(long)
 CUDA_HOST_MIN_MAX(unsigned long)
 CUDA_HOST_MIN_MAX(long long)
 CUDA_HOST_MIN_MAX(unsigned long long)
+// Of two types, the unsigned or the longer one counts.
+#define CUDA_HOST_MIXED_MIN_MAX(A, B, T)                                                     \
+    CUDA_HOST_INLINE constexpr T min(A a, B b) { return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a); }         \
+    CUDA_HOST_INLINE constexpr T min(B a, A b) { return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a); }         \
+    CUDA_HOST_INLINE constexpr T max(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a); }         \
+    CUDA_HOST_INLINE constexpr T max(B a, A b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a); }
+CUDA_HOST_MIXED_MIN_MAX(int, unsigned, unsigned)
+CUDA_HOST_MIXED_MIN_MAX(long, unsigned long, unsigned long)
+CUDA_HOST_MIXED_MIN_MAX(long long, unsigned long long, unsigned long long)
+CUDA_HOST_INLINE double min(float a, double b) { return fmin(double(a), b); }
+CUDA_HOST_INLINE double min(double a, float b) { return fmin(a, double(b)); }
+CUDA_HOST_INLINE double max(float a, double b) { return fmax(double(a), b); }
+CUDA_HOST_INLINE double max(double a, float b) { return fmax(a, double(b)); }
+CUDA_HOST_INLINE unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+CUDA_HOST_INLINE unsigned umax(unsigned a, unsigned b) { return max(a, b); }
 CUDA_HOST_INLINE float min(float a, float b) { return fminf(a, b); }
 CUDA_HOST_INLINE float max(float a, float b) { return fmaxf(a, b); }
 CUDA_HOST_INLINE double min(double a, double b) { return fmin(a, b); }
 CUDA_HOST_INLINE double max(double a, double b) { return fmax(a, b); }
+
+}  // namespace
+}  // namespace cuda_user

@@ -31,8 +31,8 @@ struct Export<kernel> {
 
 }  // namespace cuda_host
 
-#define CUDA_HOST_EXPORT(name)                                                                            \
+#define CUDA_HOST_EXPORT(name, kernel)                                                                    \
     extern "C" __attribute__((visibility("default"))) void cuda_host_describe_##name(                       \
         cuda_host::KernelInfo* info) {                                                                    \
-        *info = cuda_host::Export<&cuda_user::name>::info();                                              \
+        *info = cuda_host::Export<&cuda_user::kernel>::info();                                             \
     }

@@ -13,6 +13,9 @@
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__
+#define __maxnreg__(n)
+#define __builtin_assume(condition) ((condition) ? (void)0 : cuda_host_stop(cuda_host::here(), "a false assumption: %s", #condition))
+#define __assume(condition) __builtin_assume(condition)
 #ifdef CUDA_HOST_CHECK
 #define __forceinline__ inline  // instrumented code is long: copies of it cost compile time and show nothing new
 #else

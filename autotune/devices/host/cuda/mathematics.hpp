@@ -1,64 +1,43 @@
-// Bit casts, conversions and mathematics. The C library is more accurate than the GPU's fast forms.
+// Mathematics. The C library is more accurate than the GPU's fast forms.
 #pragma once
 
-namespace cuda_host {
+namespace cuda_user {
+inline namespace {
 
-template <class To, class From>
-CUDA_HOST_INLINE To bits(From from) {
-    static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
-    To to;
-    memcpy(&to, &from, sizeof to);
-    return to;
-}
-
-// cvt saturates. NaN becomes 0 where 32 bits become 32 bits, otherwise only the highest bit is set (PTX ISA, cvt).
-template <class To, class From>
-CUDA_HOST_INLINE To saturate(From from) {
-    const double v = double(from);
-    constexpr bool is_signed = std::is_signed<To>::value;
-    constexpr int n_bits = 8 * sizeof(To) - is_signed;
-    const double end = n_bits < 64 ? double(uint64_t(1) << (n_bits % 64)) : 18446744073709551616.0;
-    constexpr To highest = To(~uint64_t(0) >> (64 - n_bits));
-    if (v != v) return sizeof(To) == 4 && sizeof(From) == 4 ? To(0) : To(uint64_t(1) << (8 * sizeof(To) - 1));
-    if (v >= end) return highest;
-    if (v <= (is_signed ? -end : 0.0)) return is_signed ? To(-highest - 1) : To(0);
-    return To(v);
-}
-
-}  // namespace cuda_host
-
-CUDA_HOST_INLINE int __float_as_int(float v) { return cuda_host::bits<int>(v); }
-CUDA_HOST_INLINE unsigned __float_as_uint(float v) { return cuda_host::bits<unsigned>(v); }
-CUDA_HOST_INLINE float __int_as_float(int v) { return cuda_host::bits<float>(v); }
-CUDA_HOST_INLINE float __uint_as_float(unsigned v) { return cuda_host::bits<float>(v); }
-CUDA_HOST_INLINE long long __double_as_longlong(double v) { return cuda_host::bits<long long>(v); }
-CUDA_HOST_INLINE double __longlong_as_double(long long v) { return cuda_host::bits<double>(v); }
-
-#define CUDA_HOST_CONVERT(from, From, to, To)                                                                     \
-    CUDA_HOST_INLINE To __##from##2##to##_rn(From v) { return cuda_host::saturate<To>(From(rint(v))); }         \
-    CUDA_HOST_INLINE To __##from##2##to##_rz(From v) { return cuda_host::saturate<To>(From(trunc(v))); }        \
-    CUDA_HOST_INLINE To __##from##2##to##_rd(From v) { return cuda_host::saturate<To>(From(floor(v))); }        \
-    CUDA_HOST_INLINE To __##from##2##to##_ru(From v) { return cuda_host::saturate<To>(From(ceil(v))); }
-CUDA_HOST_CONVERT(float, float, int, int)
-CUDA_HOST_CONVERT(float, float, uint, unsigned)
-CUDA_HOST_CONVERT(float, float, ll, long long)
-CUDA_HOST_CONVERT(float, float, ull, unsigned long long)
-CUDA_HOST_CONVERT(double, double, int, int)
-CUDA_HOST_CONVERT(double, double, uint, unsigned)
-CUDA_HOST_CONVERT(double, double, ll, long long)
-CUDA_HOST_CONVERT(double, double, ull, unsigned long long)
-CUDA_HOST_INLINE float __int2float_rn(int v) { return float(v); }
-CUDA_HOST_INLINE float __uint2float_rn(unsigned v) { return float(v); }
-CUDA_HOST_INLINE float __ll2float_rn(long long v) { return float(v); }
-CUDA_HOST_INLINE float __ull2float_rn(unsigned long long v) { return float(v); }
-CUDA_HOST_INLINE double __int2double_rn(int v) { return v; }
-CUDA_HOST_INLINE double __uint2double_rn(unsigned v) { return v; }
-CUDA_HOST_INLINE double __ll2double_rn(long long v) { return double(v); }
-CUDA_HOST_INLINE double __ull2double_rn(unsigned long long v) { return double(v); }
-CUDA_HOST_INLINE float __double2float_rn(double v) { return float(v); }
+// A function that a source adds to one of these, such as floorf of a float2, must not hide it.
+using ::abs; using ::acos; using ::acosf; using ::acosh; using ::acoshf; using ::asin; using ::asinf; using ::asinh;
+using ::asinhf; using ::atan; using ::atan2; using ::atan2f; using ::atanf; using ::atanh; using ::atanhf;
+using ::cbrt; using ::cbrtf; using ::ceil; using ::ceilf; using ::copysign; using ::copysignf; using ::cos;
+using ::cosf; using ::cosh; using ::coshf; using ::erf; using ::erfc; using ::erfcf; using ::erff; using ::exp;
+using ::exp10; using ::exp10f; using ::exp2; using ::exp2f; using ::expf; using ::expm1; using ::expm1f; using ::fabs;
+using ::fabsf; using ::fdim; using ::fdimf; using ::floor; using ::floorf; using ::fma; using ::fmaf; using ::fmax;
+using ::fmaxf; using ::fmin; using ::fminf; using ::fmod; using ::fmodf; using ::frexp; using ::frexpf; using ::hypot;
+using ::hypotf; using ::ilogb; using ::ilogbf; using ::isfinite; using ::isinf; using ::isnan; using ::labs;
+using ::ldexp; using ::ldexpf; using ::lgamma; using ::lgammaf; using ::llabs; using ::llrint; using ::llrintf;
+using ::llround; using ::llroundf; using ::log; using ::log10; using ::log10f; using ::log1p; using ::log1pf;
+using ::log2; using ::log2f; using ::logb; using ::logbf; using ::logf; using ::lrint; using ::lrintf; using ::lround;
+using ::lroundf; using ::modf; using ::modff; using ::nearbyint; using ::nearbyintf; using ::nextafter;
+using ::nextafterf; using ::pow; using ::powf; using ::remainder; using ::remainderf; using ::remquo; using ::remquof;
+using ::rint; using ::rintf; using ::round; using ::roundf; using ::scalbln; using ::scalblnf; using ::scalbn;
+using ::scalbnf; using ::signbit; using ::sin; using ::sincos; using ::sincosf; using ::sinf; using ::sinh;
+using ::sinhf; using ::sqrt; using ::sqrtf; using ::tan; using ::tanf; using ::tanh; using ::tanhf; using ::tgamma;
+using ::tgammaf; using ::trunc; using ::truncf;
 
 CUDA_HOST_INLINE float rsqrtf(float x) { return float(1.0 / sqrt(double(x))); }
 CUDA_HOST_INLINE double rsqrt(double x) { return 1.0 / sqrt(x); }
+CUDA_HOST_INLINE float rsqrt(float x) { return rsqrtf(x); }
+CUDA_HOST_INLINE float rcbrtf(float x) { return float(1.0 / cbrt(double(x))); }
+CUDA_HOST_INLINE double rcbrt(double x) { return 1.0 / cbrt(x); }
+CUDA_HOST_INLINE float rhypotf(float x, float y) { return float(1.0 / hypot(double(x), double(y))); }
+CUDA_HOST_INLINE double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
+CUDA_HOST_INLINE double norm3d(double x, double y, double z) { return std::hypot(x, y, z); }
+CUDA_HOST_INLINE float norm3df(float x, float y, float z) { return std::hypot(x, y, z); }
+CUDA_HOST_INLINE float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
+CUDA_HOST_INLINE float norm4df(float x, float y, float z, float w) { return hypotf(norm3df(x, y, z), w); }
+CUDA_HOST_INLINE float normcdff(float x) { return float(0.5 * erfc(-double(x) * 0.70710678118654752440)); }
+CUDA_HOST_INLINE double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+CUDA_HOST_INLINE void sincos(float x, float* sine, float* cosine) { sincosf(x, sine, cosine); }
+CUDA_HOST_INLINE float fdividef(float a, float b) { return a / b; }
 
 // sin and cos of pi x, exact at multiples of 1/2.
 CUDA_HOST_INLINE void sincospi(double x, double* sine, double* cosine) {
@@ -89,22 +68,22 @@ CUDA_HOST_INLINE double cospi(double x) {
 CUDA_HOST_INLINE float sinpif(float x) { return float(sinpi(double(x))); }
 CUDA_HOST_INLINE float cospif(float x) { return float(cospi(double(x))); }
 
-// The C library declares names like these itself, so the fast forms are macros.
-#define __sincosf cuda_host_sincosf
-#define __sinf(x) float(sin(double(x)))
-#define __cosf(x) float(cos(double(x)))
-#define __expf(x) expf(x)
-#define __exp10f(x) exp10f(x)
-#define __logf(x) logf(x)
-#define __log2f(x) log2f(x)
-#define __log10f(x) log10f(x)
-#define __powf(x, y) powf(x, y)
-CUDA_HOST_INLINE void cuda_host_sincosf(float x, float* sine, float* cosine) {
+CUDA_HOST_INLINE float __sinf(float x) { return float(sin(double(x))); }
+CUDA_HOST_INLINE float __cosf(float x) { return float(cos(double(x))); }
+CUDA_HOST_INLINE float __tanf(float x) { return float(tan(double(x))); }
+CUDA_HOST_INLINE float __expf(float x) { return expf(x); }
+CUDA_HOST_INLINE float __exp10f(float x) { return exp10f(x); }
+CUDA_HOST_INLINE float __logf(float x) { return logf(x); }
+CUDA_HOST_INLINE float __log2f(float x) { return log2f(x); }
+CUDA_HOST_INLINE float __log10f(float x) { return log10f(x); }
+CUDA_HOST_INLINE float __powf(float x, float y) { return powf(x, y); }
+CUDA_HOST_INLINE void __sincosf(float x, float* sine, float* cosine) {
     *sine = __sinf(x);
     *cosine = __cosf(x);
 }
 CUDA_HOST_INLINE float __fdividef(float a, float b) { return a / b; }
 CUDA_HOST_INLINE float __saturatef(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
+CUDA_HOST_INLINE float __frsqrt_rn(float a) { return rsqrtf(a); }
 
 // Rounded once, never contracted with a neighbour: the shim is compiled with -ffp-contract=off.
 CUDA_HOST_INLINE float __fadd_rn(float a, float b) { return a + b; }
@@ -117,3 +96,10 @@ CUDA_HOST_INLINE float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, 
 CUDA_HOST_INLINE double __dadd_rn(double a, double b) { return a + b; }
 CUDA_HOST_INLINE double __dmul_rn(double a, double b) { return a * b; }
 CUDA_HOST_INLINE double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+CUDA_HOST_INLINE double __dsub_rn(double a, double b) { return a - b; }
+CUDA_HOST_INLINE double __ddiv_rn(double a, double b) { return a / b; }
+CUDA_HOST_INLINE double __drcp_rn(double a) { return 1.0 / a; }
+CUDA_HOST_INLINE double __dsqrt_rn(double a) { return sqrt(a); }
+
+}  // namespace
+}  // namespace cuda_user

@@ -1,6 +1,9 @@
 // Loads and stores with cache hints, and asynchronous copies to shared memory.
 #pragma once
 
+namespace cuda_user {
+inline namespace {
+
 #define CUDA_HOST_LOAD(name)            \
     template <class T>                  \
     CUDA_HOST_INLINE T name(const T* address) { \
@@ -18,10 +21,30 @@ CUDA_HOST_LOAD(__ldlu)
     CUDA_HOST_INLINE void name(T* address, T value) { \
         *address = value;                     \
     }
+CUDA_HOST_STORE(__stca)
 CUDA_HOST_STORE(__stcg)
 CUDA_HOST_STORE(__stcs)
 CUDA_HOST_STORE(__stwb)
 CUDA_HOST_STORE(__stwt)
+
+// The compiler's own calls of these, for copies of structures, are not checked; a source's are.
+CUDA_HOST_INLINE void* memcpy(void* to, const void* from, size_t n_bytes, CUDA_HOST_SITE) {
+    cuda_host_note_read(from, unsigned(n_bytes), site);
+    cuda_host_note_write(to, unsigned(n_bytes), site);
+    return ::memcpy(to, from, n_bytes);
+}
+CUDA_HOST_INLINE void* memmove(void* to, const void* from, size_t n_bytes, CUDA_HOST_SITE) {
+    cuda_host_note_read(from, unsigned(n_bytes), site);
+    cuda_host_note_write(to, unsigned(n_bytes), site);
+    return ::memmove(to, from, n_bytes);
+}
+CUDA_HOST_INLINE void* memset(void* to, int value, size_t n_bytes, CUDA_HOST_SITE) {
+    cuda_host_note_write(to, unsigned(n_bytes), site);
+    return ::memset(to, value, n_bytes);
+}
+CUDA_HOST_INLINE void* malloc(size_t, CUDA_HOST_SITE) {
+    cuda_host_stop(site, "malloc: the host device has no heap for device code");
+}
 
 // The data may arrive at any time until the wait: a missing wait reads what was there before.
 CUDA_HOST_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t n_bytes, size_t n_zeros = 0,
@@ -54,3 +77,6 @@ CUDA_HOST_INLINE void cuda_host_copy(unsigned to, const void* map, unsigned barr
                                      CUDA_HOST_SITE) {
     cuda_host_copy_box(to, map, barrier, at, n_axes, site);
 }
+
+}  // namespace
+}  // namespace cuda_user

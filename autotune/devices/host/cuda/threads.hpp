@@ -1,6 +1,53 @@
 // What threads do together: barriers, shuffles, votes, reductions, fences.
 #pragma once
 
+namespace cuda_host {
+
+CUDA_HOST_INLINE int lane() { return int(cuda_host_environment.thread->linear % 32); }
+
+template <class T>
+CUDA_HOST_INLINE T shuffle(unsigned mask, T value, int source, Site site) {
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no shuffle of this type");
+    static_assert(std::is_arithmetic<T>::value || sizeof(T) <= 4, "CUDA has no shuffle of this type");
+    cuda_host_shuffle(mask, &value, sizeof value, source, site);
+    return value;
+}
+
+// Likewise, of any type that can be copied byte by byte: cooperative groups shuffle structures, too.
+template <class T>
+CUDA_HOST_INLINE T shuffle_words(unsigned mask, T value, int source, Site site) {
+    static_assert(sizeof(T) <= max_operand_bytes, "the host device has no shuffle of so large a type");
+    cuda_host_shuffle(mask, &value, sizeof value, source, site);
+    return value;
+}
+
+struct Match {
+    unsigned same, present;  // lanes
+};
+
+template <class T>
+CUDA_HOST_UNCHECKED void match_lanes(unsigned present, const Operands& in, Operands& out) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA matches values of 4 and 8 bytes");
+    for (unsigned lane = 0; lane < 32; lane++) {
+        Match match{0, present};
+        for (unsigned other = 0; other < 32; other++)
+            if ((present >> other & 1) && !::memcmp(in[lane], in[other], sizeof(T))) match.same |= 1u << other;
+        ::memcpy(out[lane], &match, sizeof match);
+    }
+}
+
+template <class T>
+CUDA_HOST_INLINE Match match(const char* name, unsigned mask, T value, Site site) {
+    Match result;
+    cuda_host_collective(mask, name, &value, sizeof value, &result, sizeof result, match_lanes<T>, site);
+    return result;
+}
+
+}  // namespace cuda_host
+
+namespace cuda_user {
+inline namespace {
+
 CUDA_HOST_INLINE void __syncthreads(CUDA_HOST_SITE) { cuda_host_barrier(cuda_host::Vote::none, 0, site); }
 CUDA_HOST_INLINE int __syncthreads_count(int predicate, CUDA_HOST_SITE) {
     return cuda_host_barrier(cuda_host::Vote::count, predicate, site);
@@ -24,20 +71,10 @@ CUDA_HOST_INLINE void __syncwarp(unsigned mask = 0xffffffffu, CUDA_HOST_SITE) { 
 CUDA_HOST_INLINE void __threadfence() { asm volatile("" ::: "memory"); }
 CUDA_HOST_INLINE void __threadfence_block() { __threadfence(); }
 CUDA_HOST_INLINE void __threadfence_system() { __threadfence(); }
-
-namespace cuda_host {
-
-CUDA_HOST_INLINE int lane() { return int(cuda_host_environment.thread->linear % 32); }
-
-template <class T>
-CUDA_HOST_INLINE T shuffle(unsigned mask, T value, int source, Site site) {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no shuffle of this type");
-    static_assert(std::is_arithmetic<T>::value || sizeof(T) <= 4, "CUDA has no shuffle of this type");
-    cuda_host_shuffle(mask, &value, sizeof value, source, site);
-    return value;
-}
-
-}  // namespace cuda_host
+CUDA_HOST_INLINE void __nanosleep(unsigned) {}
+// The time of the host, which counts on while other threads run.
+CUDA_HOST_INLINE long long clock64() { return (long long)::clock(); }
+CUDA_HOST_INLINE clock_t clock() { return ::clock(); }
 
 // In a segment of `width` lanes; a lane whose source lies outside keeps its own value.
 template <class T>
@@ -61,7 +98,7 @@ CUDA_HOST_INLINE T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int wi
     return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
 }
 
-CUDA_HOST_INLINE unsigned __activemask() { return cuda_host_activemask(); }
+CUDA_HOST_INLINE unsigned __activemask(CUDA_HOST_SITE) { return cuda_host_activemask(site); }
 CUDA_HOST_INLINE unsigned __ballot_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
     return cuda_host_ballot(mask, predicate, site);
 }
@@ -72,6 +109,18 @@ CUDA_HOST_INLINE int __all_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
     return cuda_host_ballot(mask, !predicate, site) == 0;
 }
 
+// The lanes that give the same value; or all lanes of the mask, if all give the same one.
+template <class T>
+CUDA_HOST_INLINE unsigned __match_any_sync(unsigned mask, T value, CUDA_HOST_SITE) {
+    return cuda_host::match("__match_any_sync", mask, value, site).same;
+}
+template <class T>
+CUDA_HOST_INLINE unsigned __match_all_sync(unsigned mask, T value, int* all, CUDA_HOST_SITE) {
+    const cuda_host::Match match = cuda_host::match("__match_all_sync", mask, value, site);
+    *all = match.same == match.present;
+    return *all ? match.same : 0;
+}
+
 #define CUDA_HOST_REDUCE(name, T, expression)                                                          \
     static inline void cuda_host_##name##T(unsigned present, const cuda_host::Operands& in,            \
                                            cuda_host::Operands& out) {                                 \
@@ -79,11 +128,11 @@ CUDA_HOST_INLINE int __all_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
         bool first = true;                                                                             \
         for (int lane = 0; lane < 32; lane++) {                                                        \
             if (!(present >> lane & 1)) continue;                                                      \
-            memcpy(&b, in[lane], sizeof b);                                                            \
+            ::memcpy(&b, in[lane], sizeof b);                                                            \
             a = first ? b : expression;                                                                \
             first = false;                                                                             \
         }                                                                                              \
-        for (int lane = 0; lane < 32; lane++) memcpy(out[lane], &a, sizeof a);                         \
+        for (int lane = 0; lane < 32; lane++) ::memcpy(out[lane], &a, sizeof a);                         \
     }                                                                                                  \
     CUDA_HOST_INLINE T name(unsigned mask, T value, CUDA_HOST_SITE) {                                  \
         T result;                                                                                      \
@@ -100,3 +149,6 @@ CUDA_HOST_REDUCE(__reduce_max_sync, int, (b > a ? b : a))
 CUDA_HOST_REDUCE(__reduce_and_sync, unsigned, a& b)
 CUDA_HOST_REDUCE(__reduce_or_sync, unsigned, a | b)
 CUDA_HOST_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
+
+}  // namespace
+}  // namespace cuda_user

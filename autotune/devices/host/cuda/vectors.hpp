@@ -1,6 +1,9 @@
 // Vector types, in CUDA's sizes and alignments.
 #pragma once
 
+namespace cuda_user {
+inline namespace {
+
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
@@ -46,3 +49,6 @@ CUDA_HOST_INLINE constexpr uint4 make_uint4(unsigned x, unsigned y, unsigned z, 
 
 static_assert(sizeof(float3) == 12 && alignof(float3) == 4 && alignof(float4) == 16, "float vectors");
 static_assert(alignof(char4) == 4 && alignof(long2) == 16 && alignof(uint2) == 8, "integer vectors");
+
+}  // namespace
+}  // namespace cuda_user

@@ -1,6 +1,4 @@
 // __syncthreads and its voting relatives: one barrier for the block, counted; and the block's other barriers, by number.
-#include <string.h>
-
 #include "runtime.hpp"
 
 namespace cuda_host {
@@ -14,8 +12,6 @@ static const char* name_of(Vote v) {
     static const char* const names[] = {"__syncthreads", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or"};
     return names[int(v)];
 }
-
-static bool same(Site a, Site b) { return a.line == b.line && (a.file == b.file || !strcmp(a.file, b.file)); }
 
 // Of some warps: as many threads as each of them says.
 struct NamedBarrier {

@@ -251,6 +251,7 @@ void check_access(const void* pointer, size_t n_bytes, Access access, Place plac
         Memory& m = memories[i];
         if (address < m.start || address + n_bytes > m.end()) continue;
         latest = i;
+        if (m.kind == 'g') return;
         if (access != Access::read && !m.writable)
             fail("write to the read-only buffer %s+%ld %s", m.name, long(address - m.start), text_of(place).c_str());
         if (access == Access::atomic && uintptr_t(address) % n_bytes)
@@ -264,17 +265,18 @@ void check_access(const void* pointer, size_t n_bytes, Access access, Place plac
 }
 
 // ---------------------------------------------------------------- begin and end
-// Finds the library that the kernel lives in, and its read-only segments (tables that the compiler made).
+// Finds the library that the kernel lives in, and its read-only segments (tables that the compiler made;
+// those that hold addresses are read-only once it is loaded).
 static int note_library(dl_phdr_info* library, size_t, void* kernel) {
     bool found = false;
     std::vector<std::pair<const char*, const char*>> segments;
     for (int i = 0; i < library->dlpi_phnum; i++) {
         const auto& header = library->dlpi_phdr[i];
-        if (header.p_type != PT_LOAD) continue;
+        if (header.p_type != PT_LOAD && header.p_type != PT_GNU_RELRO) continue;
         const char* start = reinterpret_cast<const char*>(library->dlpi_addr + header.p_vaddr);
         const char* end = start + header.p_memsz;
         if (kernel >= static_cast<const void*>(start) && kernel < static_cast<const void*>(end)) found = true;
-        if (!(header.p_flags & PF_W)) segments.push_back({start, end});
+        if (header.p_type == PT_GNU_RELRO || !(header.p_flags & PF_W)) segments.push_back({start, end});
     }
     if (!found) return 0;
     constants = segments;

@@ -36,6 +36,9 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
+void __tsan_vptr_read(void** p) { check_access(p, sizeof *p, Access::read, HERE); }
+void __tsan_vptr_update(void** p, void*) { check_access(p, sizeof *p, Access::write, HERE); }
+
 void __tsan_read_range(void* p, unsigned long n) { check_access(p, n, Access::read, HERE); }
 void __tsan_write_range(void* p, unsigned long n) { check_access(p, n, Access::write, HERE); }
 

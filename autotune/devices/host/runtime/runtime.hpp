@@ -1,6 +1,8 @@
 // The state of a launch, shared by the parts of the runtime. One OS thread runs one grid at a time: blocks one after
 // another, and the threads of a block as fibers that switch where CUDA threads may wait for each other.
 #pragma once
+#include <string.h>
+
 #include <string>
 #include <vector>
 
@@ -35,6 +37,7 @@ struct Thread : ThreadIndex {
     const char* waits_at;  // the function's name
     Site site;
     Meeting* meeting;
+    unsigned active_mask;  // as __activemask() returns it
     std::vector<AsyncCopy> copies;
     std::vector<unsigned> groups;  // how many of the copies each commit closed
 };
@@ -53,7 +56,7 @@ struct Range {
     const char* name;
     char* start;
     size_t n_bytes;
-    char kind;  // b buffer, s shared variable, v variable of the module
+    char kind;  // b buffer, s shared variable, v variable of the module, g what the compiler notes of one
     char writable;
 };
 
@@ -80,6 +83,8 @@ inline uint64_t random_number() {  // xorshift64
     return launch.random_state ^= launch.random_state << 17;
 }
 
+inline bool same(Site a, Site b) { return a.line == b.line && (a.file == b.file || !strcmp(a.file, b.file)); }
+
 // fiber.cpp
 bool make_threads(unsigned n);  // false: no memory
 Thread& thread(unsigned linear);
@@ -102,6 +107,7 @@ void reset_named_barriers();
 void barrier_lost_thread();
 void reset_warps();
 void warp_lost_thread(unsigned warp);
+bool converge();
 
 // async_copy.cpp
 void finish_copies(Thread& thread, unsigned n_pending);

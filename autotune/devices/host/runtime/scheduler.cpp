@@ -74,7 +74,7 @@ void yield() {
     unsigned linear;
     deliver_sometimes();
     bool found = pick(linear);
-    while (!found && alive && deliver_copy()) found = pick(linear);
+    while (!found && alive && (converge() || deliver_copy())) found = pick(linear);
     if (!found)
         switch_to(&me->stack_pointer, scheduler_stack_pointer);  // nobody can run
     else if (&thread(linear) != me)

@@ -19,6 +19,7 @@ struct Meeting {
 };
 
 static std::vector<Meeting*> open_meetings[max_warps], spare;
+static std::vector<unsigned> converging[max_warps];  // threads that asked who is with them
 
 static unsigned lane_of(const Thread& t) { return t.linear % warp_size; }
 static unsigned warp_of(const Thread& t) { return t.linear / warp_size; }
@@ -28,6 +29,28 @@ void reset_warps() {
         spare.insert(spare.end(), meetings.begin(), meetings.end());
         meetings.clear();
     }
+    for (std::vector<unsigned>& threads : converging) threads.clear();
+}
+
+// Lanes that ask for the active mask at one place are together if nothing else can run before they go on: that is when
+// the branches of a warp are as far as they get. Returns whether any were let go on.
+bool converge() {
+    for (unsigned warp = 0; warp < max_warps; warp++) {
+        std::vector<unsigned>& waiting = converging[warp];
+        if (waiting.empty()) continue;
+        const Site site = thread(waiting[0]).site;
+        const auto is_elsewhere = [&](unsigned linear) { return !same(thread(linear).site, site); };
+        const auto rest = std::stable_partition(waiting.begin(), waiting.end(), is_elsewhere);
+        unsigned mask = 0;
+        for (auto lane = rest; lane != waiting.end(); ++lane) mask |= 1u << *lane % warp_size;
+        for (auto lane = rest; lane != waiting.end(); ++lane) {
+            thread(*lane).active_mask = mask;
+            make_ready(*lane);
+        }
+        waiting.erase(rest, waiting.end());
+        return true;
+    }
+    return false;
 }
 
 static bool close_if_complete(unsigned warp, Meeting* m) {
@@ -133,6 +156,14 @@ void cuda_host_collective(unsigned mask, const char* name, const void* in, unsig
     leave(m);
 }
 
-unsigned cuda_host_activemask() { return lanes_alive(warp_of(*current)); }
+unsigned cuda_host_activemask(Site site) {
+    Thread& me = *current;
+    me.state = State::at_warp;
+    me.waits_at = "__activemask";
+    me.site = site;
+    converging[warp_of(me)].push_back(me.linear);
+    yield();
+    return me.active_mask;
+}
 
 }

@@ -1,0 +1,8 @@
+// What device code may use of CUDA's driver interface: its types.
+#pragma once
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct alignas(64) CUtensorMap_st {
+    unsigned long long opaque[16];
+} CUtensorMap;

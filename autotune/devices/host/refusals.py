@@ -1,0 +1,30 @@
+"""Tells of a source that did not compile for the host whether it needs what only a GPU has, and names it."""
+
+import re
+
+from .. import machine_code
+
+REFUSED = re.compile(r"static assertion failed: the host device has no ([^\n]*)")  # refused.hpp
+HEADER = re.compile(r"fatal error: '?((?:cub|cuda|thrust|cute|cutlass|nv)/[\w./]+|curand\w*\.h)'?[: ]")
+ASM = re.compile(
+    r"^[^\n:]*:\d+: Error: [^`\n]*`([^'\n]*)'|\berror: [^\n]*'asm'|\berror: [^\n]*inline asm", re.MULTILINE
+)
+LIBRARIES = {"cub": "CUB", "cuda": "libcu++", "cute": "CuTe", "cutlass": "CUTLASS", "thrust": "Thrust", "nv": "libcu++"}
+PLACE = re.compile(r"^([^/\s:]+:\d+):\d+: ", re.MULTILINE)  # the shim's own files have a path
+
+
+def needs_gpu(errors: str, source: str) -> str | None:
+    """Returns in one line what of the source the host device lacks, by the compiler's errors; None: nothing."""
+    if found := REFUSED.search(errors):
+        lacking = found[1]
+    elif found := HEADER.search(errors):
+        lacking = f"{LIBRARIES.get(found[1].partition('/')[0], 'cuRAND')} ({found[1]})"
+    elif found := ASM.search(errors):
+        lacking = f"inline PTX ({found[1].split()[0]})" if found[1] else "inline PTX"
+    elif "<<<" in machine_code.without_comments(source):
+        lacking = "launches from device code (<<<...>>>)"
+    else:
+        return None
+    place = PLACE.search(errors)
+    where = f"{place[1]}: " if place else ""
+    return f"{where}the host device has no {lacking}; a GPU can tune it"

@@ -1,0 +1,3 @@
+// printf is built into NVRTC; files are not there on a GPU.
+#pragma once
+#include <stddef.h>
