@@ -14,7 +14,7 @@ Sizes = dict[str, int]
 
 
 def five_points(a: Given, s: Sizes) -> Answered:
-    old, new = a[1].reshape(2048, 4096), a[0].reshape(2048, 4096).copy()
+    old, new = a[1].reshape(-1, 4096), a[0].reshape(-1, 4096).copy()
     w, h = min(s["w"], 4095), min(s["h"], 2047)
     y, x = slice(1, h), slice(1, w)
     around = old[: h - 1, x] + old[2 : h + 1, x] + old[y, : w - 1] + old[y, 2 : w + 1]
@@ -30,16 +30,29 @@ def correlated(image: Any, weights: Any, w: int, h: int) -> Any:
 
 def correlated_by_17(a: Given, s: Sizes) -> Answered:
     """The weights are those in constant memory, which a call has after its arguments."""
-    out = a[0].reshape(4096, 4096).copy()
-    w, h = s["w"], s["h"]
-    out[:h, :w] = correlated(a[1].reshape(4112, 4112), a[-1].reshape(17, 17), w, h)
+    out, w = a[0].reshape(-1, 4096).copy(), s["w"]
+    out[:, :w] = correlated(a[1].reshape(-1, 4112), a[-1].reshape(17, 17), w, s["h"])
     return {0: out.ravel()}
 
 
+def correlated_by_constants(a: Given, s: Sizes) -> Answered:
+    """The output is as large as the grid, and the image 16 longer and wider."""
+    image = a[1].reshape(s["h"] + 16, s["w"] + 16)
+    out = correlated(image, a[-1].reshape(17, 17), s["w"], s["h"])
+    return {0: np.asarray(out, np.float32).ravel()}
+
+
+def correlated_by_7(a: Given, s: Sizes) -> Answered:
+    """The rows of the image are as long as those of the output, so the last places of a row go on in the next one."""
+    n, places = s["w"] * s["h"], ((y * s["w"] + x, a[3][7 * y + x]) for y in range(7) for x in range(7))
+    out = sum(float(weight) * a[2][start : start + n].astype(float) for start, weight in places)
+    return {4: np.asarray(out, np.float32)}
+
+
 def product_of_4096(a: Given, s: Sizes) -> Answered:
-    out, left, right = (array.reshape(4096, 4096) for array in a[:3])
+    out, left, right = (array.reshape(-1, 4096) for array in a[:3])
     out = out.copy()
-    out[: s["h"], : s["w"]] = left[: s["h"]] @ right[:, : s["w"]]
+    out[:, : s["w"]] = left @ right[:, : s["w"]]
     return {0: out.ravel()}
 
 
@@ -58,7 +71,9 @@ def a_step_of_heat(a: Given, s: Sizes) -> Answered:
     power, heat = (array.reshape(s["h"] + 20, s["w"] + 20).astype(float) for array in a[:2])
     along_x, along_y, to_air, step = (float(number) for number in a[3:])
     y, x, here = slice(10, -10), slice(10, -10), heat[10:-10, 10:-10]
-    flow = along_y * (heat[11:-9, x] + heat[9:-11, x] - 2 * here) + along_x * (heat[y, 11:-9] + heat[y, 9:-11] - 2 * here)
+    flow = along_y * (heat[11:-9, x] + heat[9:-11, x] - 2 * here) + along_x * (
+        heat[y, 11:-9] + heat[y, 9:-11] - 2 * here
+    )
     out = here + step * (power[y, x] + flow + to_air * (80 - here))
     return {2: out.astype(np.float32).ravel()}
 
@@ -67,7 +82,9 @@ def dedispersed(a: Given, s: Sizes) -> Answered:
     samples, out = a[0].reshape(1536, 25650), a[1].reshape(s["h"], 25000).copy()
     for dm in range(s["h"]):
         delays = (np.float32(dm) * np.float32(0.02) * a[2]).astype(int)
-        out[dm, : s["w"]] = sum(row[delay : delay + s["w"]].astype(int) for row, delay in zip(samples, delays, strict=True))
+        out[dm, : s["w"]] = sum(
+            row[delay : delay + s["w"]].astype(int) for row, delay in zip(samples, delays, strict=True)
+        )
     return {1: out.ravel()}
 
 

@@ -3,8 +3,8 @@
     python benchmarks/public_files.py CHECKOUTS [--device host|cuda:0] [--only NAME ...] [--json FILE]
 
 CHECKOUTS is a folder of checkouts of kernel_tuner, benchmark_hub, KTT, xGPU, dedisp, bifrost, CudaSift, llm.c and
-cuda-samples. public_files.toml says of each entry which file and kernel is meant, and how it is called; answers are made
-by public_answers.py. Each entry takes two or three steps, each in a process of its own with a deadline:
+cuda-samples. public_files.toml says of each entry which file and kernel is meant, and how it is called; answers are
+made by public_answers.py. Each entry takes two or three steps, each in a process of its own with a deadline:
 
 - host: ``tune_kernel`` on the device host, at a small size, with all of the host's checks
 - sm_90: NVRTC compiles each config to a cubin, which needs no GPU
@@ -14,6 +14,7 @@ A step passes when every config does. Where some or all fail, the first failure 
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -37,6 +38,7 @@ DEADLINES_S = {"host": 240.0, "sm_90": 120.0, "gpu": 240.0}
 SEED = 20
 CLIPPED = 170  # characters of a reason
 ARCHITECTURE = "sm_90"
+CONFIG = re.compile(r"\b[\w:]+\[[^\]\n]*\]: ")  # the name of a variant, before what is wrong with it
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,8 @@ def made(text: str, rng: np.random.Generator) -> Any:
     return np.arange(n, dtype=dtype) * dtype.type(words[2]) if kind == "steps" else np.zeros(n, dtype)
 
 
-def called(entry: Entry, checkouts: Path, sizes: dict[str, int]) -> tuple[list[Any], dict[str, Any]]:
-    """Returns what ``tune_kernel`` takes by place, and by name."""
+def called(entry: Entry, checkouts: Path, sizes: dict[str, int]) -> dict[str, Any]:
+    """Returns what ``tune_kernel`` takes, by name."""
     rng = np.random.default_rng(SEED)
     files = [checkouts / file for file in entry.files]
     source = str(files[0]) if len(files) == 1 else "".join(f'#include "{file.name}"\n' for file in files)
@@ -121,15 +123,19 @@ def called(entry: Entry, checkouts: Path, sizes: dict[str, int]) -> tuple[list[A
     arguments = [made(text.format(**sizes), rng) for text in entry.arguments]
     constants = {name: made(text.format(**sizes), rng) for name, text in entry.constants.items()}
     size = tuple(int(text) if text.isdigit() else text for text in (each.format(**sizes) for each in entry.size))
-    more: dict[str, Any] = {
+    given: dict[str, Any] = {
+        "kernel_name": entry.kernel,
+        "kernel_source": source,
+        "problem_size": size,
+        "arguments": arguments,
+        "tune_params": entry.space,
         "compiler_options": options + ([f"-I{files[0].parent}"] if len(files) > 1 else []),
         "restrictions": entry.restrictions,
         "smem_args": {"size": entry.shared.format(**sizes)},
         "cmem_args": constants,
         "block_size_names": entry.blocks,
     }
-    more |= {f"grid_div_{axis}": divisor for axis, divisor in zip("xyz", entry.divisors, strict=False)}
-    return [entry.kernel, source, size, arguments, entry.space], more
+    return given | {f"grid_div_{axis}": divisor for axis, divisor in zip("xyz", entry.divisors, strict=False)}
 
 
 def tuned(entry: Entry, checkouts: Path, device: str) -> Outcome:
@@ -138,11 +144,12 @@ def tuned(entry: Entry, checkouts: Path, device: str) -> Outcome:
     from autotune.kernel_tuner import tune_kernel
 
     sizes = entry.host if device == "host" else entry.gpu
-    given, more = called(entry, checkouts, sizes)
+    given = called(entry, checkouts, sizes)
+    arguments = given["arguments"]
     if entry.answer:
-        answered = getattr(public_answers, entry.answer)([*given[3], *more["cmem_args"].values()], sizes)
-        more |= {"answer": [answered.get(place) for place in range(len(given[3]))], "atol": entry.atol}
-    results, _ = tune_kernel(*given, **more, device=device, iterations=3, quiet=True)
+        answered = getattr(public_answers, entry.answer)([*arguments, *given["cmem_args"].values()], sizes)
+        given |= {"answer": [answered.get(place) for place in range(len(arguments))], "atol": entry.atol}
+    results, _ = tune_kernel(**given, device=device, iterations=3, quiet=True)
     trials = results.sweep.trials
     failed = trials[trials["status"] != Status.MEASURED]
     reason = "" if failed.empty else f"{failed.iloc[0]['status']}: {failed.iloc[0]['message']}"
@@ -150,7 +157,7 @@ def tuned(entry: Entry, checkouts: Path, device: str) -> Outcome:
 
 
 def compiled(entry: Entry, checkouts: Path) -> Outcome:
-    """Returns what NVRTC makes of all configs, of the sizes for a GPU, but with the host's arrays."""
+    """Returns what NVRTC makes of all configs, at the sizes of the host."""
     from autotune.core.errors import TrialFailure
     from autotune.devices import cuda
     from autotune.kernel_tuner.asked import options_of, silent
@@ -162,10 +169,10 @@ def compiled(entry: Entry, checkouts: Path) -> Outcome:
     from autotune.rendering.render import render
     from autotune.source.registry import load_kernel
 
-    given, more = called(entry, checkouts, entry.host)
-    macros, folders = options_of(more.pop("compiler_options"), silent)
-    divisors = tuple(more.pop(f"grid_div_{axis}", None) for axis in "xyz")
-    call = read_call(*given, **more, divisors=divisors, macros=macros, folders=folders)
+    given = called(entry, checkouts, entry.host)
+    macros, folders = options_of(given.pop("compiler_options"), silent)
+    x, y, z = (given.pop(f"grid_div_{axis}", None) for axis in "xyz")
+    call = read_call(**given, divisors=(x, y, z), macros=macros, folders=folders)
     formulas = Formulas.of(call, sizes_of_call(call))
     kernel: Any = load_kernel(str(write_definition(formulas, unchecked(call, ProbeResult()), Path("results"))))
     device, reasons = cuda.of_architecture(ARCHITECTURE), []
@@ -204,29 +211,29 @@ def step_in_process(step: str, name: str, checkouts: Path, device: str) -> Outco
             printed = child.communicate(timeout=DEADLINES_S[step])[0].splitlines()
             errors.seek(0)
             last = (errors.read().strip().splitlines() or [""])[-1]
-            died = [0, 0, f"the process ended with {child.returncode}: {last}"]
-            passed, of, reason = json.loads(printed[-1]) if printed and child.returncode == 0 else died
+            told: list[Any] = [0, 0, f"the process ended with {child.returncode}: {last}"]
+            if printed and child.returncode == 0:
+                told = json.loads(printed[-1])
         except subprocess.TimeoutExpired:
-            passed, of, reason = 0, 0, f"not done after {DEADLINES_S[step]:.0f} s"
+            told = [0, 0, f"not done after {DEADLINES_S[step]:.0f} s"]
         finally:
             end_group(child.pid)
             child.communicate()
+    passed, of, reason = told
     return Outcome(passed, of, one_line(reason, checkouts), time.perf_counter() - began)
 
 
 def end_group(pid: int) -> None:
     """Ends what is left of a process and of those that it started."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def one_line(reason: str, checkouts: Path) -> str:
     """Returns the first line of a failure, or the first line with an error in it, clipped."""
-    lines = [line.strip() for line in reason.replace(f"{checkouts}/", "").splitlines() if line.strip()]
-    line = lines[0] if lines else ""
-    if (found := next((each for each in lines[1:] if re.search(r"\berror\b", each)), None)) is not None:
+    told = CONFIG.sub("", reason.replace(f"{checkouts}/", ""), count=1)
+    line, *lines = [line.strip() for line in told.splitlines() if line.strip()] or [""]
+    if (found := next((each for each in lines if re.search(r"\berror\b", each)), None)) is not None:
         line = f"{line} | {found}"
     return line if len(line) <= CLIPPED else f"{line[: CLIPPED - 3]}..."
 
