@@ -43,10 +43,9 @@ def correlated_by_constants(a: Given, s: Sizes) -> Answered:
 
 
 def correlated_by_7(a: Given, s: Sizes) -> Answered:
-    """The rows of the image are as long as those of the output, so the last places of a row go on in the next one."""
-    n, places = s["w"] * s["h"], ((y * s["w"] + x, a[3][7 * y + x]) for y in range(7) for x in range(7))
-    out = sum(float(weight) * a[2][start : start + n].astype(float) for start, weight in places)
-    return {4: np.asarray(out, np.float32)}
+    image = a[2].reshape(s["h"] + 6, s["w"] + 6)
+    out = correlated(image, a[3].reshape(7, 7), s["w"], s["h"])
+    return {4: np.asarray(out, np.float32).ravel()}
 
 
 def product_of_4096(a: Given, s: Sizes) -> Answered:

@@ -54,6 +54,7 @@ class Entry:
     gpu: dict[str, int]
     constants: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     blocks: list[str] | None = None
     divisors: list[list[str]] = field(default_factory=list)
     restrictions: list[str] = field(default_factory=list)
@@ -120,6 +121,9 @@ def called(entry: Entry, checkouts: Path, sizes: dict[str, int]) -> dict[str, An
     source = str(files[0]) if len(files) == 1 else "".join(f'#include "{file.name}"\n' for file in files)
     options = [option.format(**sizes) for option in entry.options]
     options = [f"-I{checkouts / option[2:]}" if option.startswith("-I") else option for option in options]
+    for name in entry.empty:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
     arguments = [made(text.format(**sizes), rng) for text in entry.arguments]
     constants = {name: made(text.format(**sizes), rng) for name, text in entry.constants.items()}
     size = tuple(int(text) if text.isdigit() else text for text in (each.format(**sizes) for each in entry.size))
@@ -129,7 +133,7 @@ def called(entry: Entry, checkouts: Path, sizes: dict[str, int]) -> dict[str, An
         "problem_size": size,
         "arguments": arguments,
         "tune_params": entry.space,
-        "compiler_options": options + ([f"-I{files[0].parent}"] if len(files) > 1 else []),
+        "compiler_options": [*options, f"-I{files[0].parent}", f"-I{Path.cwd()}"],
         "restrictions": entry.restrictions,
         "smem_args": {"size": entry.shared.format(**sizes)},
         "cmem_args": constants,
