@@ -49,7 +49,7 @@ class Entry:
     kernel: str
     arguments: list[str]
     size: list[str]
-    space: dict[str, list[Any]]
+    space: list[str]
     host: dict[str, int]
     gpu: dict[str, int]
     constants: dict[str, str] = field(default_factory=dict)
@@ -132,7 +132,7 @@ def called(entry: Entry, checkouts: Path, sizes: dict[str, int]) -> dict[str, An
         "kernel_source": source,
         "problem_size": size,
         "arguments": arguments,
-        "tune_params": entry.space,
+        "tune_params": {name: json.loads(f"[{values}]") for name, values in (p.split("=") for p in entry.space)},
         "compiler_options": [*options, f"-I{files[0].parent}", f"-I{Path.cwd()}"],
         "restrictions": entry.restrictions,
         "smem_args": {"size": entry.shared.format(**sizes)},
