@@ -224,7 +224,7 @@ def step_in_process(step: str, name: str, checkouts: Path, device: str) -> Outco
             end_group(child.pid)
             child.communicate()
     passed, of, reason = told
-    return Outcome(passed, of, one_line(reason, checkouts), time.perf_counter() - began)
+    return Outcome(passed, of, one_line(reason.replace(f"{scratch}/", ""), checkouts), time.perf_counter() - began)
 
 
 def end_group(pid: int) -> None:
