@@ -7,22 +7,13 @@ parameter that has no value yet. Then it is asked again when that one has.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import log
 from typing import Any
 
 from .config import Value
 from .device import Device
 from .parameter import Constraint, Parameter
 from .problem import Problem
-
-
-def value_distance(a: Value | None, b: Value | None) -> tuple[int, float]:
-    """Returns (1 if two values of a parameter differ, absolute log-ratio of numbers); None: there is no value."""
-    if a == b:
-        return 0, 0.0
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
-        return 1, abs(log(a / b))
-    return 1, 0.0
+from .product import value_distance
 
 
 class _Unassigned(Exception):

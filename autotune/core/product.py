@@ -1,0 +1,353 @@
+"""Every allowed combination of parameters whose constraints say what they read, without looking at all combinations.
+
+Parameters that no constraint joins make groups of their own, and what is allowed is the product of what each group
+allows. In a group the parameters of the constraint that has the fewest combinations get their values first, and each
+constraint is asked as soon as all that it reads have values: an expression of columns of NumPy, a function once for each
+combination of what it reads. A product of more than MOST_ALLOWED is sampled.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log, prod
+
+import numpy as np
+
+from .columns import NotVectorised, column_of, truths
+from .config import Config, Value, configs_of
+from .device import Device
+from .errors import UsageError
+from .parameter import Constraint
+from .problem import Problem
+
+MOST_ALLOWED = 1_000_000  # configs; where there are more, some are drawn
+N_DRAWN = 100_000  # configs of a sample
+MOST_ROWS = 1 << 22  # combinations of a group that are kept at a time; a group with more is sampled
+MOST_TRIED = 1 << 28  # combinations of a group that are tried one after another, and drawn for a sample
+MOST_ASKED = 1 << 23  # combinations that a function is asked about, which takes microseconds for each
+MOST_KNOWN = 1 << 20  # its answers that are kept
+BLOCK = 1 << 16  # combinations tried at a time
+SEED = 20231107  # of samples: the same space has the same one
+NO, YES, UNJUDGED_HERE = 0, 1, 2
+Rows = dict[str, np.ndarray]  # of each parameter the numbers of its values
+
+
+class Product:
+    """The allowed combinations.
+
+    Args:
+        choices: the values of each parameter.
+        constraints: all of which say what they ``read``; each is asked of configs that have these parameters only.
+
+    ``n_allowed`` is estimated where a group is sampled. ``refused`` counts combinations by the reason of the constraint
+    that was the first to decide. ``unjudged``: a config at which a constraint raised, of each that did, and the error.
+    """
+
+    def __init__(
+        self,
+        choices: Mapping[str, Sequence[Value]],
+        constraints: Sequence[Constraint],
+        problem: Problem | None,
+        device: Device | None,
+    ) -> None:
+        self.names = tuple(choices)
+        self._choices = {name: tuple(values) for name, values in choices.items()}
+        self._generator = np.random.default_rng(SEED)
+        tests = [_Test(each, self._choices, problem, device) for each in constraints]
+        groups = [self._group(names, tests) for names in _joined(self.names, [test.reads for test in tests])]
+        n_all = prod(len(values) for values in self._choices.values())
+        self.refused: Counter[str] = Counter()
+        n_allowed = 1
+        for group in groups:
+            n_others = n_all // group.n_combinations * n_allowed
+            self.refused.update({reason: n * n_others for reason, n in group.refused.items()})
+            n_all, n_allowed = n_all // group.n_combinations, n_allowed * group.n_allowed
+        self.n_allowed = n_allowed
+        self.is_sample = n_allowed > MOST_ALLOWED or any(group.left for group in groups)
+        self.unjudged = [(test.constraint, *test.fault) for test in tests if test.fault is not None]
+        self._rows = self._ordered(self._together(groups))
+
+    def configs(self) -> tuple[Config, ...]:
+        """Returns the allowed configurations in the order of the declarations, or those of a sample."""
+        columns = []
+        for name, numbers in self._rows.items():
+            values = np.empty(len(self._choices[name]), object)
+            values[:] = self._choices[name]
+            columns.append(values[numbers].tolist())
+        was_enabled = gc.isenabled()
+        gc.disable()  # it would look at all that is made, again and again, and finds no circle
+        try:
+            return configs_of(self.names, zip(*columns, strict=True))
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def nearest(self, wanted: Mapping[str, Value]) -> Config | None:
+        """Returns the config that differs least from ``wanted``: fewest parameters, then smallest log-ratios."""
+        away, ratios = np.zeros(self._n_rows, np.int64), np.zeros(self._n_rows)
+        if not self._n_rows:
+            return None
+        for name, numbers in self._rows.items():
+            steps = np.array([value_distance(value, wanted.get(name)) for value in self._choices[name]])
+            away += steps[numbers, 0].astype(np.int64)
+            ratios += steps[numbers, 1]
+        row = int(np.lexsort((ratios, away))[0])
+        return Config({name: self._choices[name][numbers[row]] for name, numbers in self._rows.items()})
+
+    @property
+    def _n_rows(self) -> int:
+        return len(next(iter(self._rows.values())))
+
+    # ------------------------------------------------------------------ groups
+    def _group(self, names: Sequence[str], tests: "Sequence[_Test]") -> "_Group":
+        group = _Group({name: len(self._choices[name]) for name in names})
+        waiting = [test for test in tests if test.reads and test.reads[0] in names]
+        late: list[_Test] = []
+        while waiting or group.left:
+            fewest = min(waiting, key=group.n_more, default=None)
+            new = tuple(group.left) if fewest is None else tuple(each for each in fewest.reads if each in group.left)
+            ready = [test for test in waiting if not set(test.reads) - set(new) - set(group.rows)]
+            more = prod(group.left[name] for name in new)
+            if group.n_rows * more > MOST_TRIED:
+                break
+            group.extend(new, ready, late)
+            waiting = [test for test in waiting if test not in ready]
+            if group.n_rows > MOST_ROWS:
+                break
+        late += [test for test in waiting if test not in late]
+        if group.left:
+            group.draw(late, self._generator)
+        else:
+            group.keep(late, is_last=True)
+        return group
+
+    # ------------------------------------------------------------------ the product of all groups
+    def _together(self, groups: "Sequence[_Group]") -> Rows:
+        """Returns all rows of the product of the groups, or some that are drawn."""
+        rows: Rows = {}
+        if not self.is_sample:
+            before, n_all = 1, prod(group.n_rows for group in groups)
+            for group in groups:
+                after = n_all // (before * group.n_rows) if n_all else 0
+                rows |= {name: np.tile(np.repeat(each, after), before) for name, each in group.rows.items()}
+                before *= group.n_rows
+            return rows
+        n_drawn = N_DRAWN if all(group.n_rows for group in groups) else 0
+        for group in groups:
+            if group.n_drawn and n_drawn:  # its rows are a sample already: each is taken as often as any other
+                drawn = np.resize(self._generator.permutation(group.n_rows), n_drawn)
+            else:
+                drawn = self._generator.integers(group.n_rows or 1, size=n_drawn)
+            rows |= {name: each[drawn] for name, each in group.rows.items()}
+        return rows
+
+    def _ordered(self, rows: Rows) -> Rows:
+        """Returns the rows in the order of the declarations, each once."""
+        keys = [np.zeros(1, np.int64)]
+        n_key = 1
+        for name in self.names:
+            n = len(self._choices[name])
+            n_key *= n
+            if n_key >= 1 << 62:
+                keys.append(np.zeros(1, np.int64))
+                n_key = n
+            keys[-1] = keys[-1] * n + rows[name]
+        order = np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])
+        is_new = np.zeros(len(order), bool)
+        is_new[:1] = True
+        for key in keys:
+            is_new[1:] |= key[order][1:] != key[order][:-1]
+        order = order[is_new]
+        return {name: rows[name][order] for name in self.names}
+
+
+@dataclass
+class _Group:
+    """Parameters that constraints join, and their combinations so far.
+
+    ``left``: parameters that have no value yet, and how many values they may have.
+    """
+
+    left: dict[str, int]
+    rows: Rows = field(default_factory=dict)
+    n_rows: int = 1
+    refused: Counter[str] = field(default_factory=Counter)
+    n_drawn: int = 0  # combinations that were drawn, where not all are looked at
+    n_accepted: int = 0
+    n_before: int = 1  # combinations of which they were drawn
+
+    def __post_init__(self) -> None:
+        self.n_combinations = prod(self.left.values())
+
+    @property
+    def n_allowed(self) -> int:
+        """Returns how many combinations are allowed; as far as the sample tells, where there is one."""
+        return self.n_before * self.n_accepted // self.n_drawn if self.n_drawn else self.n_rows
+
+    def n_more(self, test: "_Test") -> int:
+        """Returns how many combinations the parameters have that a constraint still waits for."""
+        return prod(self.left.get(name, 1) for name in test.reads)
+
+    def extend(self, new: Sequence[str], ready: "Sequence[_Test]", late: "list[_Test]") -> None:
+        """Gives ``new`` parameters all their values, and keeps what ``ready`` constraints allow."""
+        sizes = [self.left[name] for name in new]
+        before, n_new = self.rows, prod(sizes)
+        n_left = prod(self.left.values()) // n_new
+        kept: list[Rows] = []
+        for start in range(0, self.n_rows * n_new, BLOCK):
+            row, number = np.divmod(np.arange(start, min(start + BLOCK, self.n_rows * n_new)), n_new)
+            rows = {name: each[row] for name, each in before.items()}
+            for name, size in zip(reversed(new), reversed(sizes), strict=True):
+                number, rows[name] = np.divmod(number, size)
+            kept.append(self._tested(rows, ready, n_left, late))
+        self.rows = _whole(kept, (*before, *new))
+        self.n_rows = len(next(iter(self.rows.values())))
+        for name in new:
+            del self.left[name]
+
+    def keep(self, tests: "Sequence[_Test]", is_last: bool) -> None:
+        """Keeps what these constraints allow."""
+        if tests:
+            self.rows = self._tested(self.rows, tests, 1, [], is_last)
+            self.n_rows = len(next(iter(self.rows.values())))
+
+    def draw(self, tests: "Sequence[_Test]", generator: np.random.Generator) -> None:
+        """Takes random combinations with the parameters that are left, and keeps what constraints allow."""
+        self.n_before = self.n_rows * prod(self.left.values())
+        before, n_before, refused = self.rows, self.n_rows, Counter(self.refused)
+        kept: list[Rows] = []
+        while self.n_accepted < N_DRAWN and self.n_drawn < MOST_TRIED // 4 and n_before:
+            row = generator.integers(n_before, size=BLOCK)
+            rows = {name: each[row] for name, each in before.items()}
+            rows |= {name: generator.integers(size, size=BLOCK) for name, size in self.left.items()}
+            rows = self._tested(rows, tests, 1, [], is_last=True)
+            kept.append(rows)
+            self.n_accepted += len(next(iter(rows.values())))
+            self.n_drawn += BLOCK
+        self.rows = _whole(kept, (*before, *self.left))
+        self.n_rows = self.n_accepted
+        scale = self.n_before // max(1, self.n_drawn)
+        self.refused = refused + Counter({why: n * scale for why, n in (self.refused - refused).items()})
+
+    def _tested(
+        self, rows: Rows, tests: "Sequence[_Test]", n_left: int, late: "list[_Test]", is_last: bool = False
+    ) -> Rows:
+        """Returns the rows that constraints allow. One that raises at a row is asked again when all others were."""
+        for test in tests:
+            n_rows = len(next(iter(rows.values())))
+            judged = test.judged(rows, n_rows)
+            is_kept = judged == YES if is_last else judged != NO
+            if not is_last and test not in late and (judged == UNJUDGED_HERE).any():
+                late.append(test)
+            n_refused = n_rows - int(np.count_nonzero(is_kept))
+            if not n_refused:
+                continue
+            if is_last and (is_fault := judged == UNJUDGED_HERE).any():
+                self.refused[test.told_fault(rows, is_fault)] += int(np.count_nonzero(is_fault)) * n_left
+                n_refused -= int(np.count_nonzero(is_fault))
+            if n_refused:
+                self.refused[test.constraint.reason] += n_refused * n_left
+            rows = {name: each[is_kept] for name, each in rows.items()}
+        return rows
+
+
+class _Test:
+    """A constraint, asked of rows."""
+
+    def __init__(
+        self,
+        constraint: Constraint,
+        choices: Mapping[str, tuple[Value, ...]],
+        problem: Problem | None,
+        device: Device | None,
+    ) -> None:
+        self.constraint, self._problem, self._device = constraint, problem, device
+        self.reads = constraint.reads or tuple(choices)[:1]
+        self._choices = {name: choices[name] for name in self.reads}
+        self.fault: tuple[Config, Exception] | None = None
+        self._columns: dict[str, np.ndarray] | None = None
+        if constraint.text:
+            try:
+                self._columns = {name: column_of(values) for name, values in self._choices.items()}
+            except NotVectorised:
+                self._columns = None
+        self._known: dict[int, int] = {}  # of a combination of what it reads, what it says
+        self._n_asked = 0
+
+    def judged(self, rows: Rows, n_rows: int) -> np.ndarray:
+        """Returns NO, YES or UNJUDGED_HERE of each row."""
+        if self._columns is not None:
+            try:
+                found = truths(self.constraint.text, {name: self._columns[name][rows[name]] for name in self.reads})
+                return np.broadcast_to(found, n_rows).astype(np.int8)
+            except NotVectorised:
+                self._columns = None
+        key, n_keys = np.zeros(n_rows, object if self._n_keys >= 1 << 62 else np.int64), 1
+        for name, values in self._choices.items():
+            key = key * len(values) + rows[name]
+            n_keys *= len(values)
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        keys, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        said = [self._asked(number, rows, row) for number, row in zip(keys.tolist(), first.tolist(), strict=True)]
+        return np.array(said, np.int8)[inverse]
+
+    @property
+    def _n_keys(self) -> int:
+        return prod(map(len, self._choices.values()))
+
+    def _asked(self, key: int, rows: Rows, row: int) -> int:
+        if key not in self._known:
+            self._n_asked += 1
+            if self._n_asked > MOST_ASKED:
+                raise UsageError(
+                    f"{self.constraint.name} is a function, and would be asked about more than {MOST_ASKED} combinations: "
+                    "give it as a text, or name the parameters that it takes"
+                )
+            try:
+                self._known[key] = int(bool(self.constraint.holds(self._problem, self._config(rows, row), self._device)))
+            except Exception:  # a user's predicate may raise anything; it counts if no other constraint refuses the row
+                self._known[key] = UNJUDGED_HERE
+        return self._known[key]
+
+    def told_fault(self, rows: Rows, is_fault: np.ndarray) -> str:
+        """Returns the reason to refuse rows at which the predicate raises; keeps the first of them."""
+        config = self._config(rows, int(np.argmax(is_fault)))
+        try:
+            self.constraint.holds(self._problem, config, self._device)
+        except Exception as error:
+            self.fault = self.fault or (config, error)
+            return self.constraint.answers(error)
+        return self.constraint.reason
+
+    def _config(self, rows: Rows, row: int) -> Config:
+        return Config({name: values[int(rows[name][row])] for name, values in self._choices.items()})
+
+
+def _whole(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
+    """Returns rows in one piece."""
+    none = np.zeros(0, np.int32)
+    return {name: np.concatenate([none, *(part[name] for part in parts)], dtype=np.int32) for name in names}
+
+
+def _joined(names: Sequence[str], reads: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Yields the groups of names that are read together, in the order of their first."""
+    of = {name: {name} for name in names}
+    for each in reads:
+        together = set().union(*(of[name] for name in each))
+        of |= dict.fromkeys(together, together)
+    done: set[str] = set()
+    for name in names:
+        if name not in done:
+            done |= of[name]
+            yield [other for other in names if other in of[name]]
+
+
+def value_distance(a: Value | None, b: Value | None) -> tuple[int, float]:
+    """Returns (1 if two values of a parameter differ, absolute log-ratio of numbers); None: there is no value."""
+    if a == b:
+        return 0, 0.0
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
+        return 1, abs(log(a / b))
+    return 1, 0.0
