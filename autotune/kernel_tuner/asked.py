@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..core.errors import UsageError
 from ..porting.call import Call
 from ..records.measurement import Protocol
@@ -100,7 +98,7 @@ def settings_of(
     """Returns the settings of a sweep: all configs, unless a strategy or a budget is named."""
     trials = options.get("max_fevals")
     if trials is None and "fraction" in options:
-        n = int(np.prod([len(values) for values in call.space.values()], dtype=np.int64))
+        n = call.enumeration.n_allowed or len(call.enumeration.configs)
         trials = max(1, int(n * options["fraction"]))
     is_search = strategy not in EXHAUSTIVE
     if is_search:

@@ -1,10 +1,12 @@
 """``tune_kernel`` and ``run_kernel``: each argument is read, and goes where autotune has it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UsageError
+from ..devices import find_device
 from ..porting.call import Divisor, read_call
 from ..porting.call_tuning import run_once, tune_call
 from ..porting.config_lines import Lines
@@ -109,6 +111,7 @@ def tune_kernel(
         macros=macros,
         folders=folders,
     )
+    call = replace(call, device=find_device(device_asked_for(device)).device)
     settings = settings_of(strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, note)
     if verify is not None and answer is None:
         raise UsageError("verify judges outputs by an answer: give answer, too")

@@ -1,11 +1,12 @@
 """What a call says of a config: its grid, its block, its macros and its source, once, as Python over ``c``.
 
-The definition is written from these texts, and the probe evaluates them. Functions of the caller's stand in them as
-``f['name'](c)``; a definition has a table of what they say.
+The definition is written from these texts, and the probe evaluates them. Functions of the caller's that are no
+expressions stand in them as ``table_value('name', c)``; a definition has a table of what they say.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -15,11 +16,14 @@ from typing import Any
 import jinja2
 
 from ..core.errors import UsageError
-from ..core.expressions import CALLS, checked_expression
-from .call import AXES, UNROLL, Call
+from ..core.expressions import CALLS, checked_expression, value_of
+from .call import AXES, DEFAULT_BLOCK, UNROLL, Call
 from .sizes import Sizes
+from .tracing import agrees, traced
 
-DEFAULT_BLOCK = (256, 1, 1)
+MOST_COMPARED = 100_000  # configs at which a function and its expression must say the same
+ConfigFunction = Callable[[Mapping[str, object]], Any]
+ConfigFunctions = dict[str, ConfigFunction]
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,9 @@ class LaunchValues:
 
 def define_lines(said: dict[str, object], unrolled: dict[str, object]) -> str:
     """Returns the lines that stand before the source: macros, and constants that #pragma unroll takes."""
-    plain = {name: int(value) if isinstance(value, bool) else value for name, value in said.items()}
-    lines = [f"#define {name} {value}\n" for name, value in plain.items()]
+    plain = {name: str(int(value) if isinstance(value, bool) else value) for name, value in said.items()}
+    goes_on = {name: text.replace("\n", " \\\n") + "/**/" * text.endswith("\\") for name, text in plain.items()}
+    lines = [f"#define {name} {text}\n" for name, text in goes_on.items()]
     lines += [f"constexpr int {name} = {value};\n" for name, value in unrolled.items()]
     return "".join(lines)
 
@@ -51,7 +56,7 @@ class Formulas:
     shared: str
     defines: Mapping[str, str]
     unrolled: tuple[str, ...]
-    functions: Mapping[str, Callable[[Mapping[str, object]], Any]] = field(default_factory=dict)
+    functions: Mapping[str, ConfigFunction] = field(default_factory=dict)
 
     @staticmethod
     def of(call: Call, sizes: Sizes) -> "Formulas":
@@ -60,13 +65,12 @@ class Formulas:
         Raises:
             UsageError: for texts that are not arithmetic over parameters.
         """
-        functions: dict[str, Callable[[Mapping[str, object]], Any]] = {}
+        functions: ConfigFunctions = {}
 
         def text(given: object, what: str, place: str) -> str:
             """Returns Python for a number, a text, a function, or the product of a list of such."""
             if callable(given):
-                functions[place] = lambda config: call.resolved(given, config, what)
-                return f"f[{place!r}](c)"
+                return _of_function(call, lambda config: call.resolved(given, config, what), what, place, functions)
             if isinstance(given, tuple | list):
                 parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(given)]
                 return " * ".join(f"({part})" for part in parts) or "1"
@@ -88,7 +92,8 @@ class Formulas:
         Raises:
             UsageError: when something cannot be computed there.
         """
-        names = {"c": config, "f": self.functions, "problem": SimpleNamespace(**self.sizes.fields)}
+        names: dict[str, Any] = {"c": config, "problem": SimpleNamespace(**self.sizes.fields)}
+        names["table_value"] = lambda place, c: self.functions[place](c)
         found = [self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)]
         grid, block = tuple(found), tuple(int(_value(each, "the block", names)) for each in self.block)
         names |= {"grid": grid, "block": block}
@@ -126,7 +131,30 @@ class Formulas:
         return whole
 
 
-def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: Callable[[Any, str, str], str]) -> str:
+def _of_function(call: Call, function: ConfigFunction, what: str, place: str, functions: ConfigFunctions) -> str:
+    """Returns Python for a function of the config: what it computes, or a call of it among ``functions``."""
+    expression = _expression_of(call, function, what)
+    if expression is None:
+        functions[place] = function
+    return expression or f"table_value({place!r}, c)"
+
+
+def _expression_of(call: Call, function: ConfigFunction, what: str, is_text: bool = False) -> str | None:
+    """Returns the expression that a function computes at all configs, or None; ``is_text``: its text counts."""
+    text = traced(function, tuple(call.space))
+    if text is None:
+        return None
+    convert: Callable[[Any], Any] = str if is_text else lambda value: value
+    with suppress(UsageError):
+        expression = checked_expression(text, call.space, what)
+        configs = call.enumeration.configs
+        some = configs[:: 1 + len(configs) // MOST_COMPARED]
+        if agrees(lambda c: convert(function(c)), lambda c: convert(value_of(expression, c)), some):
+            return expression
+    return None
+
+
+def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text: Callable[[Any, str, str], str]) -> str:
     """Returns Python for the size that the grid spans along an axis."""
     given, what = call.problem_size, "the problem size"
     if callable(given):
@@ -136,21 +164,22 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: 
             listed = list(found) if isinstance(found, tuple | list) else [found]
             return call.resolved([*listed, 1, 1][axis], config, what)
 
-        functions[f"size {axis}"] = along
-        return f"f['size {axis}'](c)"
+        return _of_function(call, along, what, f"size {axis}", functions)
     each = [*(given if isinstance(given, tuple | list) else [given]), 1, 1][axis]
     return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.span(int(each))
 
 
-def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...]]:
+def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[dict[str, str], tuple[str, ...]]:
     """Returns Python for the value of each macro, and the parameters that are constants instead."""
     said: dict[str, str] = {}
     unrolled: tuple[str, ...] = ()
     if call.defines is not None:
         for name, value in call.defines.items():
             if callable(value):
-                functions[f"macro {name}"] = lambda config, value=value: _replaced(str(value(dict(config))), config)
-                said[name] = f"f['macro {name}'](c)"
+                expression = _expression_of(call, lambda c, value=value: value(dict(c)), f"the macro {name}", is_text=True)
+                if expression is None:
+                    functions[f"macro {name}"] = lambda c, value=value: _replaced(str(value(dict(c))), c)
+                said[name] = f"str({expression})" if expression else f"table_value({f'macro {name}'!r}, c)"
             else:
                 said[name] = _joined(str(value), call)
     else:

@@ -56,6 +56,14 @@ class _Traced:
     def __bool__(self) -> bool:
         return self.way.decide(self.text)
 
+    def __format__(self, form: str) -> str:
+        raise _Untraceable
+
+    def __str__(self) -> str:
+        raise _Untraceable
+
+    __repr__ = __str__
+
 
 def _binary(sign: str, is_swapped: bool) -> Callable[[_Traced, object], _Traced]:
     def compute(self: _Traced, other: object) -> _Traced:

@@ -141,6 +141,8 @@ def run_sweep(
     if not enumeration.configs:
         name = problem_name(problem)
         raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
+    if enumeration.told_sample:
+        progress.note(f"{kernel.name}: {enumeration.told_sample}")
     default = enumeration.nearest(kernel.default_config(problem, device))
     protocol = replace(settings.protocol, energy_s=settings.energy_s if objectives.needs_energy else 0.0)
     context = Context.of(kernel, problem, bench, protocol, settings.launch_deadline_s, rank, ledger, judge)
