@@ -102,6 +102,15 @@ class Formulas:
         lines = define_lines(said, {name: config[name] for name in self.unrolled})
         return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines)
 
+    def said_by(self, place: str, config: Mapping[str, object]) -> Any:
+        """Returns what one of ``functions`` says of a config. Raises UsageError when it cannot be computed there."""
+        try:
+            return self.functions[place](config)
+        except UsageError:
+            raise
+        except Exception as error:  # a function of the caller's may raise anything
+            raise UsageError(f"{place} raises {type(error).__name__} at {_at(config)}: {error}") from error
+
     @property
     def told(self) -> str:
         """Returns what a package of the kernel is called with, for people."""

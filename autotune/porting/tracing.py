@@ -19,7 +19,7 @@ SIGNS = {
 }
 COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 BEFORE = {"neg": "-", "pos": "+", "invert": "~"}
-CALLED = {"abs": "abs({})", "trunc": "int({})", "round": "round({})", "floor": "({} // 1)", "ceil": "(-(-{} // 1))"}
+CALLED = {"abs": "abs({})", "round": "round({})", "floor": "({} // 1)", "ceil": "(-(-{} // 1))"}
 
 
 class _Untraceable(Exception):

@@ -31,7 +31,9 @@ LEAST_CONFIGS = 10  # smaller spaces are refused, since there is nothing to sear
 # The cost of a trial, as Kernel Tuner and T4 name it, without the search's own time (strategy_time).
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
 T4_COSTS = ("compilation_time", "validation", "benchmark", "framework")
-UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6, "ns": 1e-9}
+SECONDS = {"s": 1.0, "seconds": 1.0, "ns": 1e-9}
+MILLISECONDS = dict.fromkeys(("ms", "milliseconds", "miliseconds"), 1e-3)  # the last is how many T4 files spell it
+UNITS = {**SECONDS, **MILLISECONDS, "us": 1e-6, "microseconds": 1e-6}
 
 
 @dataclass(frozen=True)

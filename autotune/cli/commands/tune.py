@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 import typer
 
-from ...core.config import parse_value
+from ...core.config import parse_value, parts_of, unquoted
 from ...core.errors import UsageError
 from ...devices import find_device
 from ...porting.array_memory import why_not
@@ -203,7 +203,7 @@ def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
 
 
 def _values(text: str) -> tuple[object, ...]:
-    return tuple(parse_value(part) for part in text.split(","))
+    return tuple(parse_value(part) if (plain := unquoted(part)) == part else plain for part in parts_of(text))
 
 
 def _number(text: str) -> Any:
