@@ -93,7 +93,9 @@ def _compiled_expression(expression: str) -> CodeType:
 def names_of(expression: str) -> tuple[str, ...]:
     """Returns the parameters in an expression that ``checked_expression`` has returned, each once."""
     nodes = ast.walk(ast.parse(expression, mode="eval"))
-    found = (node.slice.value for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant))
+    found = (
+        node.slice.value for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    )
     return tuple(dict.fromkeys(name for name in found if isinstance(name, str)))
 
 

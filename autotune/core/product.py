@@ -2,8 +2,8 @@
 
 Parameters that no constraint joins make groups of their own, and what is allowed is the product of what each group
 allows. In a group the parameters of the constraint that has the fewest combinations get their values first, and each
-constraint is asked as soon as all that it reads have values: an expression of columns of NumPy, a function once for each
-combination of what it reads. A product of more than MOST_ALLOWED is sampled.
+constraint is asked as soon as all that it reads have values: an expression of columns of NumPy, a function once for
+each combination of what it reads. A product of more than MOST_ALLOWED is sampled.
 """
 
 import gc
@@ -48,8 +48,8 @@ class Product:
         self,
         choices: Mapping[str, Sequence[Value]],
         constraints: Sequence[Constraint],
-        problem: Problem | None,
-        device: Device | None,
+        problem: Problem,
+        device: Device,
     ) -> None:
         self.names = tuple(choices)
         self._choices = {name: tuple(values) for name, values in choices.items()}
@@ -259,8 +259,8 @@ class _Test:
         self,
         constraint: Constraint,
         choices: Mapping[str, tuple[Value, ...]],
-        problem: Problem | None,
-        device: Device | None,
+        problem: Problem,
+        device: Device,
     ) -> None:
         self.constraint, self._problem, self._device = constraint, problem, device
         self.reads = constraint.reads or tuple(choices)[:1]
@@ -302,11 +302,13 @@ class _Test:
             self._n_asked += 1
             if self._n_asked > MOST_ASKED:
                 raise UsageError(
-                    f"{self.constraint.name} is a function, and would be asked about more than {MOST_ASKED} combinations: "
-                    "give it as a text, or name the parameters that it takes"
+                    f"{self.constraint.name} is a function, and would be asked about more than {MOST_ASKED} "
+                    "combinations: give it as a text, or name the parameters that it takes"
                 )
             try:
-                self._known[key] = int(bool(self.constraint.holds(self._problem, self._config(rows, row), self._device)))
+                self._known[key] = int(
+                    bool(self.constraint.holds(self._problem, self._config(rows, row), self._device))
+                )
             except Exception:  # a user's predicate may raise anything; it counts if no other constraint refuses the row
                 self._known[key] = UNJUDGED_HERE
         return self._known[key]

@@ -28,8 +28,8 @@ class Enumeration:
     """Every allowed configuration, and what the constraints refused.
 
     ``refused`` counts configurations by the reason of a constraint that each one broke. ``n_allowed``: how many are
-    allowed, about, where ``configs`` are a sample of them; 0: all are there. ``unjudged``: constraints that raised where
-    no other one refused, the config and the error.
+    allowed, about, where ``configs`` are a sample of them; 0: all are there. ``unjudged``: constraints that raised
+    where no other one refused, the config and the error.
     """
 
     configs: tuple[Config, ...]
@@ -42,7 +42,8 @@ class Enumeration:
         """Returns what people are told where the configs are a sample; "" where they are all that are allowed."""
         if not self.n_allowed:
             return ""
-        return f"about {self.n_allowed:.3g} configs are allowed; {len(self.configs)} of them, drawn at random, are searched"
+        n = len(self.configs)
+        return f"about {self.n_allowed:.3g} configs are allowed; {n} of them, drawn at random, are searched"
 
     @property
     def reasons(self) -> str:
@@ -107,7 +108,9 @@ class Space:
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"parameter {name} needs distinct values, has {values}")
             if len({value_text(value) for value in values}) != len(values):
-                raise ValueError(f"parameter {name} has values that print alike: {values}; each must differ in its text")
+                raise ValueError(
+                    f"parameter {name} has values that print alike: {values}; each must differ in its text"
+                )
             for other, _ in condition:
                 if other not in self.parameters:
                     raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")

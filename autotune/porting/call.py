@@ -65,7 +65,8 @@ class CallArgument:
 class Call:
     """A kernel with its arguments, its space and its geometry, as ``tune_kernel`` was told them.
 
-    ``device``: whose blocks are the largest; None: blocks may have any size. ``formulas.Formulas`` says what follows from it for a config.
+    ``device``: whose blocks are the largest; None: blocks may have any size. ``formulas.Formulas`` says what follows
+    from it for a config.
     """
 
     name: str
@@ -117,7 +118,8 @@ class Call:
         space.constraints += [rule.constraint for rule in self.restrictions]
         if self.axes:
             space.constraint(FITS, reads=self.axes)(self._fits)
-        found = space.enumerate(None, self.device)
+        nothing: Any = None  # restrictions know neither a problem nor a device
+        found = space.enumerate(nothing, nothing)
         rules = {rule.said: rule for rule in self.restrictions}
         for constraint, config, error in found.unjudged:
             raise UsageError(rules[constraint.name].told_error(config, error)) from error
@@ -125,7 +127,8 @@ class Call:
             raise UsageError(f"{self.name}: the restrictions allow no config: {found.reasons}")
         return found
 
-    def _fits(self, problem: object, config: Config, device: Device | None) -> bool:
+    def _fits(self, problem: object, config: Config, _: object) -> bool:
+        device = self.device
         if device is None:
             return True
         block = [int(config.get(name, n)) for name, n in zip(self.block_names, DEFAULT_BLOCK, strict=False)]
@@ -209,7 +212,7 @@ def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[
             raise UsageError(f"the parameter {name!r} of tune_params is not a name in CUDA")
         if isinstance(values, str) or not hasattr(values, "__iter__"):
             raise UsageError(f"the values of {name} must be a list, not {values!r}")
-        plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+        plain: tuple[Any, ...] = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
         if not plain or not all(isinstance(value, PLAIN) for value in plain):
             raise UsageError(f"the values of {name} must be numbers or texts, one at least: {plain!r}")
         if not all(isfinite(value) for value in plain if isinstance(value, float)):

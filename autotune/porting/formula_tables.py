@@ -34,7 +34,9 @@ def table_of(formulas: Formulas) -> FormulaTable | None:
         return None
     found = call.enumeration
     if found.told_sample:
-        raise UsageError(f"{found.told_sample}: too many to ask a function about each; give sizes and restrictions as text")
+        raise UsageError(
+            f"{found.told_sample}: too many to ask a function about each; give sizes and restrictions as text"
+        )
     for config in found.configs[:: 1 + len(found.configs) // N_CHECKED]:
         formulas.said(config)  # tells what cannot be computed there
     numbers = {

@@ -148,18 +148,23 @@ def _of_function(call: Call, function: ConfigFunction, what: str, place: str, fu
     return expression or f"table_value({place!r}, c)"
 
 
-def _expression_of(call: Call, function: ConfigFunction, what: str, is_text: bool = False) -> str | None:
-    """Returns the expression that a function computes at all configs, or None; ``is_text``: its text counts."""
+def _expression_of(call: Call, function: ConfigFunction, what: str, told: ConfigFunction | None = None) -> str | None:
+    """Returns the expression that a function computes at all configs, or None.
+
+    ``told``: what the text of its value must be instead.
+    """
     text = traced(function, tuple(call.space))
     if text is None:
         return None
-    convert: Callable[[Any], Any] = str if is_text else lambda value: value
     with suppress(UsageError):
         expression = checked_expression(text, call.space, what)
         configs = call.enumeration.configs
         some = configs[:: 1 + len(configs) // MOST_COMPARED]
-        if agrees(lambda c: convert(function(c)), lambda c: convert(value_of(expression, c)), some):
-            return expression
+        if told is None:
+            is_same = agrees(function, lambda c: value_of(expression, c), some)
+        else:
+            is_same = agrees(told, lambda c: str(value_of(expression, c)), some)
+        return expression if is_same else None
     return None
 
 
@@ -185,10 +190,7 @@ def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[d
     if call.defines is not None:
         for name, value in call.defines.items():
             if callable(value):
-                expression = _expression_of(call, lambda c, value=value: value(dict(c)), f"the macro {name}", is_text=True)
-                if expression is None:
-                    functions[f"macro {name}"] = lambda c, value=value: _replaced(str(value(dict(c))), c)
-                said[name] = f"str({expression})" if expression else f"table_value({f'macro {name}'!r}, c)"
+                said[name] = _macro(call, f"macro {name}", value, functions)
             else:
                 said[name] = _joined(str(value), call)
     else:
@@ -199,6 +201,18 @@ def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[d
         said |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
         said["kernel_tuner"] = "1"
     return said | {name: repr(value) for name, value in call.macros.items()}, unrolled
+
+
+def _macro(call: Call, place: str, value: Callable[[dict[str, object]], object], functions: ConfigFunctions) -> str:
+    """Returns Python for a macro that a function says; names of parameters in its text stand for their values."""
+
+    def told(config: Mapping[str, object]) -> str:
+        return _replaced(str(value(dict(config))), config)
+
+    expression = _expression_of(call, lambda config: value(dict(config)), place, told)
+    if expression is None:
+        functions[place] = told
+    return f"str({expression})" if expression else f"table_value({place!r}, c)"
 
 
 def _item(call: Call, name: str, otherwise: int) -> str:

@@ -3,7 +3,7 @@
 import inspect
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +50,7 @@ class Rule:
         )
 
 
-def rules_of(given: object, space: Space) -> tuple[Rule, ...]:
+def rules_of(given: Any, space: Space) -> tuple[Rule, ...]:
     """Returns the restrictions of a call: one of them, or a list of any, where None stands for none.
 
     Raises:
@@ -58,8 +58,9 @@ def rules_of(given: object, space: Space) -> tuple[Rule, ...]:
     """
     if given is None:
         return ()
-    is_one = not isinstance(given, list | tuple) or _is_named(given)
-    return tuple(rule_of(each, space) for each in ([given] if is_one else given))
+    if not isinstance(given, list | tuple) or _is_named(given):
+        given = [given]
+    return tuple(rule_of(each, space) for each in given)
 
 
 def rule_of(given: Any, space: Space) -> Rule:
@@ -74,7 +75,8 @@ def rule_of(given: Any, space: Space) -> Rule:
         given, wanted = given[0], (given[1],) if isinstance(given[1], str) else tuple(given[1])
         if unknown := [name for name in wanted if name not in space]:
             raise UsageError(
-                f"the restriction on {', '.join(map(str, wanted))}: there is no {unknown[0]!r}; there are {', '.join(names)}"
+                f"the restriction on {', '.join(map(str, wanted))}: there is no {unknown[0]!r}; "
+                f"there are {', '.join(names)}"
             )
     else:
         wanted = ()
@@ -136,7 +138,8 @@ def _caller(
     if len(needed) > 1:
         unknown = next(each.name for each in needed if each.name not in names)
         raise UsageError(
-            f"the restriction {_told_function(function)}: there is no parameter {unknown!r}; there are {', '.join(names)}"
+            f"the restriction {_told_function(function)}: there is no parameter {unknown!r}; "
+            f"there are {', '.join(names)}"
         )
     return lambda config: function(dict(config)), names
 

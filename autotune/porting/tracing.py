@@ -140,7 +140,9 @@ def _text_of(found: object) -> str:
     raise _Untraceable
 
 
-def agrees(function: Callable[[Any], object], expression: Callable[[Any], object], configs: Sequence[Mapping[str, Any]]) -> bool:
+def agrees(
+    function: Callable[[Any], object], expression: Callable[[Any], object], configs: Sequence[Mapping[str, Any]]
+) -> bool:
     """Returns whether a function and an expression say the same of all configs; they may both raise."""
     return all(_said(function, config) == _said(expression, config) for config in configs)
 

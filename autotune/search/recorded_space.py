@@ -79,13 +79,25 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
         return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
     if path.is_dir():
         raise UsageError(f"{path} is not a recorded sweep: it has no {SWEEP}")
+    return _space(path, path.name.removesuffix(".gz").removesuffix(".json"), _foreign_rows(path))
+
+
+def recorded_times(path: Path) -> dict[Config, float | None]:
+    """Returns the configs of a Kernel Tuner cache or of T4 results, with seconds, or None where one failed.
+
+    Raises:
+        UsageError: for a file that is neither, or is damaged.
+    """
+    return {row.config: row.seconds for row in _foreign_rows(path)}
+
+
+def _foreign_rows(path: Path) -> list[_Row]:
     content = _json_of(path)
-    name = path.name.removesuffix(".gz").removesuffix(".json")
     try:
         if isinstance(content.get("cache"), dict):
-            return _space(path, name, _cache_rows(content))
+            return _cache_rows(content)
         if isinstance(content.get("results"), list):
-            return _space(path, name, _t4_rows(content))
+            return _t4_rows(content)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or cut what broke"

@@ -175,8 +175,8 @@ def _check_host_size(kernel: Kernel[P], problem: P, target: Target) -> None:
         sizes = ", ".join(f'"{name}": ...' for name in names)
         raise UsageError(
             f"{kernel.name}: the arrays of {problem_name(problem)} take {n_bytes / 1e6:.0f} MB, too much for the "
-            f"device {target.identifier}, where a CPU runs each thread; set host_sizes = {{{sizes}}} in {kernel.source_path.name}, "
-            f"or give --problem {','.join(f'{name}=...' for name in names)}"
+            f"device {target.identifier}, where a CPU runs each thread; set host_sizes = {{{sizes}}} in "
+            f"{kernel.source_path.name}, or give --problem {','.join(f'{name}=...' for name in names)}"
         )
 
 

@@ -26,6 +26,7 @@ from ..records.table import load_trials
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
 from ..search import actual_sampler, check_sampler, searcher
+from ..search.begun_elsewhere import begun_elsewhere
 from ..search.neighbours import earlier, known, winners_elsewhere
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ..records.journal import Journal
     from ..search.search import Search
 
-ELSEWHERE = ("results", "dashboard")  # settings that say where to write, and nothing of what is written
+ELSEWHERE = ("results", "dashboard", "begin_from")  # settings that name files, and nothing of what is written
 
 
 @dataclass(frozen=True)
@@ -315,6 +316,10 @@ class _Run:
             hints, columns = warm_start(
                 kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
             )
+            if settings.begin_from is not None:
+                first, told = begun_elsewhere(settings.begin_from, kernel.space, set(configs))
+                self.progress.note(told)
+                hints = tuple(dict.fromkeys((*(config for config in first if config not in done), *hints)))
             directions = self.objectives.directions
             search = searcher(sampler, configs, self.default, self.budget, settings.seed, hints, columns, directions)
             for trial in trials:

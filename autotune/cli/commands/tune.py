@@ -22,7 +22,7 @@ from ...sweep.settings import Settings
 from ...system.limits import DEADLINE
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from .options import DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
+from .options import BeginOption, DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
 
 MOST_ELEMENTS = 1 << 34
 
@@ -74,6 +74,7 @@ def tune(
     ] = Settings.launch_deadline_s,
     device: DeviceOption = "auto",
     results: ResultsOption = Path("results"),
+    begin_from: BeginOption = None,
     dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -106,7 +107,12 @@ def tune(
     known = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
     settings = Settings(
-        results=results, dashboard=dashboard, trials=trials, sampler=sampler, launch_deadline_s=deadline
+        results=results,
+        begin_from=begin_from,
+        dashboard=dashboard,
+        trials=trials,
+        sampler=sampler,
+        launch_deadline_s=deadline,
     )
     clock = find_device(device).module.clock
     _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
