@@ -14,23 +14,18 @@ from math import log, prod
 
 import numpy as np
 
-from .columns import NotVectorised, column_of, truths
 from .config import Config, Value, configs_of
 from .device import Device
-from .errors import UsageError
 from .parameter import Constraint
 from .problem import Problem
+from .row_tests import NO, RAISED, YES, Rows, RowTest
 
 MOST_ALLOWED = 1_000_000  # configs; where there are more, some are drawn
 N_DRAWN = 100_000  # configs of a sample
 MOST_ROWS = 1 << 22  # combinations of a group that are kept at a time; a group with more is sampled
 MOST_TRIED = 1 << 28  # combinations of a group that are tried one after another, and drawn for a sample
-MOST_ASKED = 1 << 23  # combinations that a function is asked about, which takes microseconds for each
-MOST_KNOWN = 1 << 20  # its answers that are kept
 BLOCK = 1 << 16  # combinations tried at a time
 SEED = 20231107  # of samples: the same space has the same one
-NO, YES, UNJUDGED_HERE = 0, 1, 2
-Rows = dict[str, np.ndarray]  # of each parameter the numbers of its values
 
 
 class Product:
@@ -54,7 +49,7 @@ class Product:
         self.names = tuple(choices)
         self._choices = {name: tuple(values) for name, values in choices.items()}
         self._generator = np.random.default_rng(SEED)
-        tests = [_Test(each, self._choices, problem, device) for each in constraints]
+        tests = [RowTest(each, self._choices, problem, device) for each in constraints]
         groups = [self._group(names, tests) for names in _joined(self.names, [test.reads for test in tests])]
         n_all = prod(len(values) for values in self._choices.values())
         self.refused: Counter[str] = Counter()
@@ -100,10 +95,10 @@ class Product:
         return len(next(iter(self._rows.values())))
 
     # ------------------------------------------------------------------ groups
-    def _group(self, names: Sequence[str], tests: "Sequence[_Test]") -> "_Group":
+    def _group(self, names: Sequence[str], tests: Sequence[RowTest]) -> "_Group":
         group = _Group({name: len(self._choices[name]) for name in names})
         waiting = [test for test in tests if test.reads and test.reads[0] in names]
-        late: list[_Test] = []
+        late: list[RowTest] = []
         while waiting or group.left:
             fewest = min(waiting, key=group.n_more, default=None)
             new = tuple(group.left) if fewest is None else tuple(each for each in fewest.reads if each in group.left)
@@ -185,11 +180,11 @@ class _Group:
         """Returns how many combinations are allowed; as far as the sample tells, where there is one."""
         return self.n_before * self.n_accepted // self.n_drawn if self.n_drawn else self.n_rows
 
-    def n_more(self, test: "_Test") -> int:
+    def n_more(self, test: RowTest) -> int:
         """Returns how many combinations the parameters have that a constraint still waits for."""
         return prod(self.left.get(name, 1) for name in test.reads)
 
-    def extend(self, new: Sequence[str], ready: "Sequence[_Test]", late: "list[_Test]") -> None:
+    def extend(self, new: Sequence[str], ready: Sequence[RowTest], late: list[RowTest]) -> None:
         """Gives ``new`` parameters all their values, and keeps what ``ready`` constraints allow."""
         sizes = [self.left[name] for name in new]
         before, n_new = self.rows, prod(sizes)
@@ -206,13 +201,13 @@ class _Group:
         for name in new:
             del self.left[name]
 
-    def keep(self, tests: "Sequence[_Test]", is_last: bool) -> None:
+    def keep(self, tests: Sequence[RowTest], is_last: bool) -> None:
         """Keeps what these constraints allow."""
         if tests:
             self.rows = self._tested(self.rows, tests, 1, [], is_last)
             self.n_rows = len(next(iter(self.rows.values())))
 
-    def draw(self, tests: "Sequence[_Test]", generator: np.random.Generator) -> None:
+    def draw(self, tests: Sequence[RowTest], generator: np.random.Generator) -> None:
         """Takes random combinations with the parameters that are left, and keeps what constraints allow."""
         self.n_before = self.n_rows * prod(self.left.values())
         before, n_before, refused = self.rows, self.n_rows, Counter(self.refused)
@@ -231,100 +226,25 @@ class _Group:
         self.refused = refused + Counter({why: n * scale for why, n in (self.refused - refused).items()})
 
     def _tested(
-        self, rows: Rows, tests: "Sequence[_Test]", n_left: int, late: "list[_Test]", is_last: bool = False
+        self, rows: Rows, tests: Sequence[RowTest], n_left: int, late: list[RowTest], is_last: bool = False
     ) -> Rows:
         """Returns the rows that constraints allow. One that raises at a row is asked again when all others were."""
         for test in tests:
             n_rows = len(next(iter(rows.values())))
             judged = test.judged(rows, n_rows)
             is_kept = judged == YES if is_last else judged != NO
-            if not is_last and test not in late and (judged == UNJUDGED_HERE).any():
+            if not is_last and test not in late and (judged == RAISED).any():
                 late.append(test)
             n_refused = n_rows - int(np.count_nonzero(is_kept))
             if not n_refused:
                 continue
-            if is_last and (is_fault := judged == UNJUDGED_HERE).any():
+            if is_last and (is_fault := judged == RAISED).any():
                 self.refused[test.told_fault(rows, is_fault)] += int(np.count_nonzero(is_fault)) * n_left
                 n_refused -= int(np.count_nonzero(is_fault))
             if n_refused:
                 self.refused[test.constraint.reason] += n_refused * n_left
             rows = {name: each[is_kept] for name, each in rows.items()}
         return rows
-
-
-class _Test:
-    """A constraint, asked of rows."""
-
-    def __init__(
-        self,
-        constraint: Constraint,
-        choices: Mapping[str, tuple[Value, ...]],
-        problem: Problem,
-        device: Device,
-    ) -> None:
-        self.constraint, self._problem, self._device = constraint, problem, device
-        self.reads = constraint.reads or tuple(choices)[:1]
-        self._choices = {name: choices[name] for name in self.reads}
-        self.fault: tuple[Config, Exception] | None = None
-        self._columns: dict[str, np.ndarray] | None = None
-        if constraint.text:
-            try:
-                self._columns = {name: column_of(values) for name, values in self._choices.items()}
-            except NotVectorised:
-                self._columns = None
-        self._known: dict[int, int] = {}  # of a combination of what it reads, what it says
-        self._n_asked = 0
-
-    def judged(self, rows: Rows, n_rows: int) -> np.ndarray:
-        """Returns NO, YES or UNJUDGED_HERE of each row."""
-        if self._columns is not None:
-            try:
-                found = truths(self.constraint.text, {name: self._columns[name][rows[name]] for name in self.reads})
-                return np.broadcast_to(found, n_rows).astype(np.int8)
-            except NotVectorised:
-                self._columns = None
-        key, n_keys = np.zeros(n_rows, object if self._n_keys >= 1 << 62 else np.int64), 1
-        for name, values in self._choices.items():
-            key = key * len(values) + rows[name]
-            n_keys *= len(values)
-        if len(self._known) > MOST_KNOWN:
-            self._known.clear()
-        keys, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        said = [self._asked(number, rows, row) for number, row in zip(keys.tolist(), first.tolist(), strict=True)]
-        return np.array(said, np.int8)[inverse]
-
-    @property
-    def _n_keys(self) -> int:
-        return prod(map(len, self._choices.values()))
-
-    def _asked(self, key: int, rows: Rows, row: int) -> int:
-        if key not in self._known:
-            self._n_asked += 1
-            if self._n_asked > MOST_ASKED:
-                raise UsageError(
-                    f"{self.constraint.name} is a function, and would be asked about more than {MOST_ASKED} "
-                    "combinations: give it as a text, or name the parameters that it takes"
-                )
-            try:
-                self._known[key] = int(
-                    bool(self.constraint.holds(self._problem, self._config(rows, row), self._device))
-                )
-            except Exception:  # a user's predicate may raise anything; it counts if no other constraint refuses the row
-                self._known[key] = UNJUDGED_HERE
-        return self._known[key]
-
-    def told_fault(self, rows: Rows, is_fault: np.ndarray) -> str:
-        """Returns the reason to refuse rows at which the predicate raises; keeps the first of them."""
-        config = self._config(rows, int(np.argmax(is_fault)))
-        try:
-            self.constraint.holds(self._problem, config, self._device)
-        except Exception as error:
-            self.fault = self.fault or (config, error)
-            return self.constraint.answers(error)
-        return self.constraint.reason
-
-    def _config(self, rows: Rows, row: int) -> Config:
-        return Config({name: values[int(rows[name][row])] for name, values in self._choices.items()})
 
 
 def _whole(parts: Sequence[Rows], names: Sequence[str]) -> Rows:

@@ -7,60 +7,21 @@ A space is enumerated before anything runs, so a search never proposes what cann
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from .config import Config, Value, value_text
 from .device import Device
-from .enumerate import Enumerator
+from .enumerate import Enumerator, drawn_configs
+from .enumeration import Enumeration
 from .errors import UsageError
 from .expressions import checked_expression, names_of, value_of
-from .parameter import Constraint, Parameter, Predicate, clause, completed_config
+from .parameter import Constraint, Parameter, Predicate, completed_config
 from .problem import Problem
-from .product import Product, value_distance
+from .product import Product
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
 MOST_CONFIGS = 1 << 20  # that they have together: a campaign's memory does not grow with its problems
-
-
-@dataclass(frozen=True)
-class Enumeration:
-    """Every allowed configuration, and what the constraints refused.
-
-    ``refused`` counts configurations by the reason of a constraint that each one broke. ``n_allowed``: how many are
-    allowed, about, where ``configs`` are a sample of them; 0: all are there. ``unjudged``: constraints that raised
-    where no other one refused, the config and the error.
-    """
-
-    configs: tuple[Config, ...]
-    refused: Mapping[str, int] = field(default_factory=dict)
-    n_allowed: int = 0
-    unjudged: tuple[tuple[Constraint, Config, Exception], ...] = ()
-
-    @property
-    def told_sample(self) -> str:
-        """Returns what people are told where the configs are a sample; "" where they are all that are allowed."""
-        if not self.n_allowed:
-            return ""
-        n = len(self.configs)
-        return f"about {self.n_allowed:.3g} configs are allowed; {n} of them, drawn at random, are searched"
-
-    @property
-    def reasons(self) -> str:
-        """Returns what refused how many configurations, in one line."""
-        return "; ".join(f"{n} {clause(why, n)}" for why, n in self.refused.items())
-
-    def nearest(self, wanted: Mapping[str, Value]) -> Config:
-        """Returns the configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
-
-        Raises:
-            UsageError: when the space is empty.
-        """
-        if not self.configs:
-            raise UsageError(f"no configuration is allowed here: {self.reasons}")
-        if wanted in self.configs:
-            return Config(wanted)
-        return min(self.configs, key=lambda config: _distance(config, wanted))
 
 
 @dataclass(frozen=True)
@@ -277,7 +238,10 @@ class Space:
             product = self._product(problem, device, dict(restrict))
             n_allowed = product.n_allowed if product.is_sample else 0
             return Enumeration(product.configs(), dict(product.refused), n_allowed, tuple(product.unjudged))
-        found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
+        given = tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict)
+        if (drawn := drawn_configs(*given)) is not None:
+            return Enumeration(drawn[0], n_allowed=drawn[1])
+        found = Enumerator(*given)
         return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))
 
     @property
@@ -360,9 +324,3 @@ class Space:
             return self.broken(problem, self.parse(values), device) is None
         except UsageError:
             return False
-
-
-def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
-    """Returns (parameters that differ, sum of absolute log-ratios of the numbers among them)."""
-    steps = [value_distance(config.get(name), wanted.get(name)) for name in {**config, **wanted}]
-    return sum(differs for differs, _ in steps), sum(log_ratio for _, log_ratio in steps)

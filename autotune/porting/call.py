@@ -12,9 +12,10 @@ import numpy as np
 
 from ..core.config import Config, value_text
 from ..core.device import Device
+from ..core.enumeration import Enumeration
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
-from ..core.space import Enumeration, Space
+from ..core.space import Space
 from .array_memory import Memory, scalar_as_in_cuda
 from .cuda_signature import CudaParameter, parameters
 from .rules import Rule, rules_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fields
+from ..core.enumeration import Enumeration
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
-from ..core.space import Enumeration
 from ..core.units import seconds_text
 from ..records.about import About
 from ..records.folder import SweepFolder
