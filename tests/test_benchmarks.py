@@ -54,6 +54,16 @@ def test_the_main_thread_is_measured_without_a_gpu() -> None:
     assert all(" events, " in line and " sends, " in line for line in lines) and "function calls" in told.stdout
 
 
+def test_spaces_are_enumerated_beside_kernel_tuner() -> None:
+    script = str(next(file for file in FILES if file.stem == "enumeration"))
+    words = [sys.executable, script, "dedispersion", "4.5 million", "--runs", "1"]
+    told = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    _, small, large = told.stdout.splitlines()
+    assert small.split()[:2] == ["dedispersion", "11130"] and small.endswith("the same configs")
+    assert large.split()[:3] == ["4.5", "million", "98920"] and "drawn at random" in large
+
+
 def test_winners_are_measured_side_by_side() -> None:
     words = ["--kernel", "dequantize", "--device", "simulated:0", "--sweeps", "2", "--trials", "6"]
     script = str(next(file for file in FILES if file.stem == "repeatability"))

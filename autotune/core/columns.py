@@ -1,6 +1,6 @@
 """Values of expressions at many configs at once: arithmetic of Python on columns of NumPy.
 
-What NumPy might compute otherwise than Python does is not computed here: whole numbers beyond 2**53, divisions by zero,
+What NumPy might compute otherwise than Python does is not computed here: whole numbers beyond 2**52, divisions by zero,
 arithmetic with texts, and what has no array of its own. ``NotVectorised`` says so, and Python computes it then.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from .config import Value
 
-MOST_EXACT = 2.0**53  # whole numbers up to here are the same as floats
+MOST_EXACT = 2.0**52  # whole numbers up to here are floats, and so are their bounds
 Column = np.ndarray | int | float | str
 
 

@@ -96,7 +96,7 @@ class Space:
         asked only of configurations that have these values, or one of several.
 
         ``reads``: the only parameters that it depends on. Where all constraints say theirs, each is asked once for each
-        combination of these, and of configs that have no others.
+        combination of these, of a config that need not have any others.
 
         Raises:
             UsageError: when the condition names no parameter, or a value that it does not have.

@@ -2,7 +2,6 @@
 
 import inspect
 import random
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -120,7 +119,8 @@ def _caller(
     with suppress(TypeError, ValueError):  # a builtin has no signature
         own = list(inspect.signature(function).parameters.values())
     kinds = {each.kind for each in own}
-    plain = [each for each in own if each.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)]
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    plain = [each for each in own if each.kind not in several and (each.default is each.empty or each.name in names)]
     if plain and all(each.name in names for each in plain) and inspect.Parameter.VAR_KEYWORD not in kinds:
         by_place = tuple(each.name for each in plain if each.kind is not each.KEYWORD_ONLY)
         by_name = tuple(each.name for each in plain if each.kind is each.KEYWORD_ONLY)
@@ -132,7 +132,7 @@ def _caller(
             return named, (*by_place, *by_name)
     if inspect.Parameter.VAR_KEYWORD in kinds and all(each.name in names for each in plain):
         return lambda config: function(**config), names
-    needed = [each for each in plain if each.default is each.empty and each.kind is not each.KEYWORD_ONLY]
+    needed = [each for each in plain if each.kind is not each.KEYWORD_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds or len(needed) == len(names) > 1:
         return lambda config: function(*(config[name] for name in names)), names
     if len(needed) > 1:
@@ -151,7 +151,7 @@ def _solver_constraint(given: Any, names: tuple[str, ...]) -> Callable[[Mapping[
         variables, values = list(names), {name: config[name] for name in names}
         domains = {name: [value] for name, value in values.items()}
         pair = (given, variables)
-        left, by_name = [pair], defaultdict(list, {name: [pair] for name in names})
+        left, by_name = [pair], {name: [pair] for name in names}
         given.preProcess(variables, domains, left, by_name)  # some decide all here, and take themselves away
         return all(domains.values()) and (not left or bool(given(variables, domains, values)))
 

@@ -204,19 +204,26 @@ def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
 # ---------------------------------------------------------------------- T4
 def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
     """Reads ``time``, or the first objective; the unit is the measurement's, else the file's ``timeunit``, else ms."""
-    unit = UNITS[content.get("metadata", {}).get("timeunit", "milliseconds")]
+    unit = _unit(content.get("metadata", {}).get("timeunit", "milliseconds"))
     rows = []
     for result in content["results"]:
         measured = {m["name"]: m for m in result.get("measurements", [])}
         objective = "time" if "time" in measured else (result.get("objectives") or ["time"])[0]
         seconds = None
         if result["invalidity"] == "correct" and objective in measured:
-            scale = UNITS.get(measured[objective].get("unit", ""), unit)
-            seconds = _positive(measured[objective]["value"], scale)
+            own = measured[objective].get("unit", "")
+            seconds = _positive(measured[objective]["value"], _unit(own) if own else unit)
         times = {"compilation_time": result["times"].get("compilation"), **result["times"]}  # either name is in use
         spent = sum(_number(times.get(cost)) or 0.0 for cost in T4_COSTS)
         rows.append(_Row(_config(result["configuration"]), seconds, spent * unit))
     return rows
+
+
+def _unit(name: str) -> float:
+    """Returns the seconds of a unit. Raises ValueError for a name that is none."""
+    if name.lower() not in UNITS:
+        raise ValueError(f"{name!r} is not a unit of time (those are {', '.join(UNITS)})")
+    return UNITS[name.lower()]
 
 
 # ---------------------------------------------------------------------- files
