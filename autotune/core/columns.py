@@ -15,7 +15,6 @@ import numpy as np
 from .config import Value
 
 MOST_EXACT = 2.0**52  # whole numbers up to here are floats, and so are their bounds
-Column = np.ndarray | int | float | str
 
 
 class NotVectorised(Exception):
@@ -23,7 +22,7 @@ class NotVectorised(Exception):
 
 
 @dataclass(frozen=True)
-class _Bounded:
+class _Column:
     """A column, and a number that is no smaller than the magnitude of any of its elements."""
 
     column: Any
@@ -57,7 +56,7 @@ def truths(expression: str, columns: Mapping[str, np.ndarray]) -> np.ndarray:
         NotVectorised: when that is not exactly what Python would say of each row.
     """
     most = {name: _most(column) for name, column in columns.items()}
-    given = {name: _Bounded(column, most[name]) for name, column in columns.items()}
+    given = {name: _Column(column, most[name]) for name, column in columns.items()}
     try:
         with np.errstate(all="raise", under="ignore"):
             found = _Evaluation(given).truth(ast.parse(expression, mode="eval").body)
@@ -75,7 +74,7 @@ def _most(column: np.ndarray) -> float:
 class _Evaluation:
     """Computes the nodes of an expression, of columns by name."""
 
-    def __init__(self, given: Mapping[str, _Bounded]) -> None:
+    def __init__(self, given: Mapping[str, _Column]) -> None:
         self._given = given
 
     def truth(self, node: ast.AST) -> Any:
@@ -111,58 +110,58 @@ class _Evaluation:
         return COMPARISONS[type(op)](a.column, b.column)
 
     @staticmethod
-    def _equal(a: _Bounded, b: _Bounded) -> Any:
+    def _equal(a: _Column, b: _Column) -> Any:
         if (a.kind == "U") != (b.kind == "U"):
             raise NotVectorised
         return a.column == b.column
 
-    def _value(self, node: ast.AST) -> _Bounded:
+    def _value(self, node: ast.AST) -> _Column:
         if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str):
             column = column_of([node.value])[0]
-            return _Bounded(column, 0.0 if isinstance(node.value, str) else abs(float(node.value)))
+            return _Column(column, 0.0 if isinstance(node.value, str) else abs(float(node.value)))
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             return self._given[str(node.slice.value)]
         if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
-            return _Bounded(np.asarray(self.truth(node)).astype(np.int64), 1.0)
+            return _Column(np.asarray(self.truth(node)).astype(np.int64), 1.0)
         if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
             return self._arithmetic(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             operand = self._number(node.operand)
-            return _Bounded(-operand.column if isinstance(node.op, ast.USub) else operand.column, operand.most)
+            return _Column(-operand.column if isinstance(node.op, ast.USub) else operand.column, operand.most)
         if isinstance(node, ast.IfExp):
             a, b = self._number(node.body), self._number(node.orelse)
-            return _Bounded(np.where(self.truth(node.test), a.column, b.column), max(a.most, b.most))
+            return _Column(np.where(self.truth(node.test), a.column, b.column), max(a.most, b.most))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self._called(node.func.id, [self._number(each) for each in node.args])
         raise NotVectorised
 
-    def _number(self, node: ast.AST) -> _Bounded:
+    def _number(self, node: ast.AST) -> _Column:
         found = self._value(node)
         if found.kind == "U":
             raise NotVectorised
         return found
 
-    def _arithmetic(self, node: ast.BinOp) -> _Bounded:
+    def _arithmetic(self, node: ast.BinOp) -> _Column:
         a, b = self._number(node.left), self._number(node.right)
         compute, most = ARITHMETIC[type(node.op)]
         if isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor) and "f" in (a.kind, b.kind):
             raise NotVectorised
-        found = _Bounded(compute(a.column, b.column), most(a.most, b.most))
+        found = _Column(compute(a.column, b.column), most(a.most, b.most))
         if found.kind == "f" and isinstance(node.op, ast.FloorDiv):
-            return _Bounded(found.column, float("inf"))
+            return _Column(found.column, float("inf"))
         if found.kind != "f" and not found.most <= MOST_EXACT:
             raise NotVectorised
         return found
 
     @staticmethod
-    def _called(name: str, given: list[_Bounded]) -> _Bounded:
+    def _called(name: str, given: list[_Column]) -> _Column:
         columns, most = [each.column for each in given], max(each.most for each in given)
         if name == "abs" and len(given) == 1:
-            return _Bounded(np.abs(columns[0]), most)
+            return _Column(np.abs(columns[0]), most)
         if name in ("min", "max") and len(given) > 1:
-            return _Bounded(reduce(np.minimum if name == "min" else np.maximum, columns), most)
+            return _Column(reduce(np.minimum if name == "min" else np.maximum, columns), most)
         if name == "int" and len(given) == 1 and most <= MOST_EXACT:
-            return _Bounded(np.trunc(columns[0]).astype(np.int64), most)
+            return _Column(np.trunc(columns[0]).astype(np.int64), most)
         raise NotVectorised
 
 

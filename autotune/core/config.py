@@ -32,14 +32,14 @@ def parse_value(text: str) -> Value:
     return text
 
 
-def value_text(value: Value) -> str:
+def config_value_text(value: Value) -> str:
     """Returns a value as configs write it: as it prints, or as a text of JSON where that does not read back."""
     text = str(value)
     return text if reads_back(text) and not text.startswith(QUOTE) else json.dumps(text)
 
 
 def unquoted(text: str) -> str:
-    """Returns what ``value_text`` has quoted; other texts unchanged."""
+    """Returns what ``config_value_text`` has quoted; other texts unchanged."""
     if len(text) > 1 and text.startswith(QUOTE) and text.endswith(QUOTE):
         try:
             return str(json.loads(text))
@@ -48,7 +48,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def parts_of(text: str) -> list[str]:
+def listed_parts(text: str) -> list[str]:
     """Returns the parts of a list, between the commas that are not in quotes."""
     return [part.strip() for part in PART.findall(text) if part.strip()]
 
@@ -98,7 +98,7 @@ class Config(Mapping[str, Value]):
         return isinstance(other, Mapping) and dict(self) == dict(other)
 
     def __str__(self) -> str:
-        return ",".join(f"{name}={value_text(value)}" for name, value in self.items())
+        return ",".join(f"{name}={config_value_text(value)}" for name, value in self.items())
 
     def __repr__(self) -> str:
         return f"Config({self})"

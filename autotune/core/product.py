@@ -18,7 +18,7 @@ from .config import Config, Value, configs_of
 from .device import Device
 from .parameter import Constraint
 from .problem import Problem
-from .row_tests import NO, RAISED, YES, Rows, RowTest
+from .row_tests import NO, RAISED, YES, RowTest, ValueNumbers
 
 MOST_ALLOWED = 1_000_000  # configs; where there are more, some are drawn
 N_DRAWN = 100_000  # configs of a sample
@@ -118,9 +118,9 @@ class Product:
         return group
 
     # ------------------------------------------------------------------ the product of all groups
-    def _together(self, groups: "Sequence[_Group]") -> Rows:
+    def _together(self, groups: "Sequence[_Group]") -> ValueNumbers:
         """Returns all rows of the product of the groups, or some that are drawn."""
-        rows: Rows = {}
+        rows: ValueNumbers = {}
         if not self.is_sample:
             before, n_all = 1, prod(group.n_rows for group in groups)
             for group in groups:
@@ -137,7 +137,7 @@ class Product:
             rows |= {name: each[drawn] for name, each in group.rows.items()}
         return rows
 
-    def _ordered(self, rows: Rows) -> Rows:
+    def _ordered(self, rows: ValueNumbers) -> ValueNumbers:
         """Returns the rows in the order of the declarations, each once."""
         keys = [np.zeros(1, np.int64)]
         n_key = 1
@@ -165,7 +165,7 @@ class _Group:
     """
 
     left: dict[str, int]
-    rows: Rows = field(default_factory=dict)
+    rows: ValueNumbers = field(default_factory=dict)
     n_rows: int = 1
     refused: Counter[str] = field(default_factory=Counter)
     n_drawn: int = 0  # combinations that were drawn, where not all are looked at
@@ -189,7 +189,7 @@ class _Group:
         sizes = [self.left[name] for name in new]
         before, n_new = self.rows, prod(sizes)
         n_left = prod(self.left.values()) // n_new
-        kept: list[Rows] = []
+        kept: list[ValueNumbers] = []
         for start in range(0, self.n_rows * n_new, BLOCK):
             row, number = np.divmod(np.arange(start, min(start + BLOCK, self.n_rows * n_new)), n_new)
             rows = {name: each[row] for name, each in before.items()}
@@ -211,7 +211,7 @@ class _Group:
         """Takes random combinations with the parameters that are left, and keeps what constraints allow."""
         self.n_before = self.n_rows * prod(self.left.values())
         before, n_before, refused = self.rows, self.n_rows, Counter(self.refused)
-        kept: list[Rows] = []
+        kept: list[ValueNumbers] = []
         while self.n_accepted < N_DRAWN and self.n_drawn < MOST_TRIED // 4 and n_before:
             row = generator.integers(n_before, size=BLOCK)
             rows = {name: each[row] for name, each in before.items()}
@@ -226,8 +226,8 @@ class _Group:
         self.refused = refused + Counter({why: n * scale for why, n in (self.refused - refused).items()})
 
     def _tested(
-        self, rows: Rows, tests: Sequence[RowTest], n_left: int, late: list[RowTest], is_last: bool = False
-    ) -> Rows:
+        self, rows: ValueNumbers, tests: Sequence[RowTest], n_left: int, late: list[RowTest], is_last: bool = False
+    ) -> ValueNumbers:
         """Returns the rows that constraints allow. One that raises at a row is asked again when all others were."""
         for test in tests:
             n_rows = len(next(iter(rows.values())))
@@ -247,7 +247,7 @@ class _Group:
         return rows
 
 
-def _whole(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
+def _whole(parts: Sequence[ValueNumbers], names: Sequence[str]) -> ValueNumbers:
     """Returns rows in one piece."""
     none = np.zeros(0, np.int32)
     return {name: np.concatenate([none, *(part[name] for part in parts)], dtype=np.int32) for name in names}

@@ -15,7 +15,7 @@ from .problem import Problem
 MOST_ASKED = 1 << 23  # combinations that a function is asked about, which takes microseconds for each
 MOST_KNOWN = 1 << 20  # its answers that are kept
 NO, YES, RAISED = 0, 1, 2  # what a constraint says of a combination
-Rows = dict[str, np.ndarray]  # of each parameter the numbers of its values
+ValueNumbers = dict[str, np.ndarray]  # of each parameter the numbers of its values
 
 
 class RowTest:
@@ -41,7 +41,7 @@ class RowTest:
         self._known: dict[int, int] = {}  # of a combination of what it reads, what it says
         self._n_asked = 0
 
-    def judged(self, rows: Rows, n_rows: int) -> np.ndarray:
+    def judged(self, rows: ValueNumbers, n_rows: int) -> np.ndarray:
         """Returns NO, YES or RAISED of each row."""
         if self._columns is not None:
             try:
@@ -63,7 +63,7 @@ class RowTest:
     def _n_keys(self) -> int:
         return prod(map(len, self._choices.values()))
 
-    def _asked(self, key: int, rows: Rows, row: int) -> int:
+    def _asked(self, key: int, rows: ValueNumbers, row: int) -> int:
         if key not in self._known:
             self._n_asked += 1
             if self._n_asked > MOST_ASKED:
@@ -79,7 +79,7 @@ class RowTest:
                 self._known[key] = RAISED
         return self._known[key]
 
-    def told_fault(self, rows: Rows, is_fault: np.ndarray) -> str:
+    def told_fault(self, rows: ValueNumbers, is_fault: np.ndarray) -> str:
         """Returns the reason to refuse rows at which the predicate raises; keeps the first of them."""
         config = self._config(rows, int(np.argmax(is_fault)))
         try:
@@ -89,5 +89,5 @@ class RowTest:
             return self.constraint.answers(error)
         return self.constraint.reason
 
-    def _config(self, rows: Rows, row: int) -> Config:
+    def _config(self, rows: ValueNumbers, row: int) -> Config:
         return Config({name: values[int(rows[name][row])] for name, values in self._choices.items()})

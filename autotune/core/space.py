@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from .config import Config, Value, value_text
+from .config import Config, Value, config_value_text
 from .device import Device
 from .enumerate import Enumerator, drawn_configs
 from .enumeration import Enumeration
@@ -68,7 +68,7 @@ class Space:
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"parameter {name} needs distinct values, has {values}")
-            if len({value_text(value) for value in values}) != len(values):
+            if len({config_value_text(value) for value in values}) != len(values):
                 raise ValueError(
                     f"parameter {name} has values that print alike: {values}; each must differ in its text"
                 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.config import Config, value_text
+from ..core.config import Config, config_value_text
 from ..core.device import Device
 from ..core.enumeration import Enumeration
 from ..core.errors import UsageError
@@ -221,7 +221,7 @@ def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[
         if name in block:
             plain = tuple(int(value) if isinstance(value, float) and value.is_integer() else value for value in plain)
         space[name] = tuple(dict.fromkeys(plain))
-        if len({value_text(value) for value in space[name]}) < len(space[name]):
+        if len({config_value_text(value) for value in space[name]}) < len(space[name]):
             raise UsageError(f"the values of {name} print alike: {plain!r}; give each a text of its own")
     if not space:
         raise UsageError("tune_params is empty: name a parameter and its values")

@@ -15,7 +15,7 @@ from ..core.parameter import Constraint
 from .tracing import agrees, traced
 
 N_COMPARED = 1000  # combinations at which a function and its expression must say the same
-Space = Mapping[str, tuple[Any, ...]]
+Choices = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Rule:
         )
 
 
-def rules_of(given: Any, space: Space) -> tuple[Rule, ...]:
+def rules_of(given: Any, space: Choices) -> tuple[Rule, ...]:
     """Returns the restrictions of a call: one of them, or a list of any, where None stands for none.
 
     Raises:
@@ -62,7 +62,7 @@ def rules_of(given: Any, space: Space) -> tuple[Rule, ...]:
     return tuple(rule_of(each, space) for each in given)
 
 
-def rule_of(given: Any, space: Space) -> Rule:
+def rule_of(given: Any, space: Choices) -> Rule:
     """Returns a restriction: a text; a function of the config, of the values that its arguments name, or of all in
     order; a constraint of python-constraint; or one of these with the names of what it takes.
 
@@ -94,10 +94,11 @@ def _is_named(given: object) -> bool:
     if not isinstance(given, tuple) or len(given) != 2:
         return False
     is_names = isinstance(given[1], list | tuple) and all(isinstance(name, str) for name in given[1])
-    return (callable(given[0]) and (is_names or isinstance(given[1], str))) or (isinstance(given[0], str) and is_names)
+    is_name = isinstance(given[1], str) and given[1].isidentifier() and callable(given[0])
+    return is_name or (is_names and (callable(given[0]) or isinstance(given[0], str)))
 
 
-def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Space) -> Rule:
+def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
     call, reads = _caller(function, wanted, tuple(space))
     said = _told_function(function)
     text = traced(call, reads)
@@ -158,7 +159,7 @@ def _solver_constraint(given: Any, names: tuple[str, ...]) -> Callable[[Mapping[
     return holds
 
 
-def _some(space: Space) -> list[dict[str, object]]:
+def _some(space: Choices) -> list[dict[str, object]]:
     """Returns random combinations, the same ones for the same space."""
     draw = random.Random(0)
     return [{name: draw.choice(values) for name, values in space.items()} for _ in range(N_COMPARED)]

@@ -6,7 +6,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from ..core.config import Config, Value, parse_value, parts_of, reads_back, unquoted, value_text
+from ..core.config import Config, Value, config_value_text, listed_parts, parse_value, reads_back, unquoted
 from ..core.definition import AnyKernel, Kernel, P, problem_name
 from ..core.errors import UsageError
 from ..core.parameter import UNJUDGED, clause
@@ -28,7 +28,7 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
     """
     check_type("values", text, str, "text such as taps=256,decimation=16")
     values: dict[str, Value] = {}
-    for part in parts_of(text):
+    for part in listed_parts(text):
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not name or not value:
             raise UsageError(f"{part!r} in {text!r} is not name=value; write taps=256,decimation=16")
@@ -128,7 +128,7 @@ def _reader(space: Space) -> Callable[[str, str], Value]:
 
     def read(name: str, text: str) -> Value:
         values = space.parameters[name].values if name in space.parameters else ()
-        return next((value for value in values if value_text(value) == text), parse_value(unquoted(text)))
+        return next((value for value in values if config_value_text(value) == text), parse_value(unquoted(text)))
 
     return read
 

@@ -9,7 +9,7 @@ import pytest
 from autotune import Config, Space, UsageError
 from autotune.core import product as products
 from autotune.core.columns import NotVectorised, column_of, truths
-from autotune.core.config import parts_of, unquoted, value_text
+from autotune.core.config import config_value_text, listed_parts, unquoted
 from autotune.core.enumeration import Enumeration
 from autotune.core.expressions import checked_expression, value_of
 
@@ -221,6 +221,6 @@ def test_what_is_not_an_expression_of_parameters_is_refused(text: str) -> None:
 def test_values_read_back_as_they_are_written(value: str) -> None:
     space = Space(T=(value, "plain"), N=(1, -2, 2.5))
     (config,) = [c for c in enumerated(space).configs if c == {"T": value, "N": -2}]
-    first, second = parts_of(str(config))
+    first, second = listed_parts(str(config))
     assert unquoted(first.partition("=")[2]) == value and second == "N=-2" and "\n" not in str(config)
-    assert value_text("plain") == "plain"
+    assert config_value_text("plain") == "plain"

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 import typer
 
-from ...core.config import parse_value, parts_of, unquoted
+from ...core.config import listed_parts, parse_value, unquoted
 from ...core.errors import UsageError
 from ...devices import find_device
 from ...porting.array_memory import why_not
@@ -209,7 +209,7 @@ def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
 
 
 def _values(text: str) -> tuple[object, ...]:
-    return tuple(parse_value(part) if (plain := unquoted(part)) == part else plain for part in parts_of(text))
+    return tuple(parse_value(part) if (plain := unquoted(part)) == part else plain for part in listed_parts(text))
 
 
 def _number(text: str) -> Any:
