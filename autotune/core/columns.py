@@ -14,6 +14,7 @@ import numpy as np
 
 from .config import Value
 
+MOST_GROWN_BY = 62  # exponents and shifts
 MOST_EXACT = 2.0**52  # whole numbers up to here are floats, and so are their bounds
 
 
@@ -125,6 +126,8 @@ class _Evaluation:
             return _Column(np.asarray(self.truth(node)).astype(np.int64), 1.0)
         if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
             return self._arithmetic(node)
+        if isinstance(node, ast.BinOp) and type(node.op) in GROWING:
+            return self._grown(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             operand = self._number(node.operand)
             return _Column(-operand.column if isinstance(node.op, ast.USub) else operand.column, operand.most)
@@ -150,6 +153,19 @@ class _Evaluation:
         if found.kind == "f" and isinstance(node.op, ast.FloorDiv):
             return _Column(found.column, float("inf"))
         if found.kind != "f" and not found.most <= MOST_EXACT:
+            raise NotVectorised
+        return found
+
+    def _grown(self, node: ast.BinOp) -> _Column:
+        """Returns a power or a shift of whole numbers; ``checked_expression`` has bounded a right side that varies."""
+        is_bounded = isinstance(node.right, ast.IfExp) and isinstance(node.right.orelse, ast.Call)
+        right = node.right.body if is_bounded and isinstance(node.right, ast.IfExp) else node.right
+        a, b = self._number(node.left), self._number(right)
+        compute, most = GROWING[type(node.op)]
+        if "f" in (a.kind, b.kind) or b.most > MOST_GROWN_BY or np.any(b.column < 0):
+            raise NotVectorised
+        found = _Column(compute(a.column, b.column), most(a.most, b.most))
+        if not found.most <= MOST_EXACT:
             raise NotVectorised
         return found
 
@@ -192,4 +208,9 @@ ARITHMETIC: Mapping[type[ast.operator], tuple[Callable[[Any, Any], Any], Callabl
     ast.BitAnd: (np.bitwise_and, lambda a, b: 2 * max(a, b) + 1),
     ast.BitOr: (np.bitwise_or, lambda a, b: 2 * max(a, b) + 1),
     ast.BitXor: (np.bitwise_xor, lambda a, b: 2 * max(a, b) + 1),
+}
+GROWING: Mapping[type[ast.operator], tuple[Callable[[Any, Any], Any], Callable[[float, float], float]]] = {
+    ast.Pow: (np.power, lambda a, b: max(a, 1.0) ** b),
+    ast.LShift: (np.left_shift, lambda a, b: a * 2.0**b),
+    ast.RShift: (np.right_shift, lambda a, b: a),
 }

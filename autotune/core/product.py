@@ -9,13 +9,14 @@ each combination of what it reads. A product of more than MOST_ALLOWED is sample
 import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, prod
 
 import numpy as np
 
 from .config import Config, Value, configs_of
 from .device import Device
+from .errors import UsageError
 from .parameter import Constraint
 from .problem import Problem
 from .row_tests import NO, RAISED, YES, RowTest, ValueNumbers
@@ -23,7 +24,9 @@ from .row_tests import NO, RAISED, YES, RowTest, ValueNumbers
 MOST_ALLOWED = 1_000_000  # configs; where there are more, some are drawn
 N_DRAWN = 100_000  # configs of a sample
 MOST_ROWS = 1 << 22  # combinations of a group that are kept at a time; a group with more is sampled
-MOST_TRIED = 1 << 28  # combinations of a group that are tried one after another, and drawn for a sample
+MOST_TRIED = 1 << 28  # combinations of a group that are tried one after another
+MOST_WALKED = 1 << 29  # the same where a sample says that few of them are allowed
+MOST_DRAWN = 1 << 26  # combinations that are drawn for a sample
 BLOCK = 1 << 16  # combinations tried at a time
 SEED = 20231107  # of samples: the same space has the same one
 
@@ -59,6 +62,12 @@ class Product:
             self.refused.update({reason: n * n_others for reason, n in group.refused.items()})
             n_all, n_allowed = n_all // group.n_combinations, n_allowed * group.n_allowed
         self.n_allowed = n_allowed
+        if (vain := next((group for group in groups if group.n_drawn and not group.n_accepted), None)) is not None:
+            raise UsageError(
+                f"none of {vain.n_drawn} combinations of {', '.join(vain.rows)} is allowed, which were drawn at random "
+                f"from {vain.n_before:.3g}: {', '.join(vain.refused)}; there may be one, so write constraints of fewer "
+                "parameters, or leave values out"
+            )
         self.is_sample = n_allowed > MOST_ALLOWED or any(group.left for group in groups)
         self.unjudged = [(test.constraint, *test.fault) for test in tests if test.fault is not None]
         self._rows = self._ordered(self._together(groups))
@@ -104,17 +113,15 @@ class Product:
             new = tuple(group.left) if fewest is None else tuple(each for each in fewest.reads if each in group.left)
             ready = [test for test in waiting if not set(test.reads) - set(new) - set(group.rows)]
             more = prod(group.left[name] for name in new)
-            if group.n_rows * more > MOST_TRIED:
+            if group.n_rows * more > MOST_TRIED or not group.extend(new, ready, late):
                 break
-            group.extend(new, ready, late)
             waiting = [test for test in waiting if test not in ready]
-            if group.n_rows > MOST_ROWS:
-                break
-        late += [test for test in waiting if test not in late]
         if group.left:
-            group.draw(late, self._generator)
-        else:
-            group.keep(late, is_last=True)
+            sample = group.sampled([*late, *(test for test in waiting if test not in late)], self._generator)
+            is_short = sample.n_before <= MOST_WALKED and sample.n_allowed < MOST_ROWS // 2
+            if not is_short or not group.extend(tuple(group.left), waiting, late):
+                return sample
+        group.keep(late)
         return group
 
     # ------------------------------------------------------------------ the product of all groups
@@ -184,46 +191,56 @@ class _Group:
         """Returns how many combinations the parameters have that a constraint still waits for."""
         return prod(self.left.get(name, 1) for name in test.reads)
 
-    def extend(self, new: Sequence[str], ready: Sequence[RowTest], late: list[RowTest]) -> None:
-        """Gives ``new`` parameters all their values, and keeps what ``ready`` constraints allow."""
+    def extend(self, new: Sequence[str], ready: Sequence[RowTest], late: list[RowTest]) -> bool:
+        """Gives ``new`` parameters all their values, and keeps what ``ready`` constraints allow.
+
+        Returns whether it did; it does not where more than MOST_ROWS would be kept.
+        """
         sizes = [self.left[name] for name in new]
         before, n_new = self.rows, prod(sizes)
         n_left = prod(self.left.values()) // n_new
         kept: list[ValueNumbers] = []
+        n_kept, refused = 0, Counter(self.refused)
         for start in range(0, self.n_rows * n_new, BLOCK):
             row, number = np.divmod(np.arange(start, min(start + BLOCK, self.n_rows * n_new)), n_new)
             rows = {name: each[row] for name, each in before.items()}
             for name, size in zip(reversed(new), reversed(sizes), strict=True):
                 number, rows[name] = np.divmod(number, size)
-            kept.append(self._tested(rows, ready, n_left, late))
+            rows = self._tested(rows, ready, n_left, late)
+            kept.append({name: each.astype(np.int32) for name, each in rows.items()})
+            n_kept += len(next(iter(rows.values())))
+            if n_kept > MOST_ROWS:
+                self.refused = refused
+                return False
         self.rows = _whole(kept, (*before, *new))
         self.n_rows = len(next(iter(self.rows.values())))
         for name in new:
             del self.left[name]
+        return True
 
-    def keep(self, tests: Sequence[RowTest], is_last: bool) -> None:
-        """Keeps what these constraints allow."""
+    def keep(self, tests: Sequence[RowTest]) -> None:
+        """Keeps what constraints allow that raised before."""
         if tests:
-            self.rows = self._tested(self.rows, tests, 1, [], is_last)
+            self.rows = self._tested(self.rows, tests, 1, [], is_last=True)
             self.n_rows = len(next(iter(self.rows.values())))
 
-    def draw(self, tests: Sequence[RowTest], generator: np.random.Generator) -> None:
-        """Takes random combinations with the parameters that are left, and keeps what constraints allow."""
-        self.n_before = self.n_rows * prod(self.left.values())
-        before, n_before, refused = self.rows, self.n_rows, Counter(self.refused)
+    def sampled(self, tests: Sequence[RowTest], generator: np.random.Generator) -> "_Group":
+        """Returns random combinations with the parameters that are left, of which it keeps what constraints allow."""
+        found = replace(self, refused=Counter())
+        found.n_combinations, found.n_before = self.n_combinations, self.n_rows * prod(self.left.values())
         kept: list[ValueNumbers] = []
-        while self.n_accepted < N_DRAWN and self.n_drawn < MOST_TRIED // 4 and n_before:
-            row = generator.integers(n_before, size=BLOCK)
-            rows = {name: each[row] for name, each in before.items()}
+        while found.n_accepted < N_DRAWN and found.n_drawn < MOST_DRAWN and self.n_rows:
+            row = generator.integers(self.n_rows, size=BLOCK)
+            rows = {name: each[row] for name, each in self.rows.items()}
             rows |= {name: generator.integers(size, size=BLOCK) for name, size in self.left.items()}
-            rows = self._tested(rows, tests, 1, [], is_last=True)
+            rows = found._tested(rows, tests, 1, [], is_last=True)
             kept.append(rows)
-            self.n_accepted += len(next(iter(rows.values())))
-            self.n_drawn += BLOCK
-        self.rows = _whole(kept, (*before, *self.left))
-        self.n_rows = self.n_accepted
-        scale = self.n_before // max(1, self.n_drawn)
-        self.refused = refused + Counter({why: n * scale for why, n in (self.refused - refused).items()})
+            found.n_accepted += len(next(iter(rows.values())))
+            found.n_drawn += BLOCK
+        found.rows, found.n_rows = _whole(kept, (*self.rows, *self.left)), found.n_accepted
+        scale = found.n_before // max(1, found.n_drawn)
+        found.refused = self.refused + Counter({why: n * scale for why, n in found.refused.items()})
+        return found
 
     def _tested(
         self, rows: ValueNumbers, tests: Sequence[RowTest], n_left: int, late: list[RowTest], is_last: bool = False

@@ -48,28 +48,23 @@ class RowTest:
                 found = truths(self.constraint.text, {name: self._columns[name][rows[name]] for name in self.reads})
                 return np.broadcast_to(found, n_rows).astype(np.int8)
             except NotVectorised:
-                self._columns = None
-        key, n_keys = np.zeros(n_rows, object if self._n_keys >= 1 << 62 else np.int64), 1
+                pass  # at these rows, as by a division by zero
+        key = np.zeros(n_rows, object if prod(map(len, self._choices.values())) >= 1 << 62 else np.int64)
         for name, values in self._choices.items():
             key = key * len(values) + rows[name]
-            n_keys *= len(values)
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
         keys, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         said = [self._asked(number, rows, row) for number, row in zip(keys.tolist(), first.tolist(), strict=True)]
         return np.array(said, np.int8)[inverse]
 
-    @property
-    def _n_keys(self) -> int:
-        return prod(map(len, self._choices.values()))
-
     def _asked(self, key: int, rows: ValueNumbers, row: int) -> int:
         if key not in self._known:
             self._n_asked += 1
             if self._n_asked > MOST_ASKED:
                 raise UsageError(
-                    f"{self.constraint.name} is a function, and would be asked about more than {MOST_ASKED} "
-                    "combinations: give it as a text, or name the parameters that it takes"
+                    f"{self.constraint.name} would be asked about more than {MOST_ASKED} combinations, one by one: "
+                    "write it as arithmetic over parameters, or so that it takes fewer of them"
                 )
             try:
                 self._known[key] = int(

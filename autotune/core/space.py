@@ -234,7 +234,7 @@ class Space:
     def _enumerate(
         self, problem: Problem, device: Device, restrict: tuple[tuple[str, tuple[Value, ...]], ...]
     ) -> Enumeration:
-        if self._says_what_it_reads:
+        if self._says_what_it_reads and all(values for _, values in restrict):
             product = self._product(problem, device, dict(restrict))
             n_allowed = product.n_allowed if product.is_sample else 0
             return Enumeration(product.configs(), dict(product.refused), n_allowed, tuple(product.unjudged))
@@ -247,8 +247,8 @@ class Space:
     @property
     def _says_what_it_reads(self) -> bool:
         """Returns whether all parameters exist in all configurations, and all constraints say what they read."""
-        depends = any(parameter.condition for parameter in self.parameters.values())
-        return not depends and all(constraint.reads is not None for constraint in self.constraints)
+        exist = [not parameter.condition for parameter in self.parameters.values()]
+        return bool(exist) and all(exist) and all(constraint.reads is not None for constraint in self.constraints)
 
     def _product(self, problem: Problem, device: Device, restrict: Mapping[str, tuple[Value, ...]]) -> Product:
         choices = {

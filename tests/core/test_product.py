@@ -49,6 +49,9 @@ def enumerated(space: Space, **restrict: tuple[Any, ...]) -> Enumeration:
         "big % 2 == 1 and a == 1",
         "mixed == 'one' and a > 2",
         "2 ** a > 7 and 1 << a < 300",
+        "a ** a >= 27 or 1 + b >> a == 1",
+        "2 ** b > 7 or a == 1",
+        "a ** 2 // 3 << 2 >= 12",
         "(a > 1) * 3 + (kind == 'row') >= 3",
         "round(f) == 2",
         "(a or b) and a - 1",
@@ -204,8 +207,44 @@ def test_a_function_is_not_asked_for_hours(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("autotune.core.row_tests.MOST_ASKED", 500)
     space = Space(a=TEN, b=TEN, c=TEN)
     space.constraint("it is said", reads=space.parameters)(lambda problem, config, device: True)
-    with pytest.raises(UsageError, match="would be asked about more than 500 combinations: give it as a text"):
+    with pytest.raises(UsageError, match="asked about more than 500 combinations, one by one: write it as"):
         enumerated(space)
+
+
+@pytest.mark.parametrize(
+    ("text", "n"), [("a + b + c + d + e == 45", 1), ("a + b + c + d + e <= 3", 56), ("a * b * c * d * e == 7 ** 5", 1)]
+)
+def test_what_few_of_many_joined_combinations_satisfy_is_found(
+    text: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "MOST_TRIED", 1000)
+    monkeypatch.setattr(products, "MOST_DRAWN", 1 << 18)
+    space = Space(**{name: TEN for name in "abcde"})
+    space.require(text)
+    found = enumerated(space)
+    assert len(found.configs) == n and not found.told_sample and sum(found.refused.values()) == 10**5 - n
+
+
+def test_where_none_of_those_drawn_is_allowed_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, n in (("MOST_TRIED", 1000), ("MOST_WALKED", 1000), ("MOST_DRAWN", 1)):
+        monkeypatch.setattr(products, name, n)
+    space = Space(**{name: TEN for name in "abcde"})
+    space.require("a + b + c + d + e == 46")
+    with pytest.raises(
+        UsageError, match=r"none of 65536 combinations of a, b, c, d, e is allowed, .* from 1e\+05: a \+"
+    ):
+        enumerated(space)
+
+
+def test_a_group_that_is_too_large_to_keep_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "MOST_ROWS", 50_000)
+    space = Space(**{name: TEN for name in "abcde"})
+    space.require("a + b + c + d + e != 5")
+    space.require("a < 5 or b > 2")
+    found = enumerated(space)
+    n = 85_000 - 126
+    assert abs(found.n_allowed - n) < 0.02 * n and len(found.configs) > 40_000
+    assert all(c.a + c.b + c.c + c.d + c.e != 5 and (c.a < 5 or c.b > 2) for c in found.configs)
 
 
 @pytest.mark.parametrize("text", ["a +", "z > 1", "a.real > 1", "'%9d' % a"])

@@ -10,6 +10,7 @@ import pytest
 
 from autotune import Device, UsageError
 from autotune.core.definition import AnyKernel
+from autotune.devices import Target
 from autotune.kernel_tuner import tune_kernel
 from autotune.kernel_tuner.asked import settings_of, silent
 from autotune.porting.call import FITS, Call, read_call
@@ -18,6 +19,7 @@ from autotune.porting.formulas import Formulas
 from autotune.porting.outputs import Outputs
 from autotune.porting.sizes import sizes_of_call
 from autotune.source.registry import load_kernel
+from autotune.sweep.request import parse_config
 
 N = 1000
 SOURCE = "__global__ void f(float *y, int n) { int i = blockIdx.x * block_size_x + threadIdx.x; if (i < n) y[i] = 1; }"
@@ -42,6 +44,8 @@ def check_same(call: Call, results: Path, most_bytes: int) -> Formulas:
     configs = call.enumeration.configs
     assert kernel.space.enumerate(problem, GPU).configs == configs
     assert kernel.default_config(problem, GPU) == call.default == configs[0]
+    place = Target("cuda", "sm_90", GPU)
+    assert [parse_config(kernel, str(config), problem, place) for config in configs[:9]] == list(configs[:9])
     for config in configs[:: 1 + len(configs) // 100]:
         launch, said = kernel.launch(problem, config), formulas.said(config)
         assert (launch.grid, launch.block, launch.shared_bytes) == (said.grid, said.block, said.shared_bytes)
