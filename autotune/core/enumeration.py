@@ -8,6 +8,8 @@ from .errors import UsageError
 from .parameter import Constraint, clause
 from .product import value_distance
 
+MOST_WRITTEN = 10**15  # numbers that are told with all of their digits
+
 
 @dataclass(frozen=True)
 class Enumeration:
@@ -34,7 +36,8 @@ class Enumeration:
     @property
     def reasons(self) -> str:
         """Returns what refused how many configurations, in one line."""
-        return "; ".join(f"{n} {clause(why, n)}" for why, n in self.refused.items())
+        numbers = ((f"{n}" if n < MOST_WRITTEN else f"{n:.3g}", n, why) for why, n in self.refused.items())
+        return "; ".join(f"{number} {clause(why, n)}" for number, n, why in numbers)
 
     def nearest(self, wanted: Mapping[str, Value]) -> Config:
         """Returns the configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.

@@ -19,6 +19,7 @@ from .expressions import checked_expression, names_of, value_of
 from .parameter import Constraint, Parameter, Predicate, completed_config
 from .problem import Problem
 from .product import Product
+from .schema import MOST_WHOLE
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
 MOST_CONFIGS = 1 << 20  # that they have together: a campaign's memory does not grow with its problems
@@ -237,7 +238,8 @@ class Space:
         if self._says_what_it_reads and all(values for _, values in restrict):
             product = self._product(problem, device, dict(restrict))
             n_allowed = product.n_allowed if product.is_sample else 0
-            return Enumeration(product.configs(), dict(product.refused), n_allowed, tuple(product.unjudged))
+            refused = {why: min(n, MOST_WHOLE - 1) for why, n in product.refused.items()}  # what records can hold
+            return Enumeration(product.configs(), refused, n_allowed, tuple(product.unjudged))
         given = tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict)
         if (drawn := drawn_configs(*given)) is not None:
             return Enumeration(drawn[0], n_allowed=drawn[1])

@@ -15,6 +15,7 @@ from ..core.device import Device
 from ..core.enumeration import Enumeration
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
+from ..core.schema import Unsound, as_scalar
 from ..core.space import Space
 from .array_memory import Memory, scalar_as_in_cuda
 from .cuda_signature import CudaParameter, parameters
@@ -218,6 +219,11 @@ def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[
             raise UsageError(f"the values of {name} must be numbers or texts, one at least: {plain!r}")
         if not all(isfinite(value) for value in plain if isinstance(value, float)):
             raise UsageError(f"the values of {name} must be finite: {plain!r}")
+        for value in plain:
+            try:
+                as_scalar(value)  # what a record can hold
+            except Unsound as why:
+                raise UsageError(f"a value of {name} {why}") from why
         if name in block:
             plain = tuple(int(value) if isinstance(value, float) and value.is_integer() else value for value in plain)
         space[name] = tuple(dict.fromkeys(plain))

@@ -150,10 +150,10 @@ def test_refused_blocks_are_told_once_with_their_number(tmp_path: Path, capsys: 
     [
         {"T": ["pair<int, 4>", "int", "a=b"]},
         {"T": ['say "it"', "it's", "back\\slash", "ends\\", "two\nlines", "tab\t", ""]},
-        {"T": ["naïve", "π", "\u202e", "🚀", "{{ x }}", "{% raw %}", "{x}", "%s"]},
-        {"lambda": [1, 2], "config": [1, -2], "np": [0.5, -1e-30, 1e300]},
+        {"T": ["naïve", "π", "🚀", "{{ x }}", "{% raw %}", "{x}", "%s"]},
+        {"lambda": [1, 2], "config": [1, -2], "np": [0.5, -1e-30, 1e29]},
         {"self": [1, 2], "problem": [True, False], "c": [1], "def": [3], "None": [1]},
-        {"SPACE": [1, 2], "json": [3], "fits": [4], "row_of": [5], "N": [-1, 0, 2**70]},
+        {"SPACE": [1, 2], "json": [3], "fits": [4], "row_of": [5], "N": [-1, 0, 2**62]},
     ],
     ids=lambda params: "-".join(params),
 )
@@ -178,6 +178,23 @@ def test_odd_names_and_values_are_tuned(tmp_path: Path) -> None:
     assert [(r["block_size_x"], r["T"], r["lambda"]) for r in found] == [
         (64, T, sign) for T in params["T"] for sign in (-1, 1)
     ]
+
+
+def test_values_that_no_record_holds_are_refused() -> None:
+    for value in (2**63, -1e31, "\x1b[2J"):
+        with pytest.raises(UsageError, match=r"a value of t is .*, must be (a number of at|text of printable)"):
+            call_of({"block_size_x": [32], "t": [1, value]})
+
+
+def test_counts_beyond_all_records_are_kept(tmp_path: Path) -> None:
+    params = {"block_size_x": [32, 64], **{f"p{i}": TEN for i in range(24)}}
+    given: dict[str, Any] = {"strategy": "random_sample", "strategy_options": {"max_fevals": 1}, "device": "host"}
+    arguments = [np.zeros(N, np.float32), np.int32(N)]
+    for _ in range(2):  # the second reads the record of the first
+        found, _ = tune_kernel(
+            "f", SOURCE, N, arguments, params, restrictions=["p0 < p1"], results=tmp_path, quiet=True, **given
+        )
+        assert len(found) == 1
 
 
 def test_values_that_print_alike_are_refused() -> None:
