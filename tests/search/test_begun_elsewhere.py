@@ -58,5 +58,5 @@ def test_a_sweep_begins_from_a_file(tmp_path: Path) -> None:
     assert done.returncode == 0 and "cache.json: 2 of its 2 measured configs are tried first" in done.stderr
     lines = next(tmp_path.rglob("trials.jsonl")).read_text().splitlines()
     assert [json.loads(line)["config"] for line in lines[1:3]] == [best, {**best, "UNROLL": 1}]
-    missing = autotune(*words[:-1], "none.json", cwd=tmp_path)
+    missing = autotune(*words[:-1], "none.json", "--results", "others", cwd=tmp_path)
     assert missing.returncode == 2 and "cannot read none.json: No such file or directory" in missing.stderr
