@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -36,7 +36,8 @@ def test_what_a_benchmark_imports_is_there(file: Path) -> None:
     own = [node for node in imports if node.module and node.module.split(".")[0] == "autotune"]
     for node in own:
         module = import_module(node.module or "")
-        assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+        missing = [name.name for name in node.names if not hasattr(module, name.name)]
+        assert [name for name in missing if find_spec(f"{node.module}.{name}") is None] == []
 
 
 def test_all_benchmarks_are_listed() -> None:
@@ -52,6 +53,16 @@ def test_the_main_thread_is_measured_without_a_gpu() -> None:
     lines = [line for line in told.stdout.splitlines() if " us a chunk, " in line]
     assert [line.split(",")[0] for line in lines] == [CHAIN, CHANNELISE] * 2
     assert all(" events, " in line and " sends, " in line for line in lines) and "function calls" in told.stdout
+
+
+def test_spaces_are_enumerated_beside_kernel_tuner() -> None:
+    script = str(next(file for file in FILES if file.stem == "enumeration"))
+    words = [sys.executable, script, "dedispersion", "4.5 million", "--runs", "1"]
+    told = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    _, small, large = told.stdout.splitlines()
+    assert small.split()[:2] == ["dedispersion", "11130"] and small.endswith("the same configs")
+    assert large.split()[:3] == ["4.5", "million", "98920"] and "drawn at random" in large
 
 
 def test_winners_are_measured_side_by_side() -> None:

@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.config import config_value_text
+
 ProblemFields = Mapping[str, Any]
 
 
 def assignments(values: Mapping[str, object]) -> str:
-    """Returns the values as ``taps=256,decimation=16``."""
-    return ",".join(f"{name}={value}" for name, value in values.items())
+    """Returns the values as ``taps=256,decimation=16``; those that do not read back are quoted, as in configs."""
+    return ",".join(f"{name}={_text(value)}" for name, value in values.items())
+
+
+def _text(value: object) -> str:
+    return config_value_text(value) if isinstance(value, str) else str(value)
 
 
 def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> dict[str, dict[str, object]]:

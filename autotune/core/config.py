@@ -1,12 +1,17 @@
 """A configuration as data, and its values as text."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 from .html import html_table
 
 Value = int | float | str | bool
+QUOTE = '"'
+PART = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^,])+')  # of a list with commas between
 
 
 def reads_back(text: str) -> bool:
@@ -27,57 +32,102 @@ def parse_value(text: str) -> Value:
     return text
 
 
+def config_value_text(value: Value) -> str:
+    """Returns a value as configs write it: as it prints, or as a text of JSON where that does not read back."""
+    text = str(value)
+    return text if reads_back(text) and not text.startswith(QUOTE) else json.dumps(text)
+
+
+def unquoted(text: str) -> str:
+    """Returns what ``config_value_text`` has quoted; other texts unchanged."""
+    if len(text) > 1 and text.startswith(QUOTE) and text.endswith(QUOTE):
+        try:
+            return str(json.loads(text))
+        except ValueError:
+            return text
+    return text
+
+
+def listed_parts(text: str) -> list[str]:
+    """Returns the parts of a list, between the commas that are not in quotes."""
+    return [part.strip() for part in PART.findall(text) if part.strip()]
+
+
 class Config(Mapping[str, Value]):
     """A value for each parameter, immutable and ordered: ``config.WGS``, ``config["WGS"]``, ``str(config)``.
+
+    Configs of the same parameters share their names, so a million of ten take 200 MB.
 
     Raises:
         AttributeError: for a parameter that this configuration does not have.
     """
 
-    __slots__ = ("_values",)
-    _values: dict[str, Value]
+    __slots__ = ("_numbers", "_values")
+    _numbers: Mapping[str, int]  # of each parameter its place among the values
+    _values: tuple[Value, ...]
 
-    def __init__(self, values: Mapping[str, Value] | None = None, **more: Value) -> None:
-        object.__setattr__(self, "_values", {**(values or {}), **more})
+    def __init__(self, values: Mapping[str, Value] | None = None, /, **more: Value) -> None:
+        given = {**(values or {}), **more}
+        object.__setattr__(self, "_numbers", _numbers_of(tuple(given)))
+        object.__setattr__(self, "_values", tuple(given.values()))
 
     def __getitem__(self, name: str) -> Value:
-        return self._values[name]
+        return self._values[self._numbers[name]]
 
     def __getattr__(self, name: str) -> Any:
-        values = object.__getattribute__(self, "_values")
-        if name in values:
-            return values[name]
-        raise AttributeError(f"{name!r} is not a parameter of this configuration (has {', '.join(values)})")
+        numbers = object.__getattribute__(self, "_numbers")
+        if name in numbers:
+            return self._values[numbers[name]]
+        raise AttributeError(f"{name!r} is not a parameter of this configuration (has {', '.join(numbers)})")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Config is immutable: {name} cannot be set")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(self._numbers)
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._values.items()))
+        return hash(frozenset(zip(self._numbers, self._values, strict=True)))
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Config):
+        if isinstance(other, Config) and self._numbers is other._numbers:
             return self._values == other._values
-        return isinstance(other, Mapping) and self._values == dict(other)
+        return isinstance(other, Mapping) and dict(self) == dict(other)
 
     def __str__(self) -> str:
-        return ",".join(f"{name}={value}" for name, value in self._values.items())
+        return ",".join(f"{name}={config_value_text(value)}" for name, value in self.items())
 
     def __repr__(self) -> str:
         return f"Config({self})"
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show."""
-        return html_table("", self._values)
+        return html_table("", dict(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Config, (self._values,))
+        return (Config, (dict(self),))
+
+
+@lru_cache(maxsize=4096)
+def _numbers_of(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def configs_of(names: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> tuple[Config, ...]:
+    """Returns a Config of each row of values, which are in the order of ``names``."""
+    numbers, make = _numbers_of(tuple(names)), Config.__new__
+    set_numbers, set_values = Config.__dict__["_numbers"].__set__, Config.__dict__["_values"].__set__
+
+    def made(row: tuple[Value, ...]) -> Config:
+        config = make(Config)
+        set_numbers(config, numbers)
+        set_values(config, row)
+        return config
+
+    return tuple(map(made, rows))
 
 
 def merged_order(configs: Iterable[Config]) -> list[str]:

@@ -5,24 +5,18 @@ of a configuration that is not complete it either decides, which may refuse all 
 parameter that has no value yet. Then it is asked again when that one has.
 """
 
+import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import log
 from typing import Any
 
-from .config import Value
+from .config import Config, Value
 from .device import Device
 from .parameter import Constraint, Parameter
 from .problem import Problem
+from .product import MOST_ALLOWED, N_DRAWN, SEED, value_distance
 
-
-def value_distance(a: Value | None, b: Value | None) -> tuple[int, float]:
-    """Returns (1 if two values of a parameter differ, absolute log-ratio of numbers); None: there is no value."""
-    if a == b:
-        return 0, 0.0
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
-        return 1, abs(log(a / b))
-    return 1, 0.0
+N_TRIED = 2000  # combinations by which it is estimated how many are allowed
 
 
 class _Unassigned(Exception):
@@ -69,6 +63,80 @@ class _Partial(Mapping[str, Value]):
             raise _Unassigned(next(reversed(self._open)))
 
 
+class _Tree:
+    """All combinations: each parameter has one value after another, where it exists."""
+
+    def __init__(self, parameters: Sequence[Parameter], restrict: Mapping[str, tuple[Value, ...]]) -> None:
+        self.parameters = parameters
+        self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
+        # The parameters that decide whether others exist.
+        self._deciding = sorted({other for p in parameters for other, _ in p.condition})
+        self._counts: dict[tuple[Value | None, ...], int] = {}
+
+    def assignments(self, values: dict[str, Value], index: int) -> Iterator[dict[str, Value]]:
+        """Yields these values with each value of the next parameter, or as they are where it does not exist."""
+        parameter = self.parameters[index]
+        if not parameter.applies(values):
+            yield values
+        else:
+            for value in self._choices[index]:
+                yield {**values, parameter.name: value}
+
+    def count(self, values: dict[str, Value], index: int) -> int:
+        """Returns the number of combinations that begin with these values."""
+        if index == len(self.parameters):
+            return 1
+        key = (index, *(values.get(name) for name in self._deciding))
+        if key not in self._counts:
+            self._counts[key] = sum(self.count(more, index + 1) for more in self.assignments(values, index))
+        return self._counts[key]
+
+    def drawn(self, generator: random.Random) -> dict[str, Value]:
+        """Returns a combination, each one as likely as any other."""
+        values: dict[str, Value] = {}
+        for index, parameter in enumerate(self.parameters):
+            if parameter.name in self._deciding:
+                ways = list(self.assignments(values, index))
+                values = generator.choices(ways, [self.count(way, index + 1) for way in ways])[0]
+            elif parameter.applies(values):
+                values[parameter.name] = generator.choice(self._choices[index])
+        return values
+
+    def place(self, config: Config) -> tuple[int, ...]:
+        """Returns where a configuration stands in the order of the declarations."""
+        return tuple(p.values.index(config[p.name]) for p in self.parameters if p.name in config)
+
+
+def drawn_configs(
+    parameters: Sequence[Parameter],
+    constraints: Sequence[Constraint],
+    problem: Problem,
+    device: Device,
+    restrict: Mapping[str, tuple[Value, ...]],
+) -> tuple[tuple[Config, ...], int] | None:
+    """Returns a sample of the allowed configurations, and about how many there are; None where they can be listed."""
+    tree, generator = _Tree(parameters, restrict), random.Random(SEED)
+    n_all = tree.count({}, 0)
+    if n_all <= MOST_ALLOWED:
+        return None
+
+    def allowed() -> Config | None:
+        config = Config(tree.drawn(generator))
+        try:
+            is_allowed = all(constraint.holds(problem, config, device) for constraint in constraints)
+        except Exception:  # a user's predicate may raise anything
+            is_allowed = False
+        return config if is_allowed else None
+
+    some = [config for config in (allowed() for _ in range(N_TRIED)) if config is not None]
+    n_allowed = n_all * len(some) // N_TRIED
+    if n_allowed <= MOST_ALLOWED:
+        return None
+    n_more = N_DRAWN * N_TRIED // max(len(some), N_TRIED // 20)
+    found = {*some, *(config for config in (allowed() for _ in range(n_more)) if config is not None)}
+    return tuple(sorted(found, key=tree.place)), n_allowed
+
+
 class Enumerator:
     """One enumeration: ``configs``, the values of each allowed configuration, in the order of the declarations; and how
     many ``refused``, by the reason of the constraint that was the first to decide.
@@ -86,13 +154,9 @@ class Enumerator:
         restrict: Mapping[str, tuple[Value, ...]],
         near: Mapping[str, Value] | None = None,
     ) -> None:
-        self._parameters = parameters
-        self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
+        self._parameters, self._tree = parameters, _Tree(parameters, restrict)
         names = [p.name for p in parameters]
         self._open = [dict.fromkeys(names[i:]) for i in range(len(names) + 1)]
-        # The parameters that decide whether others exist.
-        self._deciding = sorted({other for p in parameters for other, _ in p.condition})
-        self._counts: dict[tuple[Value | None, ...], int] = {}
         self._problem, self._device, self._near = problem, device, near
         self._least = (len(parameters) + 1, 0.0)
         self.configs: list[dict[str, Value]] = []
@@ -114,7 +178,7 @@ class Enumerator:
             self.configs.append(values)
             return
         parameter = self._parameters[index]
-        for more in self._assignments(values, index):
+        for more in self._tree.assignments(values, index):
             if self._near is not None:
                 farther = value_distance(more.get(parameter.name), self._near.get(parameter.name))
                 there = away[0] + farther[0], away[1] + farther[1]
@@ -125,14 +189,6 @@ class Enumerator:
             undecided = self._ask(waiting, parameter.name, more, index + 1)
             if undecided is not None:
                 self._extend(more, index + 1, undecided, there)
-
-    def _assignments(self, values: dict[str, Value], index: int) -> Iterator[dict[str, Value]]:
-        parameter = self._parameters[index]
-        if not parameter.applies(values):
-            yield values
-        else:
-            for value in self._choices[index]:
-                yield {**values, parameter.name: value}
 
     def _ask(
         self, waiting: list[tuple[Constraint, str]], assigned: str, values: dict[str, Value], index: int
@@ -146,7 +202,7 @@ class Enumerator:
                 continue
             try:
                 if not constraint.holds(self._problem, partial, self._device):
-                    self.refused[constraint.reason] += self._count(values, index)
+                    self.refused[constraint.reason] += self._tree.count(values, index)
                     return None
             except _Unassigned as missing:
                 undecided.append((constraint, str(missing)))
@@ -157,12 +213,3 @@ class Enumerator:
                 # An earlier constraint may refuse values that make this one raise, so it is asked again later.
                 undecided.append((constraint, next(reversed(self._open[index]))))
         return undecided
-
-    def _count(self, values: dict[str, Value], index: int) -> int:
-        """Returns the number of combinations that begin with these values."""
-        if index == len(self._parameters):
-            return 1
-        key = (index, *(values.get(name) for name in self._deciding))
-        if key not in self._counts:
-            self._counts[key] = sum(self._count(more, index + 1) for more in self._assignments(values, index))
-        return self._counts[key]

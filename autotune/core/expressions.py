@@ -6,6 +6,8 @@ in it, also where these are computed only later.
 
 import ast
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from .errors import UsageError
@@ -80,7 +82,21 @@ def parsed(text: str, what: str) -> ast.Expression:
 
 def value_of(expression: str, values: Mapping[str, object]) -> Any:
     """Returns the value of an expression that ``checked_expression`` has returned, at these parameters."""
-    return eval(compile(expression, "expression", "eval"), {"__builtins__": {}, **CALLS, "c": values})
+    return eval(_compiled_expression(expression), {"__builtins__": {}, **CALLS, "c": values})
+
+
+@lru_cache(maxsize=4096)
+def _compiled_expression(expression: str) -> CodeType:
+    return compile(expression, "expression", "eval")
+
+
+def names_of(expression: str) -> tuple[str, ...]:
+    """Returns the parameters in an expression that ``checked_expression`` has returned, each once."""
+    nodes = ast.walk(ast.parse(expression, mode="eval"))
+    found = (
+        node.slice.value for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    )
+    return tuple(dict.fromkeys(name for name in found if isinstance(name, str)))
 
 
 class _Parameters(ast.NodeTransformer):

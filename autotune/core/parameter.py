@@ -39,12 +39,18 @@ def completed_config(config: Mapping[str, Value], added: Iterable[Parameter]) ->
 
 @dataclass(frozen=True)
 class Constraint:
-    """A named predicate; ``reason`` is true of every config it lets pass. Configs that a heuristic refuses can run."""
+    """A named predicate; ``reason`` is true of every config it lets pass. Configs that a heuristic refuses can run.
+
+    ``reads``: the parameters that the predicate depends on; None: that is found out by asking it. ``text``: it as an
+    expression that ``checked_expression`` has returned, or "" of a function.
+    """
 
     name: str
     reason: str
     holds: Predicate
     is_heuristic: bool = False
+    reads: tuple[str, ...] | None = None
+    text: str = ""
 
     def answers(self, error: Exception) -> str:
         """Returns the reason to refuse a config for which the predicate raised ``error``: the predicate is at fault."""

@@ -149,12 +149,13 @@ def as_name(value: object) -> str:
 
 
 def as_scalar(value: Any) -> bool | int | float | str:
-    """Checks for the value of a parameter or of a problem's field."""
+    """Checks for the value of a parameter or of a problem's field; the text of a macro may have several lines."""
     kind = type(value)
     if (kind is int and -MOST_WHOLE < value < MOST_WHOLE) or kind is bool:
         return value  # type: ignore[no-any-return]
     if kind is str:
-        return as_word(value)
+        as_word(value.replace("\n", " ").replace("\t", " "))
+        return str(value)
     return as_number(value)
 
 

@@ -7,46 +7,22 @@ A space is enumerated before anything runs, so a search never proposes what cann
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
-from .config import Config, Value, reads_back
+from .config import Config, Value, config_value_text
 from .device import Device
-from .enumerate import Enumerator, value_distance
+from .enumerate import Enumerator, drawn_configs
+from .enumeration import Enumeration
 from .errors import UsageError
-from .parameter import Constraint, Parameter, Predicate, clause, completed_config
+from .expressions import checked_expression, names_of, value_of
+from .parameter import Constraint, Parameter, Predicate, completed_config
 from .problem import Problem
+from .product import Product
+from .schema import MOST_WHOLE
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
 MOST_CONFIGS = 1 << 20  # that they have together: a campaign's memory does not grow with its problems
-
-
-@dataclass(frozen=True)
-class Enumeration:
-    """Every allowed configuration, and what the constraints refused.
-
-    ``refused`` counts configurations by the reason of a constraint that each one broke.
-    """
-
-    configs: tuple[Config, ...]
-    refused: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def reasons(self) -> str:
-        """Returns what refused how many configurations, in one line."""
-        return "; ".join(f"{n} {clause(why, n)}" for why, n in self.refused.items())
-
-    def nearest(self, wanted: Mapping[str, Value]) -> Config:
-        """Returns the configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
-
-        Raises:
-            UsageError: when the space is empty.
-        """
-        if not self.configs:
-            raise UsageError(f"no configuration is allowed here: {self.reasons}")
-        if wanted in self.configs:
-            return Config(wanted)
-        return min(self.configs, key=lambda config: _distance(config, wanted))
 
 
 @dataclass(frozen=True)
@@ -81,7 +57,7 @@ def since(value: Value, values: tuple[Value, ...] | _When) -> _Since:
 class Space:
     """Parameters in the order of their declaration, and the constraints added with ``@space.constraint``."""
 
-    def __init__(self, **parameters: tuple[Value, ...] | _When | _Since) -> None:
+    def __init__(self, /, **parameters: tuple[Value, ...] | _When | _Since) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
         # A search asks for the same enumerations again and again, also those of other problems.
@@ -93,11 +69,9 @@ class Space:
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"parameter {name} needs distinct values, has {values}")
-            texts = [str(value) for value in values]
-            if len(set(texts)) != len(texts) or not all(map(reads_back, texts)):
+            if len({config_value_text(value) for value in values}) != len(values):
                 raise ValueError(
-                    f"parameter {name} has values that do not read back as they are written: {values}; each must be "
-                    "printable, differ from the others when printed, and have no comma and no equals sign"
+                    f"parameter {name} has values that print alike: {values}; each must differ in its text"
                 )
             for other, _ in condition:
                 if other not in self.parameters:
@@ -115,15 +89,43 @@ class Space:
         """Returns a recorded ``config`` with its values of the parameters that were added since."""
         return completed_config(config, self.added)
 
-    def constraint(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
+    def constraint(
+        self, reason: str, /, reads: Iterable[str] | None = None, **condition: Value | tuple[Value, ...]
+    ) -> Callable[[Predicate], Predicate]:
         """Decorator: ``predicate(problem, config, device)`` must hold, a pure function; ``reason`` says what then is
         true. It is asked as soon as the parameters that it reads have values. With a condition (``MMA="wgmma"``) it is
         asked only of configurations that have these values, or one of several.
 
+        ``reads``: the only parameters that it depends on. Where all constraints say theirs, each is asked once for each
+        combination of these, of a config that need not have any others.
+
         Raises:
             UsageError: when the condition names no parameter, or a value that it does not have.
         """
-        return self._rule(reason, condition, is_heuristic=False)
+        if reads is None:
+            return self._rule(reason, condition, is_heuristic=False)
+        names = tuple(dict.fromkeys((*reads, *condition)))
+        for name in names:
+            self.check_values(name, ())
+        return self._rule(reason, condition, is_heuristic=False, reads=names)
+
+    def require(self, text: str, reason: str = "") -> None:
+        """Adds a constraint that is written as an expression of parameters: ``space.require("WGS * UNROLL <= 512")``.
+
+        It is asked of many configurations at once, so spaces of billions of combinations are enumerated where their
+        constraints are expressions. ``reason``: what is told instead of the text.
+
+        Raises:
+            UsageError: when it is not an expression of parameters, or could take long to compute.
+        """
+        expression = checked_expression(text, self.parameters, "the constraint")
+
+        def holds(problem: Problem, config: Config, device: Device) -> bool:
+            return bool(value_of(expression, config))
+
+        reads, name = names_of(expression), repr(text.strip())
+        self.constraints.append(Constraint(name, reason or text.strip(), holds, False, reads, expression))
+        self._kept.clear()
 
     def heuristic(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
         """Decorator: a constraint that searches keep to, since what it refuses is slow here, though it would run. A
@@ -136,7 +138,12 @@ class Space:
         return self._rule(reason, condition, is_heuristic=True)
 
     def _rule(
-        self, reason: str, condition: Mapping[str, Value | tuple[Value, ...]], *, is_heuristic: bool
+        self,
+        reason: str,
+        condition: Mapping[str, Value | tuple[Value, ...]],
+        *,
+        is_heuristic: bool,
+        reads: tuple[str, ...] | None = None,
     ) -> Callable[[Predicate], Predicate]:
         asked_of = {name: v if isinstance(v, tuple) else (v,) for name, v in condition.items()}
         for name, values in asked_of.items():
@@ -150,7 +157,7 @@ class Space:
                 return bool(predicate(problem, config, device))
 
             name = getattr(predicate, "__name__", "constraint")
-            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_heuristic))
+            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_heuristic, reads))
             self._kept.clear()
             return predicate
 
@@ -228,8 +235,29 @@ class Space:
     def _enumerate(
         self, problem: Problem, device: Device, restrict: tuple[tuple[str, tuple[Value, ...]], ...]
     ) -> Enumeration:
-        found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
+        if self._says_what_it_reads and all(values for _, values in restrict):
+            product = self._product(problem, device, dict(restrict))
+            n_allowed = product.n_allowed if product.is_sample else 0
+            refused = {why: min(n, MOST_WHOLE - 1) for why, n in product.refused.items()}  # what records can hold
+            return Enumeration(product.configs(), refused, n_allowed, tuple(product.unjudged))
+        given = tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict)
+        if (drawn := drawn_configs(*given)) is not None:
+            return Enumeration(drawn[0], n_allowed=drawn[1])
+        found = Enumerator(*given)
         return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))
+
+    @property
+    def _says_what_it_reads(self) -> bool:
+        """Returns whether all parameters exist in all configurations, and all constraints say what they read."""
+        exist = [not parameter.condition for parameter in self.parameters.values()]
+        return bool(exist) and all(exist) and all(constraint.reads is not None for constraint in self.constraints)
+
+    def _product(self, problem: Problem, device: Device, restrict: Mapping[str, tuple[Value, ...]]) -> Product:
+        choices = {
+            name: tuple(value for value in each.values if value in restrict.get(name, each.values))
+            for name, each in self.parameters.items()
+        }
+        return Product(choices, self.constraints, problem, device)
 
     def nearest(self, problem: Problem, device: Device, wanted: Mapping[str, Value]) -> Config:
         """Returns what ``enumerate(problem, device).nearest(wanted)`` does, without looking at what is farther away.
@@ -237,6 +265,9 @@ class Space:
         Raises:
             UsageError: when no config is allowed.
         """
+        if self._says_what_it_reads:
+            nearest = self._product(problem, device, {}).nearest(wanted)
+            return nearest or self.enumerate(problem, device).nearest(wanted)
         found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, {}, wanted)
         return Config(found.configs[0]) if found.configs else self.enumerate(problem, device).nearest(wanted)
 
@@ -295,9 +326,3 @@ class Space:
             return self.broken(problem, self.parse(values), device) is None
         except UsageError:
             return False
-
-
-def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
-    """Returns (parameters that differ, sum of absolute log-ratios of the numbers among them)."""
-    steps = [value_distance(config.get(name), wanted.get(name)) for name in {**config, **wanted}]
-    return sum(differs for differs, _ in steps), sum(log_ratio for _, log_ratio in steps)

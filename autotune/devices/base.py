@@ -179,6 +179,7 @@ class Defaults:
     checked_launches: int = 500  # launches of the winner whose outputs are checked
     most_placements: int = 1_000_000  # placements of the buffers in the final round: 1 where a time says little
     has_full_sizes: bool = True  # whether problems keep their sizes, or take the definition's ``host_sizes``
+    most_bytes: int | None = None  # of the arrays of sizes that nobody chose for it; None: any
     start_s: float = 1.0  # time until a process has opened the device
     trial_s: tuple[float, float] = (0.5, 0.1)  # compiling, and on the device, before anything is recorded
     caches: tuple[str, ...] = ()  # folders of the cache that it fills, which are pruned

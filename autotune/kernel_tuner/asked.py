@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..core.errors import UsageError
 from ..porting.call import Call
 from ..records.measurement import Protocol
@@ -95,12 +93,15 @@ def settings_of(
     results: Path,
     deadline_s: float,
     call: Call,
+    cache: str | None,
     note: Callable[[str], Any],
 ) -> Settings:
-    """Returns the settings of a sweep: all configs, unless a strategy or a budget is named."""
+    """Returns the settings of a sweep: all configs, unless a strategy or a budget is named; a fraction is of those that
+    are allowed.
+    """
     trials = options.get("max_fevals")
     if trials is None and "fraction" in options:
-        n = int(np.prod([len(values) for values in call.space.values()], dtype=np.int64))
+        n = call.enumeration.n_allowed or len(call.enumeration.configs)
         trials = max(1, int(n * options["fraction"]))
     is_search = strategy not in EXHAUSTIVE
     if is_search:
@@ -114,6 +115,18 @@ def settings_of(
         sampler=sampler,
         seed=seed or 0,
         protocol=protocol,
+        begin_from=_begun_in(cache, results, note),
         launch_deadline_s=deadline_s,
         **FINAL_ROUND,
     )
+
+
+def _begun_in(cache: str | None, results: Path, note: Callable[[str], Any]) -> Path | None:
+    """Returns the cache file of Kernel Tuner if it is there; it is never written."""
+    if cache is None:
+        return None
+    for path in (Path(cache), Path(f"{cache}.json")):
+        if path.is_file():
+            return path
+    note(f"cache={cache!r} is not there, and is not written: records are in {results}, where a repeated call resumes")
+    return None

@@ -1,10 +1,12 @@
 """``tune_kernel`` and ``run_kernel``: each argument is read, and goes where autotune has it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UsageError
+from ..devices import find_device
 from ..porting.call import Divisor, read_call
 from ..porting.call_tuning import run_once, tune_call
 from ..porting.config_lines import Lines
@@ -63,7 +65,8 @@ def tune_kernel(
             default block_size_x.
         grid_div_y: the same along y; by default block_size_y.
         grid_div_z: the same along z; by default block_size_z.
-        restrictions: what configs must satisfy: texts, or a function of the config.
+        restrictions: what configs must satisfy: a text, a function of the config or of values by their names, a
+            constraint of python-constraint, or one of these with the names of what it takes; or a list of any.
         answer: what each argument must hold after a launch, or None for those that are inputs.
         atol: |output - answer| <= atol + 1e-5 |answer|.
         verify: a function (answer, outputs, atol) that judges instead.
@@ -75,6 +78,7 @@ def tune_kernel(
         iterations: timed launches of each config; by default as many as the sweep takes.
         strategy: all configs by default, and with brute_force; any other name searches them by autotune's own search.
         strategy_options: max_fevals or fraction, and time_limit in seconds.
+        cache: a cache file that Kernel Tuner wrote, whose fastest configs are tried first; it is not written.
         metrics: name -> function of (parameters and time in ms), or a text over them.
         objective: ``time``, or a metric, by which the best is told.
         objectives: one or two of them, and of each whether the largest is the best; of two, the results that none beats
@@ -92,8 +96,6 @@ def tune_kernel(
     refuse_options(others, lang)
     goals = objectives_of(objective, objective_higher_is_better, objectives, metrics or {})
     note = silent if quiet else print
-    if cache is not None:
-        note(f"cache={cache!r} is not written: records are in {results}, where a repeated call resumes")
     macros, folders = options_of(compiler_options or (), note)
     call = read_call(
         kernel_name,
@@ -110,7 +112,10 @@ def tune_kernel(
         macros=macros,
         folders=folders,
     )
-    settings = settings_of(strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, note)
+    call = replace(call, device=find_device(device_asked_for(device)).device)
+    settings = settings_of(
+        strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, cache, note
+    )
     if verify is not None and answer is None:
         raise UsageError("verify judges outputs by an answer: give answer, too")
     ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, Lines(note, verbose))

@@ -1,29 +1,33 @@
 """Reads what a call of ``tune_kernel`` says: values are checked, and texts become expressions of parameters."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..core.config import Config, config_value_text
+from ..core.device import Device
+from ..core.enumeration import Enumeration
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
+from ..core.schema import Unsound, as_scalar
+from ..core.space import Space
 from .array_memory import Memory, scalar_as_in_cuda
 from .cuda_signature import CudaParameter
 from .named_kernel import kernel_name as name_of
-from .rules import Rule, rule_of
+from .rules import Rule, rules_of
 from .source import KernelSource, KernelText
 
 AXES = "xyz"
 BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
 DEFAULT_BLOCK = (256, 1, 1)
 UNROLL = "loop_unroll_factor"  # parameters whose names begin so: 0 takes the pragma away
-MOST_LISTED = 1_000_000  # combinations that are gone through where a function says which are allowed
+FITS = "a block has no more threads than the device allows, in all and along each axis"
 PLAIN = (str, int, float, bool)
 NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -64,8 +68,9 @@ class CallArgument:
 class Call:
     """A kernel with its arguments, its space and its geometry, as ``tune_kernel`` was told them.
 
-    ``formulas.Formulas`` says what follows from it for a config. ``given_name``: the kernel's name as it was given,
-    ``fir::scale<float, tile>``; ``name``: ``scale`` of it.
+    ``device``: whose blocks are the largest; None: blocks may have any size. ``formulas.Formulas`` says what follows
+    from it for a config. ``given_name``: the kernel's name as it was given, ``fir::scale<float, tile>``; ``name``:
+    ``scale`` of it.
     """
 
     name: str
@@ -75,13 +80,14 @@ class Call:
     problem_size: Any
     arguments: tuple[CallArgument, ...]
     constants: tuple[CallArgument, ...]
-    space: dict[str, tuple[object, ...]]
+    space: dict[str, tuple[Any, ...]]
     divisors: tuple[Divisor, Divisor, Divisor]
     block_names: tuple[str, ...]
     restrictions: tuple[Rule, ...]
     shared_bytes: Any
     defines: Mapping[str, object] | None
     macros: Mapping[str, str]
+    device: Device | None = None
 
     @property
     def arrays(self) -> tuple[CallArgument, ...]:
@@ -94,30 +100,49 @@ class Call:
         size = self.problem_size
         given = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
         given += (self.defines or {}).values()
-        is_function = any(not rule.text for rule in self.restrictions)
-        return is_function or any(map(callable, given)) or self.generate is not None
+        return any(map(callable, given)) or self.generate is not None or not self.is_written
 
-    def configs(self) -> list[dict[str, object]]:
-        """Returns the configs that all restrictions allow. Raises UsageError where there are too many to go through."""
-        if (n := prod(map(len, self.space.values()))) > MOST_LISTED:
-            raise UsageError(
-                f"{n} combinations are too many to ask a function about each: give restrictions and sizes as text"
-            )
-        return list(self.allowed())
+    @property
+    def is_written(self) -> bool:
+        """Returns whether all restrictions are, or became, texts."""
+        return all(rule.written for rule in self.restrictions)
 
-    def allowed(self) -> Iterator[dict[str, object]]:
-        """Yields the configs that all restrictions allow, in the order of the space."""
-        for values in product(*self.space.values()):
-            config = dict(zip(self.space, values, strict=True))
-            if all(rule.allows(config) for rule in self.restrictions):
-                yield config
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Returns the parameters that are threads along an axis of a block."""
+        return tuple(name for name in self.block_names if name in self.space)
 
     @cached_property
-    def default(self) -> dict[str, object]:
+    def enumeration(self) -> Enumeration:
+        """Returns the configs that all restrictions allow, in the order of the space, or a sample of them.
+
+        Raises:
+            UsageError: when no config is allowed, or a restriction raises at one that no other one refuses.
+        """
+        space = Space(**self.space)
+        space.constraints += [rule.constraint for rule in self.restrictions]
+        if self.axes:
+            space.constraint(FITS, reads=self.axes)(self._fits)
+        nothing: Any = None  # restrictions know neither a problem nor a device
+        found = space.enumerate(nothing, nothing)
+        rules = {rule.said: rule for rule in self.restrictions}
+        for constraint, config, error in found.unjudged:
+            raise UsageError(rules[constraint.name].told_error(config, error)) from error
+        if not found.configs:
+            raise UsageError(f"{self.name}: the restrictions allow no config: {found.reasons}")
+        return found
+
+    def _fits(self, problem: object, config: Config, _: object) -> bool:
+        device = self.device
+        if device is None:
+            return True
+        block = [int(config.get(name, n)) for name, n in zip(self.block_names, DEFAULT_BLOCK, strict=False)]
+        return prod(block) <= device.max_threads_per_block and all(map(int.__le__, block, device.max_block))
+
+    @property
+    def default(self) -> Config:
         """Returns the first config that is allowed. Raises UsageError where none is."""
-        for config in self.allowed():
-            return config
-        raise UsageError(f"{self.name}: the restrictions allow no config")
+        return self.enumeration.configs[0]
 
     def generated(self, config: ConfigValues) -> str:
         """Returns the source of a config, from the function that makes it."""
@@ -186,14 +211,12 @@ def read_call(
         UsageError: for what cannot be tuned; names the argument.
     """
     name = name_of(kernel_name).last
-    space = _space(tune_params)
+    block = (*(block_size_names or ()), *BLOCK_SIZES[len(block_size_names or ()) :])
+    space = _space(tune_params, block)
     generate = kernel_source if callable(kernel_source) else None
     first = {name: values[0] for name, values in space.items()}
     text = KernelText(generate(dict(first)) if generate else kernel_source, folders)
-    block = (*(block_size_names or ()), *BLOCK_SIZES[len(block_size_names or ()) :])
     _check_sizes(space, block, problem_size, smem_args)
-    if callable(restrictions) or isinstance(restrictions, str) or _is_named(restrictions):
-        restrictions = [restrictions]
     call = Call(
         name=name,
         given_name=kernel_name,
@@ -205,7 +228,7 @@ def read_call(
         space=space,
         divisors=divisors,
         block_names=tuple(block),
-        restrictions=tuple(rule_of(rule, tuple(space)) for rule in restrictions or ()),
+        restrictions=rules_of(restrictions, space),
         shared_bytes=(smem_args or {}).get("size", 0),
         defines=defines,
         macros=dict(macros or {}),
@@ -213,24 +236,29 @@ def read_call(
     return replace(call, arguments=_arguments(name, call.source.parameters, arguments))
 
 
-def _is_named(given: object) -> bool:
-    """Returns whether that is one function with the names of what it takes, and no list of restrictions."""
-    return isinstance(given, tuple) and len(given) == 2 and callable(given[0]) and not callable(given[1])
-
-
-def _space(given: Mapping[str, Sequence[object]]) -> dict[str, tuple[object, ...]]:
+def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Returns the values of each parameter, each once; those of a block are whole numbers."""
     space = {}
     for name, values in given.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise UsageError(f"the parameter {name!r} of tune_params is not a name in CUDA")
         if isinstance(values, str) or not hasattr(values, "__iter__"):
             raise UsageError(f"the values of {name} must be a list, not {values!r}")
-        plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+        plain: tuple[Any, ...] = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
         if not plain or not all(isinstance(value, PLAIN) for value in plain):
             raise UsageError(f"the values of {name} must be numbers or texts, one at least: {plain!r}")
         if not all(isfinite(value) for value in plain if isinstance(value, float)):
             raise UsageError(f"the values of {name} must be finite: {plain!r}")
+        for value in plain:
+            try:
+                as_scalar(value)  # what a record can hold
+            except Unsound as why:
+                raise UsageError(f"a value of {name} {why}") from why
+        if name in block:
+            plain = tuple(int(value) if isinstance(value, float) and value.is_integer() else value for value in plain)
         space[name] = tuple(dict.fromkeys(plain))
+        if len({config_value_text(value) for value in space[name]}) < len(space[name]):
+            raise UsageError(f"the values of {name} print alike: {plain!r}; give each a text of its own")
     if not space:
         raise UsageError("tune_params is empty: name a parameter and its values")
     return space

@@ -59,6 +59,7 @@ def tune_call(
         UsageError: for answers that do not fit, and as ``run_sweep``.
     """
     target = find_device(device)
+    call = replace(call, device=target.device)
     known = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
@@ -76,6 +77,8 @@ def tune_call(
             progress.note(line)
         progress.note(f"{call.name}: {outputs.note}")
         progress.note(f"{call.name}: {formulas.told}")
+        if call.enumeration.refused:
+            progress.note(f"{call.name}: combinations that are not tried: {call.enumeration.reasons}")
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)

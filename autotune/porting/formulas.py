@@ -1,11 +1,12 @@
 """What a call says of a config: its grid, its block, its macros and its source, once, as Python over ``c``.
 
-The definition is written from these texts, and the probe evaluates them. Functions of the caller's stand in them as
-``f['name'](c)``; a definition has a table of what they say.
+The definition is written from these texts, and the probe evaluates them. Functions of the caller's that are no
+expressions stand in them as ``table_value('name', c)``; a definition has a table of what they say.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -15,9 +16,14 @@ from typing import Any
 import jinja2
 
 from ..core.errors import UsageError
-from ..core.expressions import CALLS, checked_expression
+from ..core.expressions import CALLS, checked_expression, value_of
 from .call import AXES, DEFAULT_BLOCK, UNROLL, Call, with_values
 from .sizes import Sizes
+from .tracing import agrees, traced
+
+MOST_COMPARED = 100_000  # configs at which a function and its expression must say the same
+ConfigFunction = Callable[[Mapping[str, object]], Any]
+ConfigFunctions = dict[str, ConfigFunction]
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,9 @@ class LaunchValues:
 
 def define_lines(said: dict[str, object], unrolled: dict[str, object]) -> str:
     """Returns the lines that stand before the source: macros, and constants that #pragma unroll takes."""
-    plain = {name: int(value) if isinstance(value, bool) else value for name, value in said.items()}
-    lines = [f"#define {name} {value}\n" for name, value in plain.items()]
+    plain = {name: str(int(value) if isinstance(value, bool) else value) for name, value in said.items()}
+    goes_on = {name: text.replace("\n", " \\\n") + "/**/" * text.endswith("\\") for name, text in plain.items()}
+    lines = [f"#define {name} {text}\n" for name, text in goes_on.items()]
     lines += [f"constexpr int {name} = {value};\n" for name, value in unrolled.items()]
     return "".join(lines)
 
@@ -51,7 +58,7 @@ class Formulas:
     defines: Mapping[str, str]
     unrolled: tuple[str, ...]
     function: str  # the kernel's name expression; "": its plain name
-    functions: Mapping[str, Callable[[Mapping[str, object]], Any]] = field(default_factory=dict)
+    functions: Mapping[str, ConfigFunction] = field(default_factory=dict)
 
     @staticmethod
     def of(call: Call, sizes: Sizes) -> "Formulas":
@@ -60,13 +67,12 @@ class Formulas:
         Raises:
             UsageError: for texts that are not arithmetic over parameters.
         """
-        functions: dict[str, Callable[[Mapping[str, object]], Any]] = {}
+        functions: ConfigFunctions = {}
 
         def text(given: object, what: str, place: str) -> str:
             """Returns Python for a number, a text, a function, or the product of a list of such."""
             if callable(given):
-                functions[place] = lambda config: call.resolved(given, config, what)
-                return f"f[{place!r}](c)"
+                return _of_function(call, lambda config: call.resolved(given, config, what), what, place, functions)
             if isinstance(given, tuple | list):
                 parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(given)]
                 return " * ".join(f"({part})" for part in parts) or "1"
@@ -90,7 +96,8 @@ class Formulas:
         Raises:
             UsageError: when something cannot be computed there.
         """
-        names = {"c": config, "f": self.functions, "problem": SimpleNamespace(**self.sizes.fields)}
+        names: dict[str, Any] = {"c": config, "problem": SimpleNamespace(**self.sizes.fields)}
+        names["table_value"] = lambda place, c: self.functions[place](c)
         found = [self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)]
         grid, block = tuple(found), tuple(int(_value(each, "the block", names)) for each in self.block)
         names |= {"grid": grid, "block": block}
@@ -99,6 +106,15 @@ class Formulas:
         lines = define_lines(said, {name: config[name] for name in self.unrolled})
         function = str(_value(self.function, "the kernel's name", names)) if self.function else ""
         return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines, function)
+
+    def said_by(self, place: str, config: Mapping[str, object]) -> Any:
+        """Returns what one of ``functions`` says of a config. Raises UsageError when it cannot be computed there."""
+        try:
+            return self.functions[place](config)
+        except UsageError:
+            raise
+        except Exception as error:  # a function of the caller's may raise anything
+            raise UsageError(f"{place} raises {type(error).__name__} at {_at(config)}: {error}") from error
 
     @property
     def told(self) -> str:
@@ -129,7 +145,35 @@ class Formulas:
         return whole
 
 
-def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: Callable[[Any, str, str], str]) -> str:
+def _of_function(call: Call, function: ConfigFunction, what: str, place: str, functions: ConfigFunctions) -> str:
+    """Returns Python for a function of the config: what it computes, or a call of it among ``functions``."""
+    expression = _expression_of(call, function, what)
+    if expression is None:
+        functions[place] = function
+    return expression or f"table_value({place!r}, c)"
+
+
+def _expression_of(call: Call, function: ConfigFunction, what: str, told: ConfigFunction | None = None) -> str | None:
+    """Returns the expression that a function computes at all configs, or None.
+
+    ``told``: what the text of its value must be instead.
+    """
+    text = traced(function, tuple(call.space))
+    if text is None:
+        return None
+    with suppress(UsageError):
+        expression = checked_expression(text, call.space, what)
+        configs = call.enumeration.configs
+        some = configs[:: 1 + len(configs) // MOST_COMPARED]
+        if told is None:
+            is_same = agrees(function, lambda c: value_of(expression, c), some)
+        else:
+            is_same = agrees(told, lambda c: str(value_of(expression, c)), some)
+        return expression if is_same else None
+    return None
+
+
+def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text: Callable[[Any, str, str], str]) -> str:
     """Returns Python for the size that the grid spans along an axis."""
     given, what = call.problem_size, "the problem size"
     if callable(given):
@@ -139,21 +183,19 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: 
             listed = list(found) if isinstance(found, tuple | list) else [found]
             return call.resolved([*listed, 1, 1][axis], config, what)
 
-        functions[f"size {axis}"] = along
-        return f"f['size {axis}'](c)"
+        return _of_function(call, along, what, f"size {axis}", functions)
     each = [*(given if isinstance(given, tuple | list) else [given]), 1, 1][axis]
     return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.span(int(each))
 
 
-def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...]]:
+def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[dict[str, str], tuple[str, ...]]:
     """Returns Python for the value of each macro, and the parameters that are constants instead."""
     said: dict[str, str] = {}
     unrolled: tuple[str, ...] = ()
     if call.defines is not None:
         for name, value in call.defines.items():
             if callable(value):
-                functions[f"macro {name}"] = lambda config, value=value: with_values(str(value(dict(config))), config)
-                said[name] = f"f['macro {name}'](c)"
+                said[name] = _macro(call, f"macro {name}", value, functions)
             else:
                 said[name] = _joined(str(value), call)
     else:
@@ -182,12 +224,24 @@ def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str])
             is_bool = any(isinstance(value, bool) for value in call.space[part])
             parts.append(f"str(int(c[{part!r}]))" if is_bool else f"str(c[{part!r}])")
         elif part in defines:
-            if re.search(r"\bf\[|\bgrid\[|\bblock\[", defines[part]):
+            if re.search(r"\btable_value\(|\bgrid\[|\bblock\[", defines[part]):
                 raise UsageError(f"the kernel's name {call.given_name!r}: {part} is not a parameter; give a value")
             parts.append(f"str({defines[part]})")
         elif part:
             parts.append(repr(part))
     return " + ".join(parts)
+
+
+def _macro(call: Call, place: str, value: Callable[[dict[str, object]], object], functions: ConfigFunctions) -> str:
+    """Returns Python for a macro that a function says; names of parameters in its text stand for their values."""
+
+    def told(config: Mapping[str, object]) -> str:
+        return with_values(str(value(dict(config))), config)
+
+    expression = _expression_of(call, lambda config: value(dict(config)), place, told)
+    if expression is None:
+        functions[place] = told
+    return f"str({expression})" if expression else f"table_value({place!r}, c)"
 
 
 def _item(call: Call, name: str, otherwise: int) -> str:

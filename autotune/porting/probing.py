@@ -6,7 +6,6 @@ result's size, since what is small enough adds to nothing.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult
     failure: TrialFailure | None = None
     wrong: ProbeResult | None = None
     names = [each.name for each in call.arguments if each.may_be_written]
-    for config in islice(call.allowed(), N_TRIED):
+    for config in call.enumeration.configs[:N_TRIED]:
         try:
             ready = launcher.ready(config)
             first, again = (launcher.launched(ready, names, seed=seed) for seed in (0, 1))

@@ -1,75 +1,171 @@
-"""Restrictions in all the ways in which scripts say them: text, functions of the config, and of named values."""
+"""Restrictions in all the ways in which scripts say them: text, functions, and constraints of python-constraint."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.config import Config
+from ..core.device import Device
 from ..core.errors import UsageError
-from ..core.expressions import checked_expression, value_of
+from ..core.expressions import checked_expression, names_of, value_of
+from ..core.parameter import Constraint
+from .tracing import agrees, traced
+
+N_COMPARED = 1000  # combinations at which a function and its expression must say the same
+Choices = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A restriction: ``text`` over parameters as Python, or "" of a function. ``said`` is what the caller wrote."""
+    """A restriction. ``said``: how errors call it. ``written``: it as a text over parameters, or "" of a function.
+
+    ``holds`` is asked of configs that have at least what it ``reads``.
+    """
 
     said: str
-    text: str
+    written: str
+    reads: tuple[str, ...]
     holds: Callable[[Mapping[str, object]], Any]
 
-    def allows(self, config: Mapping[str, object]) -> bool:
-        """Returns whether a config is allowed.
+    @property
+    def constraint(self) -> Constraint:
+        """Returns what a space takes."""
 
-        Raises:
-            UsageError: when the restriction cannot be computed; names it and the config.
-        """
-        try:
+        def allows(problem: object, config: Config, device: Device) -> bool:
             return bool(self.holds(config))
-        except UsageError:
-            raise
-        except Exception as error:  # a function of the caller's may raise anything
-            at = ", ".join(f"{name}={value}" for name, value in config.items())
-            raise UsageError(
-                f"the restriction {self.said} raises {type(error).__name__} at {at}: {error}; "
-                "write it so that it says no there"
-            ) from error
+
+        text = checked_expression(self.written, self.reads, "the restriction") if self.written else ""
+        return Constraint(self.said, self.said, allows, False, self.reads, text)
+
+    def told_error(self, config: Mapping[str, object], error: Exception) -> str:
+        """Returns what is wrong where the restriction raised ``error`` at a config that no other one refuses."""
+        at = ", ".join(f"{name}={value}" for name, value in config.items())
+        return (
+            f"the restriction {self.said} raises {type(error).__name__} at {at}: {error}; "
+            "write it so that it says no there"
+        )
 
 
-def rule_of(given: object, names: Sequence[str]) -> Rule:
-    """Returns a restriction; a function gets the config, or the values that its arguments name, or all in order.
+def rules_of(given: Any, space: Choices) -> tuple[Rule, ...]:
+    """Returns the restrictions of a call: one of them, or a list of any, where None stands for none.
+
+    Raises:
+        UsageError: for what is not a restriction, or names what is not a parameter.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, list | tuple) or _is_named(given):
+        given = [given]
+    return tuple(rule_of(each, space) for each in given)
+
+
+def rule_of(given: Any, space: Choices) -> Rule:
+    """Returns a restriction: a text; a function of the config, of the values that its arguments name, or of all in
+    order; a constraint of python-constraint; or one of these with the names of what it takes.
 
     Raises:
         UsageError: for what is none, or names what is not a parameter.
     """
+    names = tuple(space)
+    if _is_named(given):
+        given, wanted = given[0], (given[1],) if isinstance(given[1], str) else tuple(given[1])
+        if unknown := [name for name in wanted if name not in space]:
+            raise UsageError(
+                f"the restriction on {', '.join(map(str, wanted))}: there is no {unknown[0]!r}; "
+                f"there are {', '.join(names)}"
+            )
+    else:
+        wanted = ()
     if isinstance(given, str):
         text = checked_expression(given, names, "the restriction")
-        return Rule(repr(given.strip()), text, lambda config: value_of(text, config))
-    if isinstance(given, tuple | list) and len(given) == 2 and callable(given[0]):
-        function, wanted = given[0], tuple(given[1])
-        if unknown := [name for name in wanted if name not in names]:
-            raise UsageError(f"the restriction on {', '.join(map(str, wanted))}: there is no {unknown[0]!r}")
-        return Rule(_told(function), "", lambda config: function(*(config[name] for name in wanted)))
+        return Rule(repr(given.strip()), given.strip(), names_of(text), lambda config: value_of(text, config))
+    if hasattr(given, "preProcess"):
+        return Rule(type(given).__name__, "", wanted or names, _solver_constraint(given, wanted or names))
     if not callable(given):
-        raise UsageError(f"the restriction {given!r} must be a text, a function, or (function, names)")
-    own = _named(given, names)
-    if own is not None:
-        return Rule(_told(given), "", lambda config: given(*(config[name] for name in own)))
-    return Rule(_told(given), "", lambda config: given(dict(config)))
+        raise UsageError(f"the restriction {given!r} must be a text, a function, (function, names), or a constraint")
+    return _of_function(given, wanted, space)
 
 
-def _named(function: Callable[..., Any], names: Sequence[str]) -> tuple[str, ...] | None:
-    """Returns the parameters whose values a function takes, by its own arguments; None: it takes the config."""
+def _is_named(given: object) -> bool:
+    """Returns whether that is one restriction with the names of what it takes, and not a list of restrictions."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        return False
+    is_names = isinstance(given[1], list | tuple) and all(isinstance(name, str) for name in given[1])
+    is_name = isinstance(given[1], str) and given[1].isidentifier() and callable(given[0])
+    return is_name or (is_names and (callable(given[0]) or isinstance(given[0], str)))
+
+
+def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
+    call, reads = _caller(function, wanted, tuple(space))
+    said = _told_function(function)
+    text = traced(call, reads)
+    if text is not None:
+        with suppress(UsageError):
+            expression = checked_expression(text, tuple(space), said)
+            if agrees(call, lambda config: value_of(expression, config), _some(space)):
+                return Rule(said, text, names_of(expression), lambda config: value_of(expression, config))
+    return Rule(said, "", reads, lambda config: call({name: config[name] for name in reads}))
+
+
+def _caller(
+    function: Callable[..., Any], wanted: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[Callable[[Mapping[str, Any]], Any], tuple[str, ...]]:
+    """Returns a function of a config that asks the caller's, and the parameters that it takes."""
+    if wanted:
+        return lambda config: function(*(config[name] for name in wanted)), wanted
+    own: list[inspect.Parameter] = []
     with suppress(TypeError, ValueError):  # a builtin has no signature
         own = list(inspect.signature(function).parameters.values())
-        if any(each.kind is each.VAR_POSITIONAL for each in own):
-            return tuple(names)
-        if own and all(each.name in names for each in own):
-            return tuple(each.name for each in own)
-    return None
+    kinds = {each.kind for each in own}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    plain = [each for each in own if each.kind not in several and (each.default is each.empty or each.name in names)]
+    if plain and all(each.name in names for each in plain) and inspect.Parameter.VAR_KEYWORD not in kinds:
+        by_place = tuple(each.name for each in plain if each.kind is not each.KEYWORD_ONLY)
+        by_name = tuple(each.name for each in plain if each.kind is each.KEYWORD_ONLY)
+
+        def named(config: Mapping[str, Any]) -> Any:
+            return function(*(config[name] for name in by_place), **{name: config[name] for name in by_name})
+
+        if inspect.Parameter.VAR_POSITIONAL not in kinds:
+            return named, (*by_place, *by_name)
+    if inspect.Parameter.VAR_KEYWORD in kinds and all(each.name in names for each in plain):
+        return lambda config: function(**config), names
+    needed = [each for each in plain if each.kind is not each.KEYWORD_ONLY]
+    if inspect.Parameter.VAR_POSITIONAL in kinds or len(needed) == len(names) > 1:
+        return lambda config: function(*(config[name] for name in names)), names
+    if len(needed) > 1:
+        unknown = next(each.name for each in needed if each.name not in names)
+        raise UsageError(
+            f"the restriction {_told_function(function)}: there is no parameter {unknown!r}; "
+            f"there are {', '.join(names)}"
+        )
+    return lambda config: function(dict(config)), names
 
 
-def _told(function: Callable[..., Any]) -> str:
+def _solver_constraint(given: Any, names: tuple[str, ...]) -> Callable[[Mapping[str, object]], bool]:
+    """Returns a function of a config that asks a constraint of python-constraint, as its solvers do."""
+
+    def holds(config: Mapping[str, object]) -> bool:
+        variables, values = list(names), {name: config[name] for name in names}
+        domains = {name: [value] for name, value in values.items()}
+        pair = (given, variables)
+        left, by_name = [pair], {name: [pair] for name in names}
+        given.preProcess(variables, domains, left, by_name)  # some decide all here, and take themselves away
+        return all(domains.values()) and (not left or bool(given(variables, domains, values)))
+
+    return holds
+
+
+def _some(space: Choices) -> list[dict[str, object]]:
+    """Returns random combinations, the same ones for the same space."""
+    draw = random.Random(0)
+    return [{name: draw.choice(values) for name, values in space.items()} for _ in range(N_COMPARED)]
+
+
+def _told_function(function: Callable[..., Any]) -> str:
     code = getattr(function, "__code__", None)
-    name = getattr(function, "__name__", "function")
+    name = getattr(function, "__name__", type(function).__name__)
     return f"{name} (line {code.co_firstlineno})" if code is not None else str(name)

@@ -1,6 +1,7 @@
 """The text of a definition that is written for a call: Python that a person can read, and edit."""
 
 import inspect
+import json
 from collections.abc import Mapping
 from keyword import iskeyword
 from math import isfinite
@@ -9,16 +10,17 @@ import numpy as np
 
 from ..core.definition import Tolerance
 from .array_memory import dtype_text
-from .call import CallArgument
+from .call import DEFAULT_BLOCK, FITS, CallArgument
 from .formula_tables import FormulaTable
 from .formulas import Formulas, define_lines
 from .outputs import Outputs
+from .rules import Rule
 
 HEAD = '''"""{kernel} of {file}, as tune_kernel was told. Its arrays and answers, of one size, lie beside as .npy."""
 
 import json
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
@@ -90,15 +92,15 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | 
         space=_space(call.space),
         fields=_fields(formulas),
         data=data,
-        lines="" if table is not None else f"{inspect.getsource(define_lines)}\n\n",
+        lines=f"{inspect.getsource(define_lines)}\n\n",
         constraints="".join(_constraints(formulas, table)),
-        default=call.default,
+        default=dict(call.default),
         arguments=tuple(each.name for each in call.arguments),
         arrays="\n".join(
             f"            {each.name!r}: {_array(each, formulas, outputs.kinds)}," for each in call.arrays
         ),
         scalars=", ".join(f"{each.name!r}: {_scalar(each, formulas)}" for each in numbers),
-        launch=_launch(formulas, table),
+        launch=_launch(formulas),
         inputs="\n".join(_inputs(formulas, outputs.kinds)),
         outputs=tuple(outputs.compared),
         tolerance=_tolerance(outputs),
@@ -126,56 +128,65 @@ def _fields(formulas: Formulas) -> str:
 
 
 def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
-    made, call = [], formulas.call
-    for number, rule in enumerate(call.restrictions):
-        if rule.text:
-            head = f"@SPACE.constraint({rule.said})\ndef restriction_{number}(problem, c, device):\n"
-            made.append(f"{head}    return {rule.text}\n\n\n")
-    if any(not rule.text for rule in call.restrictions):
+    call = formulas.call
+    made = [_table_text(table)] if table is not None else []
+    written = [rule for rule in call.restrictions if rule.written]
+    made += [f"SPACE.require({rule.written!r}{_reason(rule)})\n" for rule in written]
+    made += ["\n\n"] if written else []
+    if not call.is_written:
         made.append(
-            "@SPACE.constraint('what the function in restrictions allows')\n"
-            f"def allowed(problem, c, device):\n    return {_key(formulas)} in TABLE\n\n\n"
+            "@SPACE.constraint('what the functions in restrictions allow', reads=SPACE.parameters)\n"
+            "def allowed(problem, c, device):\n    return row_of(c) in ROWS\n\n\n"
         )
-    if table is not None:
-        made.insert(0, _table_text(table))
+    if call.axes:
+        items = zip(call.block_names, DEFAULT_BLOCK, strict=False)
+        block = ", ".join(f"c[{name!r}]" if name in call.space else str(n) for name, n in items)
+        made.append(
+            f"@SPACE.constraint({FITS!r}, reads={call.axes!r})\n"
+            f"def fits(problem, c, device):\n    block = ({block})\n"
+            "    along = all(n <= most for n, most in zip(block, device.max_block))\n"
+            "    return along and prod(block) <= device.max_threads_per_block\n\n\n"
+        )
     return made
 
 
+def _reason(rule: Rule) -> str:
+    return "" if rule.said == repr(rule.written) else f", {rule.said!r}"
+
+
 def _table_text(table: FormulaTable) -> str:
-    """Returns the table as Python."""
-    rows = [f"    {r.config!r}: ({r.grid!r}, {r.shared_bytes}, {r.defines!r}, {r.source}),\n" for r in table.rows]
-    head = "TABLE = {  # of each config: grid, bytes of dynamic shared memory, lines before the source, its number\n"
-    return head + "".join(rows) + "}\n\n\n"
+    """Returns the table as Python: columns as one text, which is read at once."""
+    columns = json.dumps({"config": table.config, "said": table.said}, separators=(",", ":"))
+    return (
+        "# What functions of the call said: of each parameter the numbers of its values, of each function its values.\n"
+        f"TABLE = json.loads({columns!r})\n"
+        "NUMBERS = {name: {v: i for i, v in enumerate(SPACE.parameters[name].values)} for name in TABLE['config']}\n"
+        "ROWS = {row: i for i, row in enumerate(zip(*TABLE['config'].values()))} or {(): 0}\n\n\n"
+        "def row_of(c):\n    return tuple(numbers[c[name]] for name, numbers in NUMBERS.items())\n\n\n"
+        "def table_value(place, c):\n    column = TABLE['said'][place]\n"
+        "    return column['values'][column['of'][ROWS[row_of(c)]]]\n\n\n"
+    )
 
 
-def _key(formulas: Formulas) -> str:
-    names = ", ".join(f"c[{name!r}]" for name in formulas.call.space)
-    return f"({names},)"
-
-
-def _launch(formulas: Formulas, table: FormulaTable | None) -> str:
+def _launch(formulas: Formulas) -> str:
     block, function = f"({', '.join(formulas.block)})", formulas.function and f", function={formulas.function}"
-    if table is not None:
-        lines = f"        grid, shared, *_ = TABLE[{_key(formulas)}]\n"
-        return f"{lines}        return Launch(grid, {block}, shared{function})"
-    return f"        return Launch(({', '.join(formulas.grid)}), {block}, {formulas.shared}{function})"
+    shared = formulas.shared if formulas.shared.isdigit() else f"ceil({formulas.shared})"
+    return f"        return Launch(({', '.join(formulas.grid)}), {block}, {shared}{function})"
 
 
 def _constants(formulas: Formulas, table: FormulaTable | None) -> str:
-    if table is not None:
-        lines = f"        *_, defines, source = TABLE[{_key(formulas)}]\n"
-        if not table.sources:
-            return lines + "        return {'defines': defines}"
-        read = "json.loads((FOLDER / 'sources.json').read_text())"
-        return lines + f"        return {{'defines': defines, 'source': {read}[source]}}"
     items = "".join(f"            {name!r}: {text},\n" for name, text in formulas.defines.items())
     unrolled = ", ".join(f"{name!r}: c[{name!r}]" for name in formulas.unrolled)
-    return (
+    lines = (
         "        launch = self.launch(problem, c)\n"
         "        grid, block = launch.grid, launch.block\n"
         f"        said = {{\n{items}        }}\n"
-        f"        return {{'defines': define_lines(said, {{{unrolled}}})}}"
+        f"        defines = define_lines(said, {{{unrolled}}})\n"
     )
+    if table is None or not table.sources:
+        return f"{lines}        return {{'defines': defines}}"
+    source = "json.loads((FOLDER / 'sources.json').read_text())[TABLE['said']['source']['of'][ROWS[row_of(c)]]]"
+    return f"{lines}        return {{'defines': defines, 'source': {source}}}"
 
 
 def _array(given: CallArgument, formulas: Formulas, kinds: Mapping[str, str]) -> str:

@@ -31,7 +31,9 @@ LEAST_CONFIGS = 10  # smaller spaces are refused, since there is nothing to sear
 # The cost of a trial, as Kernel Tuner and T4 name it, without the search's own time (strategy_time).
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
 T4_COSTS = ("compilation_time", "validation", "benchmark", "framework")
-UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6, "ns": 1e-9}
+SECONDS = {"s": 1.0, "seconds": 1.0, "ns": 1e-9}
+MILLISECONDS = dict.fromkeys(("ms", "milliseconds", "miliseconds"), 1e-3)  # the last is how many T4 files spell it
+UNITS = {**SECONDS, **MILLISECONDS, "us": 1e-6, "microseconds": 1e-6}
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,25 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
         return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
     if path.is_dir():
         raise UsageError(f"{path} is not a recorded sweep: it has no {SWEEP}")
+    return _space(path, path.name.removesuffix(".gz").removesuffix(".json"), _foreign_rows(path))
+
+
+def recorded_times(path: Path) -> dict[Config, float | None]:
+    """Returns the configs of a Kernel Tuner cache or of T4 results, with seconds, or None where one failed.
+
+    Raises:
+        UsageError: for a file that is neither, or is damaged.
+    """
+    return {row.config: row.seconds for row in _foreign_rows(path)}
+
+
+def _foreign_rows(path: Path) -> list[_Row]:
     content = _json_of(path)
-    name = path.name.removesuffix(".gz").removesuffix(".json")
     try:
         if isinstance(content.get("cache"), dict):
-            return _space(path, name, _cache_rows(content))
+            return _cache_rows(content)
         if isinstance(content.get("results"), list):
-            return _space(path, name, _t4_rows(content))
+            return _t4_rows(content)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or cut what broke"
@@ -190,19 +204,26 @@ def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
 # ---------------------------------------------------------------------- T4
 def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
     """Reads ``time``, or the first objective; the unit is the measurement's, else the file's ``timeunit``, else ms."""
-    unit = UNITS[content.get("metadata", {}).get("timeunit", "milliseconds")]
+    unit = _unit(content.get("metadata", {}).get("timeunit", "milliseconds"))
     rows = []
     for result in content["results"]:
         measured = {m["name"]: m for m in result.get("measurements", [])}
         objective = "time" if "time" in measured else (result.get("objectives") or ["time"])[0]
         seconds = None
         if result["invalidity"] == "correct" and objective in measured:
-            scale = UNITS.get(measured[objective].get("unit", ""), unit)
-            seconds = _positive(measured[objective]["value"], scale)
+            own = measured[objective].get("unit", "")
+            seconds = _positive(measured[objective]["value"], _unit(own) if own else unit)
         times = {"compilation_time": result["times"].get("compilation"), **result["times"]}  # either name is in use
         spent = sum(_number(times.get(cost)) or 0.0 for cost in T4_COSTS)
         rows.append(_Row(_config(result["configuration"]), seconds, spent * unit))
     return rows
+
+
+def _unit(name: str) -> float:
+    """Returns the seconds of a unit. Raises ValueError for a name that is none."""
+    if name.lower() not in UNITS:
+        raise ValueError(f"{name!r} is not a unit of time (those are {', '.join(UNITS)})")
+    return UNITS[name.lower()]
 
 
 # ---------------------------------------------------------------------- files

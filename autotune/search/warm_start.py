@@ -7,8 +7,8 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Device, Kernel
+from ..core.enumeration import Enumeration
 from ..core.problem import Problem
-from ..core.space import Enumeration
 from ..system.one_thread import one_thread
 from ..transfer.coordinates import domain_of
 from ..transfer.left_out import losses_nearby, model_is_better

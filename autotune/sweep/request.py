@@ -6,7 +6,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from ..core.config import Config, Value, parse_value, reads_back
+from ..core.config import Config, Value, config_value_text, listed_parts, parse_value, reads_back, unquoted
 from ..core.definition import AnyKernel, Kernel, P, problem_name
 from ..core.errors import UsageError
 from ..core.parameter import UNJUDGED, clause
@@ -16,8 +16,6 @@ from ..devices import Target, find_device
 from ..rendering.template_checks import too_large
 from ..source.registry import load_kernel
 from ..system.limits import check_type
-
-MOST_HOST_BYTES = 1 << 27  # of all arrays: a launch takes up to half a second, and a trial a hundred of them
 
 
 def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> dict[str, Value]:
@@ -30,7 +28,7 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
     """
     check_type("values", text, str, "text such as taps=256,decimation=16")
     values: dict[str, Value] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
+    for part in listed_parts(text):
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not name or not value:
             raise UsageError(f"{part!r} in {text!r} is not name=value; write taps=256,decimation=16")
@@ -59,7 +57,7 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
         of_types(kernel, values), base=base, usual=small, known=known, refused=lambda at: _empty(kernel, at)
     )
     if is_small and not {*small, *values} & set(size_fields(problem)):
-        _check_host_size(kernel, problem)
+        _check_host_size(kernel, problem, target)
     if (why_not := too_large(kernel.name, kernel.arrays(problem))) is not None:
         raise UsageError(why_not)
     return problem
@@ -130,7 +128,7 @@ def _reader(space: Space) -> Callable[[str, str], Value]:
 
     def read(name: str, text: str) -> Value:
         values = space.parameters[name].values if name in space.parameters else ()
-        return next((value for value in values if str(value) == text), parse_value(text))
+        return next((value for value in values if config_value_text(value) == text), parse_value(unquoted(text)))
 
     return read
 
@@ -169,15 +167,16 @@ def _check_text(kernel: Kernel[P], name: str, value: object) -> None:
         )
 
 
-def _check_host_size(kernel: Kernel[P], problem: P) -> None:
+def _check_host_size(kernel: Kernel[P], problem: P, target: Target) -> None:
     """Raises UsageError when sizes that nobody chose for the host are too large for it."""
+    most = target.module.defaults.most_bytes
     n_bytes, names = sum(array.n_bytes for array in kernel.arrays(problem).values()), size_fields(problem)
-    if names and n_bytes > MOST_HOST_BYTES:
+    if names and most is not None and n_bytes > most:
         sizes = ", ".join(f'"{name}": ...' for name in names)
         raise UsageError(
             f"{kernel.name}: the arrays of {problem_name(problem)} take {n_bytes / 1e6:.0f} MB, too much for the "
-            f"device host, where a CPU runs each thread; set host_sizes = {{{sizes}}} in {kernel.source_path.name}, "
-            f"or give --problem {','.join(f'{name}=...' for name in names)}"
+            f"device {target.identifier}, where a CPU runs each thread; set host_sizes = {{{sizes}}} in "
+            f"{kernel.source_path.name}, or give --problem {','.join(f'{name}=...' for name in names)}"
         )
 
 

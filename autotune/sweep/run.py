@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fields
+from ..core.enumeration import Enumeration
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
-from ..core.space import Enumeration
 from ..core.units import seconds_text
 from ..records.about import About
 from ..records.folder import SweepFolder
@@ -26,6 +26,7 @@ from ..records.table import load_trials
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
 from ..search import actual_sampler, check_sampler, searcher
+from ..search.begun_elsewhere import begun_elsewhere
 from ..search.neighbours import earlier, known, winners_elsewhere
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ..records.journal import Journal
     from ..search.search import Search
 
-ELSEWHERE = ("results", "dashboard")  # settings that say where to write, and nothing of what is written
+ELSEWHERE = ("results", "dashboard", "begin_from")  # settings that name files, and nothing of what is written
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ def run_sweep(
     if not enumeration.configs:
         name = problem_name(problem)
         raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
+    if enumeration.told_sample:
+        progress.note(f"{kernel.name}: {enumeration.told_sample}")
     default = enumeration.nearest(kernel.default_config(problem, device))
     protocol = replace(settings.protocol, energy_s=settings.energy_s if objectives.needs_energy else 0.0)
     context = Context.of(kernel, problem, bench, protocol, settings.launch_deadline_s, rank, ledger, judge)
@@ -313,6 +316,10 @@ class _Run:
             hints, columns = warm_start(
                 kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
             )
+            if settings.begin_from is not None:
+                first, told = begun_elsewhere(settings.begin_from, kernel.space, set(configs))
+                self.progress.note(told)
+                hints = tuple(dict.fromkeys((*(config for config in first if config not in done), *hints)))
             directions = self.objectives.directions
             search = searcher(sampler, configs, self.default, self.budget, settings.seed, hints, columns, directions)
             for trial in trials:

@@ -62,11 +62,13 @@ class Settings:
     objectives: tuple[str, ...] = ("time",)  # time, energy, a metric, max:metric; the first decides on the winner
     metrics: Mapping[str, str] = field(default_factory=dict)  # name -> expression of figures, parameters and sizes
     energy_s: float = 0.5  # seconds that each config is launched back to back where its energy is asked for
+    begin_from: Path | None = None  # a file of another tuner's, whose fastest configs are tried first
     dashboard: Path | None = None  # a journal file of Optuna's, to be written beside the record
     launch_deadline_s: float = 60.0  # deadline of each trial's verification, and of its measurement
 
     def __post_init__(self) -> None:
         check_type("results", self.results, Path, "a path")
+        check_type("begin_from", self.begin_from, (Path, NoneType), "a path, or None")
         check_type("dashboard", self.dashboard, (Path, NoneType), "a path, or None")
         check_type("sampler", self.sampler, str, "a name")
         check_type("objectives", self.objectives, tuple, "a tuple of names")

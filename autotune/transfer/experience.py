@@ -12,6 +12,7 @@ from typing import Any
 from ..core.config import Config, Value
 from ..core.definition import Device, Kernel
 from ..core.device import device_of
+from ..core.enumeration import Enumeration
 from ..core.problem import Problem, named_fields
 from ..core.schema import (
     Check,
@@ -30,7 +31,6 @@ from ..core.schema import (
     one_of,
     sequence_of,
 )
-from ..core.space import Enumeration
 from .coordinates import TransferPoint, domain_of
 from .model import CAP, Scales, expect, fitted, points_of, some
 from .neighbour import AWAY, OTHER_DEVICE, SAME_DEVICE, Neighbour, apart, kinship

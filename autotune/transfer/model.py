@@ -17,8 +17,8 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Device
+from ..core.enumeration import Enumeration
 from ..core.problem import Problem, named_fields
-from ..core.space import Enumeration
 from .coordinates import Coordinates, Domain, TransferPoint, coordinates
 from .covariance import Hyperparameters, squared_differences
 from .neighbour import AWAY, Neighbour

@@ -22,8 +22,9 @@ from autotune.system.installation import VERSION
 from autotune.trial import verify_configs
 
 from ..commands import autotune
-from ..conftest import EXAMPLE, FAULTY
+from ..conftest import DEFINITIONS, EXAMPLE, FAULTY
 
+INTEGRATE = str(DEFINITIONS / "integrate.py")
 ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
 
 
@@ -127,6 +128,22 @@ def test_verify_compiles_for_gpus_that_are_not_here() -> None:
     words = [word for arch in ("sm_80", "sm_100", "sm_120") for word in ("--compile-for", arch)]
     done = autotune("verify", "--kernel", EXAMPLE, "--device", "host", *words, "--sample", "3")
     assert done.returncode == 0 and "9 passed" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "--compile-for", "sm_90", "--all"],
+        ["verify", "--compile-for", "sm_80", "--compile-for", "sm_120", "--sample", "1"],
+        ["sweep", "--device", "simulated", "--trials", "2"],
+    ],
+)
+def test_what_launches_nothing_needs_no_sizes_for_the_host(words: list[str], tmp_path: Path) -> None:
+    large = ["--kernel", INTEGRATE, "--problem", "n_rows=11000"]  # 143 MB of arrays
+    done = autotune(*words, *large, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    refused = autotune("verify", "--device", "host", *large, cwd=tmp_path)
+    assert refused.returncode == 2 and "143 MB, too much for the device host" in refused.stderr
 
 
 @pytest.mark.quick

@@ -247,9 +247,9 @@ def test_a_config_reads_back_as_it_is_written() -> None:
         assert problems_on(kernel, [f"word={word}"], target)[0].word == word
 
 
-@pytest.mark.parametrize("values", [("a,b",), ("a=b",), ("",), (" a",), ("a\nb",), (1, "1"), ("1.0", 1.0)])
-def test_values_that_do_not_read_back_are_refused(values: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match="parameter WORD has values that do not read back"):
+@pytest.mark.parametrize("values", [(True, "True"), (1, "1"), ("1.0", 1.0)])
+def test_values_that_print_alike_are_refused(values: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="parameter WORD has values that print alike"):
         Space(WORD=values)
 
 

@@ -151,6 +151,8 @@ def test_every_format_gives_the_same_space(tmp_path: Path) -> None:
         file(tmp_path / "t4.json", t4_text("ms", 1.0)),
         file(tmp_path / "t4.json.gz", t4_text("us", 1e3, "compilation")),
         file(tmp_path / "seconds.json", t4_text("", 1.0)),
+        file(tmp_path / "hub.json", t4_text("miliseconds", 1.0)),
+        file(tmp_path / "capital.json", t4_text("Milliseconds", 1.0)),
         sweep_folder(tmp_path),
     ]
     for path in paths:

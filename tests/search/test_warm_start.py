@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune import Config, Device
-from autotune.core.space import Enumeration
+from autotune.core.enumeration import Enumeration
 from autotune.search import warm_start as station
 from autotune.search.neighbours import N_READ, known
 from autotune.search.warm_start import N_WINNERS, warm_start

@@ -9,7 +9,7 @@ import pytest
 from autotune.kernels.ddc import Ddc, Problem
 
 from autotune import Config
-from autotune.core.space import Enumeration
+from autotune.core.enumeration import Enumeration
 from autotune.devices import cuda
 from autotune.transfer.coordinates import domain_of
 from autotune.transfer.model import expect

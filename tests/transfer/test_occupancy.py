@@ -14,7 +14,7 @@ from autotune.kernels.ddc import Problem
 import autotune
 from autotune import Config, Launch
 from autotune.core.definition import Device, Kernel
-from autotune.core.space import Enumeration
+from autotune.core.enumeration import Enumeration
 from autotune.search import searcher
 from autotune.search.recorded_space import read_space
 from autotune.source.registry import load_kernel

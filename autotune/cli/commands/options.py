@@ -40,6 +40,13 @@ DeviceOption = Annotated[
 ConfigOption = Annotated[str, typer.Option("--config", help="A complete configuration: ALGORITHM=register,WGS=128,...")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="The folder for recorded sweeps.")]
+BeginOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--begin-from",
+        help="A cache of Kernel Tuner, or T4 results: its fastest configs are tried first, and its times do not count.",
+    ),
+]
 DashboardOption = Annotated[
     Path | None,
     typer.Option("--dashboard", help="A journal to write, which `optuna-dashboard FILE` shows while the sweep runs."),

@@ -26,7 +26,16 @@ from ...trial.compile import DEADLINE_S
 from .. import report
 from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped
-from .options import DashboardOption, DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, in_range
+from .options import (
+    BeginOption,
+    DashboardOption,
+    DeviceOption,
+    JsonOption,
+    KernelOption,
+    ProblemOption,
+    ResultsOption,
+    in_range,
+)
 
 
 def sweep(
@@ -149,6 +158,7 @@ def sweep(
         ),
     ] = Settings.launch_deadline_s,
     results: ResultsOption = Path("results"),
+    begin_from: BeginOption = None,
     dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -157,6 +167,7 @@ def sweep(
     given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
         results=results,
+        begin_from=begin_from,
         dashboard=dashboard,
         time_s=time,
         seed=seed,

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 import typer
 
-from ...core.config import parse_value
+from ...core.config import listed_parts, parse_value, unquoted
 from ...core.errors import UsageError
 from ...devices import find_device
 from ...porting.array_memory import why_not
@@ -21,7 +21,7 @@ from ...sweep.settings import Settings
 from ...system.limits import DEADLINE
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from .options import DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
+from .options import BeginOption, DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
 
 MOST_ELEMENTS = 1 << 34
 
@@ -73,6 +73,7 @@ def tune(
     ] = Settings.launch_deadline_s,
     device: DeviceOption = "auto",
     results: ResultsOption = Path("results"),
+    begin_from: BeginOption = None,
     dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -107,7 +108,12 @@ def tune(
     known = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
     settings = Settings(
-        results=results, dashboard=dashboard, trials=trials, sampler=sampler, launch_deadline_s=deadline
+        results=results,
+        begin_from=begin_from,
+        dashboard=dashboard,
+        trials=trials,
+        sampler=sampler,
+        launch_deadline_s=deadline,
     )
     clock = find_device(device).module.clock
     _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
@@ -204,7 +210,7 @@ def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
 
 
 def _values(text: str) -> tuple[object, ...]:
-    return tuple(parse_value(part) for part in text.split(","))
+    return tuple(parse_value(part) if (plain := unquoted(part)) == part else plain for part in listed_parts(text))
 
 
 def _number(text: str) -> Any:

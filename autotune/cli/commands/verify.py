@@ -57,10 +57,10 @@ def verify(
     Without --problem: the default problem, and its extra problems.
     """
     definition, target = resolve(kernel, device)
-    problems = problems_on(definition, problem, target)
-    if not problem:
-        problems += [problem_on(definition, {}, target, base) for base in definition.extra_problems]
     targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
+    problems = problems_on(definition, problem, targets[0])
+    if not problem:
+        problems += [problem_on(definition, {}, targets[0], base) for base in definition.extra_problems]
     work = {place: _work(definition, problems, config, place, None if everything else sample) for place in targets}
     tally = Tally(definition, sum(map(len, work.values())))
     is_stopped = False

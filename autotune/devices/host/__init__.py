@@ -24,6 +24,7 @@ defaults = Defaults(
     checked_launches=16,  # it looks for races itself: what is left are binaries that count launches
     most_placements=1,
     has_full_sizes=False,
+    most_bytes=1 << 27,  # a launch takes up to half a second, and a trial a hundred of them
     trial_s=(2.0, 0.3),
     caches=(kind,),
 )
