@@ -4,7 +4,7 @@ Compiles are started for candidates; which of them is measured is chosen when th
 by then, so that every outcome is used at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ..core.config import Config
@@ -18,15 +18,11 @@ PER_LEFT = 2  # trials that are left of the budget for each config that is outst
 
 
 class Compile(Protocol):
-    """A config that compiles."""
+    """A compile under way, such as a ``Future``."""
 
-    @property
-    def config(self) -> Config: ...
-
-    @property
     def done(self) -> bool: ...
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> object: ...
 
 
 C = TypeVar("C", bound=Compile)
@@ -35,66 +31,77 @@ C = TypeVar("C", bound=Compile)
 class Ahead(Generic[C]):
     """The configs of one search that compile or are compiled, and are not measured yet: ``outstanding``.
 
-    ``start``: begins to compile a config. ``most``: configs outstanding, at most; and one more where the search chooses
-    and all of these are compiled.
+    ``most``: so many are outstanding at most; one more where the search chooses and all of these are compiled.
+    ``n_left``: trials that may still begin.
     """
 
-    def __init__(self, search: "Search", start: Callable[[Config], C], most: int) -> None:
-        self._search, self._start, self._most = search, start, most
-        self.outstanding: list[C] = []
+    def __init__(self, search: "Search", most: int, n_left: int) -> None:
+        self._search, self._most, self.n_left = search, most, n_left
+        self._n_added = 0  # since the last trial began
+        self.outstanding: dict[Config, C] = {}
 
-    def refill(self, n_left: int) -> None:
-        """Start the compiles that make sense when ``n_left`` trials may follow; cancel what is too much by now."""
-        n_started = 0
-        while self._wants_more(n_left, n_started) and (config := self._search.propose()) is not None:
-            self.outstanding.append(self._start(config))
-            n_started += 1
-        if len(self.outstanding) > n_left:
-            self._cancel_all_but(n_left)
+    def propose(self) -> Config | None:
+        """Returns what to compile now, which is to be added, or None when enough is outstanding.
 
-    def wait(self, until: Callable[[Sequence[C]], None]) -> None:
-        """Wait until something may be measured; ``until`` returns when one of several compiles is done.
+        What is too much by then, with few trials left, is cancelled: the least wanted.
+        """
+        if self._wants_more() and (config := self._search.propose()) is not None:
+            return config
+        if len(self.outstanding) > self.n_left:
+            self._cancel(self._search.ranked(self.outstanding)[self.n_left :])
+        return None
 
-        That is the default, which all others are compared with, as long as it is outstanding. The device waits for no
-        other one that compiles while another is done.
+    def add(self, config: Config, compiling: C) -> None:
+        """Take up what was proposed and compiles now."""
+        self.outstanding[config] = compiling
+        self._n_added += 1
+
+    def awaited(self) -> list[C]:
+        """Returns the compiles of which one must end before anything is measured: none if something can be now.
+
+        The device waits for the default, which all others are compared with, but for no other slow compile: what is
+        compiled is measured.
         """
         eligible = self._eligible()
-        if not any(one.done for one in eligible):
-            until(eligible)
+        return [] if any(one.done() for one in eligible.values()) else list(eligible.values())
 
-    def take(self) -> C:
+    def take(self) -> Config:
         """Returns what is to be measured now, of all that is compiled; it is outstanding no more."""
-        done = {one.config: one for one in self._eligible() if one.done}
-        chosen = done[self._search.choose_among(done)]
-        self.outstanding.remove(chosen)
+        chosen = self._search.choose_among(config for config, one in self._eligible().items() if one.done())
+        del self.outstanding[chosen]
+        self.n_left -= 1
+        self._n_added = 0
         return chosen
+
+    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
+        """Tell the search what came of a config, as ``Search.observe`` takes it."""
+        self._search.observe(config, values, attributes)
 
     def cancel(self) -> None:
         """Cancel all that is outstanding."""
-        self._cancel_all_but(0)
+        self._cancel(list(self.outstanding))
 
-    def _eligible(self) -> list[C]:
-        return [one for one in self.outstanding if one.config == self._search.default] or self.outstanding
+    def _eligible(self) -> dict[Config, C]:
+        default = self._search.default
+        return {default: self.outstanding[default]} if default in self.outstanding else self.outstanding
 
-    def _wants_more(self, n_left: int, n_started: int) -> bool:
+    def _wants_more(self) -> bool:
         """Returns whether to start one more compile.
 
-        Where the model chooses, something always compiles: what the last outcome tells is used by the next trial but
+        Where the search chooses, something always compiles: what the last outcome tells is used by the next trial but
         one. Of what is compiled then, the least wanted is cancelled in the end.
         """
-        if len(self.outstanding) < min(self._most, n_left, self._sensible(n_left)):
+        if len(self.outstanding) < min(self._most, self.n_left, self._sensible()):
             return True
-        return n_left > 1 and self._search.chooses and not n_started and all(one.done for one in self.outstanding)
+        is_idle = not self._n_added and all(one.done() for one in self.outstanding.values())
+        return is_idle and self._search.chooses and self.n_left > 1
 
-    def _sensible(self, n_left: int) -> int:
+    def _sensible(self) -> int:
         """Returns how many configs may be chosen before the outcomes of the others are known."""
         if not self._search.learns:
             return self._most
-        return min(N_BLIND + self._search.n_observed // PER_KNOWN, max(N_BLIND, n_left // PER_LEFT))
+        return min(N_BLIND + self._search.n_observed // PER_KNOWN, max(N_BLIND, self.n_left // PER_LEFT))
 
-    def _cancel_all_but(self, n: int) -> None:
-        by_config = {one.config: one for one in self.outstanding}
-        order = self._search.ranked(by_config) if n else list(by_config)
-        for config in order[n:]:
-            by_config[config].cancel()
-        self.outstanding = [by_config[config] for config in by_config if config in order[:n]]
+    def _cancel(self, configs: Sequence[Config]) -> None:
+        for config in configs:
+            self.outstanding.pop(config).cancel()

@@ -17,7 +17,7 @@ from ..system.processes import Died, RankedPool
 from . import actual_sampler, check_sampler, searcher
 from .ahead import Ahead
 from .recorded_space import RecordedSpace
-from .simulated import Clock, CompileTimes
+from .simulated import Clock, CompileTimes, SimulatedCompile
 
 NEAR = 1.05  # ratio to the optimum that counts as near
 RANDOM = "random"
@@ -145,19 +145,20 @@ def replay_once(
         default = space.configs[int(other.integers(len(space.configs)))]
     search = searcher(sampler, space.configs, default, trials, seed, (), space.known)
     clock = Clock(times, seed)
-    compiling = Ahead(search, clock.compile, ahead)
+    compiling: Ahead[SimulatedCompile] = Ahead(search, ahead, trials)
     asking_s = 0.0
     tried: list[int] = []
     while len(tried) < trials:
         began = time.process_time()
-        compiling.refill(trials - len(tried))
-        compiling.wait(clock.wait)
-        config = compiling.take().config
+        while (config := compiling.propose()) is not None:
+            compiling.add(config, clock.compile())
+        clock.wait(compiling.awaited())
+        config = compiling.take()
         asking_s += time.process_time() - began
         clock.now += 1.0
         tried.append(number[config])
         seconds = space.seconds[tried[-1]]
-        search.observe(config, None if seconds is None else (seconds,))
+        compiling.observe(config, None if seconds is None else (seconds,))
     compiling.cancel()
     searcher_name = actual_sampler(sampler, trials, len(space.configs))
     return ReplayRun(searcher_name, tuple(tried), asking_s, clock.now, clock.n_cancelled)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.config import Config
-
 
 @dataclass(frozen=True)
 class CompileTimes:
@@ -34,24 +32,22 @@ class Clock:
         self._times = times
         self._rng = np.random.default_rng([seed, 2])  # independent of what a search draws
 
-    def compile(self, config: Config) -> "SimulatedCompile":
-        """Begin to compile ``config``."""
-        return SimulatedCompile(self, config, self.now + self._times.drawn(self._rng))
+    def compile(self) -> "SimulatedCompile":
+        """Begin a compile."""
+        return SimulatedCompile(self, self.now + self._times.drawn(self._rng))
 
     def wait(self, compiles: "Sequence[SimulatedCompile]") -> None:
-        """Let time pass until one of these is done."""
-        self.now = max(self.now, min(one.ends for one in compiles))
+        """Let time pass until one of these is done, if there are any."""
+        self.now = min((one.ends for one in compiles), default=self.now)
 
 
 @dataclass(frozen=True)
 class SimulatedCompile:
-    """A config whose compile ``ends`` at that time of the clock."""
+    """A compile that ``ends`` at that time of the clock."""
 
     clock: Clock
-    config: Config
     ends: float
 
-    @property
     def done(self) -> bool:
         return self.ends <= self.clock.now
 

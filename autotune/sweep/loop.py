@@ -1,13 +1,13 @@
 """The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each."""
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
-from functools import partial
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING
 
+from ..core.config import Config
 from ..core.definition import P
-from ..core.errors import TrialFailure
+from ..devices.base import Binary
 from ..records.objectives import Objectives
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
@@ -38,18 +38,22 @@ def run_trials(
     Returns the oracle as the last trial left it. ``recorded``: is told each trial that the log has now.
     """
     began = time.monotonic()
-    ahead = Ahead(search, partial(context.bench.pool.start, context), context.bench.n_ahead)
+    ahead: Ahead[Future[Binary]] = Ahead(search, context.bench.n_ahead, n_total - len(log.trials))
+    proposals: dict[Config, Proposal] = {}
     while time_s is None or time.monotonic() - began <= time_s:
         with context.ledger.on("searching"):
-            ahead.refill(n_total - len(log.trials))
+            while (config := ahead.propose()) is not None:
+                proposals[config] = context.bench.pool.start(context, config)
+                ahead.add(config, proposals[config].future)
         if not ahead.outstanding:
             break
         open_device(context)
         fastest = log.fastest if objectives.is_time else None
         with context.ledger.on("waiting for compilers"):
-            ahead.wait(_wait)
+            if awaited := ahead.awaited():
+                wait(awaited, return_when=FIRST_COMPLETED)
         with context.ledger.on("searching"):
-            proposal = ahead.take()
+            proposal = proposals.pop(ahead.take())
         incumbent_s = fastest.median_s if fastest else None
         ran = stations.run_stations(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
         trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
@@ -58,7 +62,7 @@ def run_trials(
         log.add(trial)
         if recorded is not None:
             recorded(trial)
-        search.observe(trial.config, *outcome_of(trial, objectives))
+        ahead.observe(trial.config, *outcome_of(trial, objectives))
         progress.trial(trial, len(log.trials), objectives.best(log.trials))
     ahead.cancel()
     return oracle
@@ -76,9 +80,3 @@ def open_device(context: Context[P]) -> None:
     if not context.bench.is_open:
         with context.on_device("opening the device"):
             context.bench.open()
-
-
-def _wait(proposals: Sequence[Proposal]) -> None:
-    """Waits for the first of these, none of which is done."""
-    futures = [p.outcome.future for p in proposals if not isinstance(p.outcome, TrialFailure)]
-    wait(futures, return_when=FIRST_COMPLETED)

@@ -28,23 +28,20 @@ def seconds_of(config: Config) -> float:
 
 def run(
     search: Search, n: int, compile_trials: float, most: int = MOST
-) -> tuple[list[Config], list[int], list[SimulatedCompile], Clock]:
+) -> tuple[list[Config], list[int], list[Config], Clock]:
     """Returns (what was measured, how many were outstanding before each trial, all that was started, the clock)."""
     clock = Clock(CompileTimes(compile_trials, 0.3), 0)
-    started: list[SimulatedCompile] = []
-
-    def start(config: Config) -> SimulatedCompile:
-        started.append(clock.compile(config))
-        return started[-1]
-
-    ahead = Ahead(search, start, most)
+    started: list[Config] = []
+    ahead: Ahead[SimulatedCompile] = Ahead(search, most, n)
     measured: list[Config] = []
     outstanding: list[int] = []
     while len(measured) < n:
-        ahead.refill(n - len(measured))
+        while (config := ahead.propose()) is not None:
+            started.append(config)
+            ahead.add(config, clock.compile())
         outstanding.append(len(ahead.outstanding))
-        ahead.wait(clock.wait)
-        measured.append(ahead.take().config)
+        clock.wait(ahead.awaited())
+        measured.append(ahead.take())
         clock.now += 1
         search.observe(measured[-1], (seconds_of(measured[-1]),))
     ahead.cancel()
@@ -63,29 +60,30 @@ def test_few_are_outstanding_while_little_is_known_and_when_little_is_left() -> 
 def test_what_learns_nothing_from_outcomes_keeps_all_compilers_busy() -> None:
     measured, outstanding, started, _ = run(searcher("random", CONFIGS, CONFIGS[0], 40, 0), 40, 1.0)
     assert outstanding[:24] == [MOST] * 24
-    assert set(measured) == {one.config for one in started} and len(started) == 40
+    assert set(measured) == set(started) and len(started) == 40
 
 
 @pytest.mark.parametrize("compile_trials", [0.1, 4.0, 16.0])
 def test_what_was_cancelled_was_never_measured_and_no_config_is_measured_twice(compile_trials: float) -> None:
     measured, _, started, clock = run(searcher("gp", CONFIGS, CONFIGS[0], 60, 0), 60, compile_trials)
     assert len(set(measured)) == 60 and measured[0] == CONFIGS[0]
-    assert len(started) - len(measured) == clock.n_cancelled == len({one.config for one in started} - set(measured))
+    assert len(started) - len(measured) == clock.n_cancelled == len(set(started) - set(measured))
     assert (clock.n_cancelled > 0) == (compile_trials < 1), "where compiles are short, one always compiles to the end"
 
 
 def test_the_device_waits_for_no_compile_while_another_is_done() -> None:
     search = searcher("gp", CONFIGS, CONFIGS[0], 30, 0)
     clock = Clock(CompileTimes(3.0, 0.5), 1)
-    ahead = Ahead(search, clock.compile, MOST)
+    ahead: Ahead[SimulatedCompile] = Ahead(search, MOST, 30)
     for n in range(30):
-        ahead.refill(30 - n)
-        is_done, before = any(one.done for one in ahead.outstanding), clock.now
-        ahead.wait(clock.wait)
+        while (config := ahead.propose()) is not None:
+            ahead.add(config, clock.compile())
+        is_done, before = any(one.done() for one in ahead.outstanding.values()), clock.now
+        clock.wait(ahead.awaited())
         assert n == 0 or (clock.now == before) == is_done
-        config = ahead.take().config
+        measured = ahead.take()
         clock.now += 1
-        search.observe(config, (seconds_of(config),))
+        search.observe(measured, (seconds_of(measured),))
 
 
 class Backwards(ListSampler):
