@@ -28,7 +28,7 @@ class Compile(Protocol):
 C = TypeVar("C", bound=Compile)
 
 
-class Ahead(Generic[C]):
+class CompilesAhead(Generic[C]):
     """The configs of one search that compile or are compiled, and are not measured yet: ``outstanding``.
 
     ``most``: so many are outstanding at most; one more where the search chooses and all of these are compiled.

@@ -11,7 +11,7 @@ from ..devices.base import Binary
 from ..records.objectives import Objectives
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
-from ..search.ahead import Ahead
+from ..search.ahead import CompilesAhead
 from ..trial import stations
 from ..trial.compile import Proposal
 from ..trial.context import Context
@@ -38,7 +38,7 @@ def run_trials(
     Returns the oracle as the last trial left it. ``recorded``: is told each trial that the log has now.
     """
     began = time.monotonic()
-    ahead: Ahead[Future[Binary]] = Ahead(search, context.bench.n_ahead, n_total - len(log.trials))
+    ahead: CompilesAhead[Future[Binary]] = CompilesAhead(search, context.bench.n_ahead, n_total - len(log.trials))
     proposals: dict[Config, Proposal] = {}
     while time_s is None or time.monotonic() - began <= time_s:
         with context.ledger.on("searching"):

@@ -7,7 +7,7 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.search import searcher
-from autotune.search.ahead import N_BLIND, Ahead
+from autotune.search.ahead import N_BLIND, CompilesAhead
 from autotune.search.recorded_space import RecordedSpace
 from autotune.search.replay import replay
 from autotune.search.sampler import ListSampler, Request
@@ -32,7 +32,7 @@ def run(
     """Returns (what was measured, how many were outstanding before each trial, all that was started, the clock)."""
     clock = Clock(CompileTimes(compile_trials, 0.3), 0)
     started: list[Config] = []
-    ahead: Ahead[SimulatedCompile] = Ahead(search, most, n)
+    ahead: CompilesAhead[SimulatedCompile] = CompilesAhead(search, most, n)
     measured: list[Config] = []
     outstanding: list[int] = []
     while len(measured) < n:
@@ -74,7 +74,7 @@ def test_what_was_cancelled_was_never_measured_and_no_config_is_measured_twice(c
 def test_the_device_waits_for_no_compile_while_another_is_done() -> None:
     search = searcher("gp", CONFIGS, CONFIGS[0], 30, 0)
     clock = Clock(CompileTimes(3.0, 0.5), 1)
-    ahead: Ahead[SimulatedCompile] = Ahead(search, MOST, 30)
+    ahead: CompilesAhead[SimulatedCompile] = CompilesAhead(search, MOST, 30)
     for n in range(30):
         while (config := ahead.propose()) is not None:
             ahead.add(config, clock.compile())

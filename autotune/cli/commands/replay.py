@@ -122,7 +122,8 @@ def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:
     failed = f", {first.n_failed} of which fail" if first.n_failed else ""
     stdout.print(
         f"{space.name}: {first.n_configs} configs{failed}; {first.trials} trials, {first.repeats} repeats, "
-        f"{first.ahead} ahead; optimum {first.optimum_s:.4g} s, chance {first.random_s:.4g} s",
+        f"{first.ahead} ahead, compiles of {first.compile_trials:g}; optimum {first.optimum_s:.4g} s, "
+        f"chance {first.random_s:.4g} s",
         markup=False,
         style="bold",
     )
