@@ -21,8 +21,8 @@ from ..transfer.posterior import Posterior
 from .sampler import ListSampler, Request
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
+RARE = 6  # failures for each success, beyond which one is looked for; before, random ones tell more of the space
 LEAST_MODELLED = 3  # successes that a model of times needs
-DOUBT = 2.0  # power of the probability of success: measured, for a process of 0 and 1 sees no sharp edges
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Limits:
     n_fit: int = 128  # observations that the hyperparameters are fitted to
     n_model: int = 256  # observations that the model is built on; those that follow until the next fit come on top
     n_pool: int = 12_000  # candidates that the model is asked about
-    n_drawn: int = 50  # random candidates, the best prospect of which is tried where most configs fail
+    n_drawn: int = 50  # random candidates, the best prospect of which is tried where nearly all configs fail
     refit_share: int = 10  # refit after the observations have grown by this fraction (1/n)
 
 
 class GaussianProcess(ListSampler):
-    """Proposes random configs first, or prospects of success where most fail, then what the model prefers.
+    """Proposes random configs first, or prospects of success where nearly all fail, then what the model prefers.
 
     It reckons with known and pending outcomes.
 
@@ -103,13 +103,13 @@ class GaussianProcess(ListSampler):
         return scores
 
     def _begin_with(self) -> int:
-        """Returns a config at random; where most have failed, the best prospect of some at random.
+        """Returns a config at random; where nearly all have failed, the best prospect of some at random.
 
         While none has worked, that is by turns: what is farthest from failures may be a corner of the space, and what
         works in its middle.
         """
         n_taken = len(self.failed) + len(self.log_s) + len(self.pending)
-        if len(self.failed) <= len(self.log_s) or (not self.log_s and n_taken % 2 == 0):
+        if len(self.failed) <= RARE * len(self.log_s) or (not self.log_s and n_taken % 2 == 0):
             return self.any_open()
         drawn = self._some(self.open_rows(), self.limits.n_drawn)
         with one_thread():
@@ -238,7 +238,7 @@ def _score(mean: np.ndarray, deviation: np.ndarray, best: float, by_bound: bool)
 
 def _log_success(failing: np.ndarray) -> np.ndarray:
     """Returns what the probabilities ``failing`` add to the score."""
-    return np.asarray(DOUBT * np.log(np.clip(1.0 - failing, 0.01, 1.0)))
+    return np.asarray(np.log(np.clip(1.0 - failing, 0.01, 1.0)))
 
 
 def standardized(log_s: np.ndarray) -> np.ndarray:
