@@ -2,7 +2,8 @@
 
 Expected improvement (Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998)
 and the lower confidence bound (Srinivas, Krause, Kakade and Seeger, Gaussian Process Optimization in the Bandit
-Setting, 2010). docs/design/search.md tells the rest: features, slow configs, failures, outcomes that are outstanding.
+Setting, 2010). Where most configs fail, the same process of success and failure looks for the first that do not.
+docs/design/search.md tells the rest: features, slow configs, failures, outcomes that are outstanding.
 """
 
 import math
@@ -20,6 +21,8 @@ from ..transfer.posterior import Posterior
 from .sampler import ListSampler, Request
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
+RARE = 6  # failures for each success, beyond which one is looked for; before, random ones tell more of the space
+LEAST_MODELLED = 3  # successes that a model of times needs
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,20 @@ class Limits:
     n_fit: int = 128  # observations that the hyperparameters are fitted to
     n_model: int = 256  # observations that the model is built on; those that follow until the next fit come on top
     n_pool: int = 12_000  # candidates that the model is asked about
+    n_drawn: int = 50  # random candidates, the best prospect of which is tried where nearly all configs fail
     refit_share: int = 10  # refit after the observations have grown by this fraction (1/n)
 
 
 class GaussianProcess(ListSampler):
-    """Proposes random configs first, then what the model prefers, given known and pending outcomes.
+    """Proposes random configs first, or prospects of success where nearly all fail, then what the model prefers.
+
+    It reckons with known and pending outcomes.
 
     Of several objectives it models a combination, each time another one: Knowles, ParEGO: a hybrid algorithm with
     on-line landscape approximation for expensive multiobjective optimization problems, 2006.
     """
 
-    several = True
+    chooses, several = True, True
 
     def __init__(self, request: Request, limits: Limits = Limits()) -> None:
         super().__init__(request)
@@ -54,20 +60,83 @@ class GaussianProcess(ListSampler):
         self._posterior: Posterior | None = None
         self._counted: set[int] = set()  # rows that the posterior has, or had to leave out
         self._n_known_then = 0  # number of known outcomes at the last fit
-        self._n_asked = 0
+        self._n_asked = self._n_ranked = 0
 
     def choose(self) -> int:
         n_known = len(self.log_s) + len(self.failed)
-        if len(self.log_s) < 3 or n_known + len(self.pending) < self.n_first:
-            return self.any_open()
+        if len(self.log_s) < LEAST_MODELLED or n_known + len(self.pending) < self.n_first:
+            return self._begin_with()
         self._n_asked += 1
         costs = self._costs()
         with one_thread():
             posterior = self._current(n_known, costs)
-            score = self._score(posterior, costs, by_bound=self._n_asked % 2 == 1)
+            known, values = _values(posterior.rows, costs)
+            score = _score(*posterior.predict(values, known), values[known].min(), by_bound=self._n_asked % 2 == 1)
+            failed = self._failures(posterior.rows)
+            if failed.any():  # the same process of 0 and 1: near failures, success is doubtful
+                score += _log_success(posterior.mean(failed))
         score[self.taken[posterior.pool]] = -np.inf
         best = int(posterior.pool[np.argmax(score)])
         return best if not self.taken[best] else self.any_open()  # the pool may have run dry
+
+    def ranked(self, rows: Sequence[int]) -> list[int]:
+        """Returns ``rows`` in the order in which the model prefers them, given known outcomes only."""
+        with one_thread():
+            scores = self._scores_of_pending() if len(self.log_s) >= LEAST_MODELLED else self._prospects(rows)
+        return sorted(rows, key=lambda row: -scores[row])
+
+    def _scores_of_pending(self) -> dict[int, float]:
+        """Returns how promising each pending config is, as ``choose`` has it of those that are not."""
+        self._n_ranked += 1
+        costs = self._costs()
+        posterior = self._current(len(self.log_s) + len(self.failed), costs)
+        known, values = _values(posterior.rows, costs)
+        mean, deviation = posterior.believe(values, known)
+        score = _score(mean, deviation, values[known].min(), by_bound=self._n_ranked % 2 == 1)
+        scores = dict(zip((row for row in posterior.rows if row not in costs), score.tolist(), strict=True))
+        failed = self._failures(posterior.rows)
+        if failed.any():
+            ended = np.array([row not in self.pending for row in posterior.rows])
+            doubt = _log_success(posterior.believe(failed, ended)[0])
+            for row, less in zip((row for row in posterior.rows if row in self.pending), doubt.tolist(), strict=True):
+                scores[row] += less
+        return scores
+
+    def _begin_with(self) -> int:
+        """Returns a config at random; where nearly all have failed, the best prospect of some at random.
+
+        While none has worked, that is by turns: what is farthest from failures may be a corner of the space, and what
+        works in its middle.
+        """
+        n_taken = len(self.failed) + len(self.log_s) + len(self.pending)
+        if len(self.failed) <= RARE * len(self.log_s) or (not self.log_s and n_taken % 2 == 0):
+            return self.any_open()
+        drawn = self._some(self.open_rows(), self.limits.n_drawn)
+        with one_thread():
+            prospects = self._prospects(drawn.tolist())
+        return max(prospects, key=prospects.__getitem__)
+
+    def _prospects(self, rows: Sequence[int]) -> dict[int, float]:
+        """Returns how far each of ``rows`` is from all that is known, less how likely it is to fail.
+
+        Both are of a process of 0 and 1, by length scales that nothing was fitted to.
+        """
+        given = [
+            *self._thinned(list(self.log_s), self.limits.n_model),
+            *self._thinned(list(self.failed), self.limits.n_model),
+        ]
+        given += [row for row in self.pending if row not in rows]
+        if not given:
+            return dict.fromkeys(rows, 0.0)
+        hyper = Hyperparameters(self.features.n_groups)
+        posterior = Posterior(self.features.columns, self.features.groups, hyper, given, np.array(rows))
+        ended = np.array([row not in self.pending for row in given])
+        mean, deviation = posterior.predict(self._failures(given), ended)
+        return dict(zip(rows, (deviation - mean).tolist(), strict=True))
+
+    def _failures(self, rows: Sequence[int]) -> np.ndarray:
+        """Returns 1 for each of ``rows`` that failed, else 0, float [n_rows]."""
+        return np.array([float(row in self.failed) for row in rows])
 
     def _costs(self) -> Mapping[int, float]:
         """Returns what the model is of: the logarithms, or of several objectives a weighting drawn at random."""
@@ -78,20 +147,6 @@ class GaussianProcess(ListSampler):
         shares *= self.rng.dirichlet(np.ones(len(self.signs)))
         costs = shares.max(axis=1) + 0.05 * shares.sum(axis=1)  # the augmented Chebyshev norm
         return dict(zip(self.logs, costs.tolist(), strict=True))
-
-    def _score(self, posterior: Posterior, costs: Mapping[int, float], by_bound: bool) -> np.ndarray:
-        """Returns how promising each candidate of the pool is; larger is better."""
-        rows = posterior.rows
-        known = np.array([row in costs for row in rows])
-        values = np.zeros(len(rows))
-        values[known] = standardized(np.array([costs[row] for row in rows if row in costs]))
-        mean, deviation = posterior.predict(values, known)
-        gain = values[known].min() - mean
-        score: np.ndarray = deviation - mean if by_bound else log_expected_improvement(gain, deviation)
-        failed = np.array([float(row in self.failed) for row in rows])
-        if failed.any():  # the same process of 0 and 1: near failures, success is doubtful
-            score += np.log(np.clip(1.0 - posterior.mean(failed), 0.01, 1.0))
-        return score
 
     def _current(self, n_known: int, costs: Mapping[int, float]) -> Posterior:
         """Returns the posterior given all that is known or pending, fitted again after enough new outcomes."""
@@ -166,6 +221,24 @@ class ConfigSampler(GaussianProcess):
             raise UsageError("a ConfigSampler needs at least one config")
         columns = {name: np.asarray(column, float) for name, column in known.items()}
         super().__init__(Request(listed, budget, seed, columns))
+
+
+def _values(rows: Sequence[int], costs: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (which of ``rows`` have a cost, what the model is told of them: 0 where there is none), each [n_rows]."""
+    known = np.array([row in costs for row in rows])
+    values = np.zeros(len(rows))
+    values[known] = standardized(np.array([costs[row] for row in rows if row in costs]))
+    return known, values
+
+
+def _score(mean: np.ndarray, deviation: np.ndarray, best: float, by_bound: bool) -> np.ndarray:
+    """Returns how promising each candidate is; larger is better. ``best``: the least value that is known."""
+    return np.asarray(deviation - mean) if by_bound else log_expected_improvement(best - mean, deviation)
+
+
+def _log_success(failing: np.ndarray) -> np.ndarray:
+    """Returns what the probabilities ``failing`` add to the score."""
+    return np.asarray(np.log(np.clip(1.0 - failing, 0.01, 1.0)))
 
 
 def standardized(log_s: np.ndarray) -> np.ndarray:

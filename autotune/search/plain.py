@@ -6,7 +6,7 @@ from .sampler import ListSampler, Request
 class Exhaustive(ListSampler):
     """Proposes every config in the order of the space."""
 
-    several = True
+    learns, several = False, True
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)

@@ -5,7 +5,6 @@ config of the space. ``found`` is the mean over repeats of the best time after M
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass
@@ -16,7 +15,9 @@ import numpy as np
 from ..core.errors import UsageError
 from ..system.processes import Died, RankedPool
 from . import actual_sampler, check_sampler, searcher
+from .ahead import CompilesAhead
 from .recorded_space import RecordedSpace
+from .simulated import Clock, CompileTimes, SimulatedCompile
 
 NEAR = 1.05  # ratio to the optimum that counts as near
 RANDOM = "random"
@@ -24,11 +25,16 @@ RANDOM = "random"
 
 @dataclass(frozen=True)
 class ReplayRun:
-    """One repeat: which searcher, the number of each config in the order of their outcomes, its CPU seconds."""
+    """One repeat: which searcher, the number of each config in the order of their outcomes, its CPU seconds.
+
+    ``lasted``: simulated time, in trials. ``n_cancelled``: compiles that were started and not measured.
+    """
 
     searcher: str
     tried: tuple[int, ...]
     asking_s: float
+    lasted: float
+    n_cancelled: int
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,9 @@ class Replay:
     trials failed; such repeats count for nothing but ``n_empty``. ``median_ratio`` and ``worst_ratio``: found /
     optimum. ``trials_to_near``: median over repeats of the trials until within 5 % of the optimum, None where most
     repeats never are. ``simulated_s``: mean of what the trials would have taken one after the other: compiling,
-    verifying, measuring. ``ask_ms``: mean CPU milliseconds that the searcher took for a trial.
+    verifying, measuring. ``ask_ms``: mean CPU milliseconds that the searcher took for a trial. ``busy``: mean share of
+    the simulated time in which the device had a trial; compiles took ``compile_trials`` in the mean, with ``spread``.
+    ``n_cancelled``: mean number of compiles that were not measured.
     """
 
     space: str
@@ -50,6 +58,8 @@ class Replay:
     trials: int
     repeats: int
     ahead: int
+    compile_trials: float
+    spread: float
     seed: int
     optimum_s: float
     random_s: float
@@ -59,6 +69,8 @@ class Replay:
     trials_to_near: float | None
     simulated_s: float
     ask_ms: float
+    busy: float
+    n_cancelled: float
     found_s: tuple[float | None, ...]
 
     @property
@@ -99,28 +111,36 @@ def replay(
     seed: int = 0,
     jobs: int = 1,
     progress: Callable[[int], None] = lambda n: None,
+    times: CompileTimes | None = None,
 ) -> Replay:
     """Search ``space`` ``repeats`` times, each with a seed of its own, in ``jobs`` processes.
 
-    ``ahead``: proposals that are outstanding at a time; outcomes come in the order of the proposals. The default
-    comes first, but for ``random``, whose first draw is random like the others: it is the check of ``random_s``.
-    ``progress`` is told how many repeats have ended.
+    ``ahead``: configs that compile or wait for the device at a time, at most. ``times``: how long compiles take;
+    without them all as long as ``ahead`` trials, which keeps the device just busy when so many are outstanding. The
+    default comes first, but for ``random``, whose first draw is random like the others: it is the check of
+    ``random_s``. ``progress`` is told how many repeats have ended.
 
     Raises:
-        UsageError: for an unknown sampler, or a number below 1.
+        UsageError: for an unknown sampler, a number below 1, or a time below 0.
     """
     check_sampler(sampler)
     numbers = {"trials": trials, "repeats": repeats, "ahead": ahead, "jobs": jobs}
     for what, value in numbers.items():
         if value < 1:
             raise UsageError(f"{what} is {value}; a replay needs at least 1")
+    times = times or CompileTimes(ahead)
+    if min(times.mean, times.spread) < 0:
+        raise UsageError(f"compiles take {times.mean:g} trials, with a spread of {times.spread:g}: less than 0")
     trials = min(trials, len(space.configs))
-    runs = _runs(space, sampler, trials, ahead, [seed + r for r in range(repeats)], jobs, progress)
+    runs = _runs(space, sampler, trials, ahead, times, [seed + r for r in range(repeats)], jobs, progress)
     about = {"sampler": sampler, "searcher": runs[0].searcher, "trials": trials, "ahead": ahead, "seed": seed}
+    about |= {"compile_trials": times.mean, "spread": times.spread}
     return _summary(space, runs, about)
 
 
-def replay_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: int) -> ReplayRun:
+def replay_once(
+    space: RecordedSpace, sampler: str, trials: int, ahead: int, times: CompileTimes, seed: int
+) -> ReplayRun:
     """Run one search."""
     number = {config: i for i, config in enumerate(space.configs)}
     default = space.default
@@ -128,22 +148,24 @@ def replay_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, see
         other = np.random.default_rng([seed, 1])  # independent of the searcher's own numbers
         default = space.configs[int(other.integers(len(space.configs)))]
     search = searcher(sampler, space.configs, default, trials, seed, (), space.known)
+    clock = Clock(times, seed)
+    compiling: CompilesAhead[SimulatedCompile] = CompilesAhead(search, ahead, trials)
     asking_s = 0.0
-    outstanding: deque[int] = deque()
     tried: list[int] = []
     while len(tried) < trials:
         began = time.process_time()
-        while len(outstanding) < ahead and len(tried) + len(outstanding) < trials:
-            config = search.propose()
-            if config is None:  # never happens: trials is at most the size of the space
-                raise AssertionError(f"{sampler} proposed {len(tried)} of {len(space.configs)} configs and stopped")
-            outstanding.append(number[config])
+        while (config := compiling.propose()) is not None:
+            compiling.add(config, clock.compile())
+        clock.wait(compiling.awaited())
+        config = compiling.take()
         asking_s += time.process_time() - began
-        current = outstanding.popleft()
-        tried.append(current)
-        seconds = space.seconds[current]
-        search.observe(space.configs[current], None if seconds is None else (seconds,))
-    return ReplayRun(actual_sampler(sampler, trials, len(space.configs)), tuple(tried), asking_s)
+        clock.now += 1.0
+        tried.append(number[config])
+        seconds = space.seconds[tried[-1]]
+        compiling.observe(config, None if seconds is None else (seconds,))
+    compiling.cancel()
+    searcher_name = actual_sampler(sampler, trials, len(space.configs))
+    return ReplayRun(searcher_name, tuple(tried), asking_s, clock.now, clock.n_cancelled)
 
 
 def _summary(space: RecordedSpace, runs: Sequence[ReplayRun], about: Mapping[str, Any]) -> Replay:
@@ -167,6 +189,8 @@ def _summary(space: RecordedSpace, runs: Sequence[ReplayRun], about: Mapping[str
         trials_to_near=until if np.isfinite(until) else None,
         simulated_s=float(np.mean([sum(space.spent_s[i] for i in run.tried) for run in runs])),
         ask_ms=1e3 * sum(run.asking_s for run in runs) / sum(len(run.tried) for run in runs),
+        busy=float(np.mean([len(run.tried) / run.lasted for run in runs])),
+        n_cancelled=float(np.mean([run.n_cancelled for run in runs])),
         found_s=tuple(found),
         **about,
     )
@@ -189,6 +213,7 @@ def _runs(
     sampler: str,
     trials: int,
     ahead: int,
+    times: CompileTimes,
     seeds: Sequence[int],
     jobs: int,
     progress: Callable[[int], None],
@@ -196,14 +221,14 @@ def _runs(
     if jobs == 1:
         runs = []
         for seed in seeds:
-            runs.append(replay_once(space, sampler, trials, ahead, seed))
+            runs.append(replay_once(space, sampler, trials, ahead, times, seed))
             progress(len(runs))
         return runs
     found: dict[int, ReplayRun] = {}
     pool = RankedPool(min(jobs, len(seeds)), "autotune-search", _keep, space)
     try:
         waiting: dict[Future[ReplayRun], int] = {
-            pool.schedule(_run, (sampler, trials, ahead, seed)): seed for seed in seeds
+            pool.schedule(_run, (sampler, trials, ahead, times, seed)): seed for seed in seeds
         }
         for future in as_completed(waiting):
             found[waiting[future]] = future.result()
@@ -223,5 +248,5 @@ def _keep(space: RecordedSpace) -> None:
     _space = space
 
 
-def _run(sampler: str, trials: int, ahead: int, seed: int) -> ReplayRun:
-    return replay_once(_space, sampler, trials, ahead, seed)
+def _run(sampler: str, trials: int, ahead: int, times: CompileTimes, seed: int) -> ReplayRun:
+    return replay_once(_space, sampler, trials, ahead, times, seed)

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import RLock
@@ -45,6 +45,8 @@ class ListSampler(BaseSampler):
     are taken, ``optimize`` stops.
     """
 
+    learns = True  # whether outcomes change what it chooses
+    chooses = False  # whether ``ranked`` prefers one config to another
     several = False  # whether it can be of a study of several objectives
 
     def __init__(self, request: Request) -> None:
@@ -74,6 +76,10 @@ class ListSampler(BaseSampler):
     def choose(self) -> int:
         """Returns the number of a config that is not taken; at least one exists."""
 
+    def ranked(self, rows: Sequence[int]) -> list[int]:
+        """Returns the same numbers of pending configs, the one to measure first in front: in the order given."""
+        return list(rows)
+
     def learn(self, number: int) -> None:
         """Update the model with the outcome of ``number``, which is in ``log_s`` or in ``failed``."""
 
@@ -97,6 +103,12 @@ class ListSampler(BaseSampler):
         """Returns the config of a trial that this sampler's study has begun; its parameters become the trial's."""
         names = self.configs[self._chosen[trial.number]]
         return Config({name: cast(Value, trial.suggest_categorical(name, self.values(name))) for name in names})
+
+    def rank(self, study: Study, configs: Iterable[Config]) -> list[Config]:
+        """Returns ``configs`` that were proposed in ``study``, the one to measure first in front."""
+        with self._lock:
+            self._catch_up(study)
+            return [self.configs[row] for row in self.ranked([self._number[config] for config in configs])]
 
     # ------------------------------------------------------------------ of Optuna
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:

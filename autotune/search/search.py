@@ -29,10 +29,22 @@ class Search:
         self.sampler = sampler
         with quiet():
             self.study = optuna.create_study(sampler=sampler, directions=directions)
+        self.n_observed = 0
         self._first = tuple(dict.fromkeys(config for config in first if config in sampler))
         self.default = self._first[0] if self._first else None
+        self._foremost = self._first
         self._taken: set[Config] = set()
         self._running: dict[Config, Trial] = {}
+
+    @property
+    def learns(self) -> bool:
+        """Returns whether outcomes change what it proposes."""
+        return self.sampler.learns
+
+    @property
+    def chooses(self) -> bool:
+        """Returns whether it prefers one of what is compiled to another."""
+        return self.sampler.chooses
 
     def propose(self) -> Config | None:
         """Returns a config that was neither proposed nor observed before, or None if all were.
@@ -53,6 +65,22 @@ class Search:
         self._running[config] = trial
         return config
 
+    def ranked(self, configs: Iterable[Config]) -> list[Config]:
+        """Returns ``configs``, which have been proposed and not observed, in the order in which to measure them.
+
+        First come the default and the hints, then what the sampler prefers now that it knows all outcomes so far; one
+        without a preference keeps the order given.
+        """
+        rest = dict.fromkeys(configs)
+        first = [config for config in self._foremost if config in rest]
+        for config in first:
+            del rest[config]
+        return first + (self.sampler.rank(self.study, rest) if len(rest) > 1 else list(rest))
+
+    def choose_among(self, configs: Iterable[Config]) -> Config:
+        """Returns the one of ``configs``, at least one, that is to be measured next."""
+        return self.ranked(configs)[0]
+
     def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
         """Take the outcome of a config: a value for each objective, or None if it failed.
 
@@ -62,6 +90,7 @@ class Search:
         if config not in self.sampler:
             return  # recorded when the space was larger
         self._taken.add(config)
+        self.n_observed += 1
         state = TrialState.FAIL if values is None else TrialState.COMPLETE
         trial = self._running.pop(config, None)
         if trial is None:

@@ -1,21 +1,18 @@
-"""The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each.
-
-The default runs before all others, the others in the order in which their compiles end.
-"""
+"""The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each."""
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING
 
 from ..core.config import Config
 from ..core.definition import P
-from ..core.errors import TrialFailure
+from ..devices.base import Binary
 from ..records.objectives import Objectives
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
+from ..search.ahead import CompilesAhead
 from ..trial import stations
-from ..trial.bench import Bench
 from ..trial.compile import Proposal
 from ..trial.context import Context
 from ..trial.oracle import Oracle
@@ -23,8 +20,6 @@ from .progress import Progress
 
 if TYPE_CHECKING:
     from ..search.search import Search
-
-N_WAITING = 8  # compiled proposals that may wait for the device
 
 
 def run_trials(
@@ -43,18 +38,22 @@ def run_trials(
     Returns the oracle as the last trial left it. ``recorded``: is told each trial that the log has now.
     """
     began = time.monotonic()
-    ahead: list[Proposal] = []
+    ahead: CompilesAhead[Future[Binary]] = CompilesAhead(search, context.bench.n_ahead, n_total - len(log.trials))
+    proposals: dict[Config, Proposal] = {}
     while time_s is None or time.monotonic() - began <= time_s:
         with context.ledger.on("searching"):
-            while len(log.trials) + len(ahead) < n_total and _wants_more(ahead, context.bench):
-                if (config := search.propose()) is None:
-                    break
-                ahead.append(context.bench.pool.start(context, config))
-        if not ahead:
+            while (config := ahead.propose()) is not None:
+                proposals[config] = context.bench.pool.start(context, config)
+                ahead.add(config, proposals[config].future)
+        if not ahead.outstanding:
             break
         open_device(context)
         fastest = log.fastest if objectives.is_time else None
-        proposal = _next(ahead, search.default, context)
+        with context.ledger.on("waiting for compilers"):
+            if awaited := ahead.awaited():
+                wait(awaited, return_when=FIRST_COMPLETED)
+        with context.ledger.on("searching"):
+            proposal = proposals.pop(ahead.take())
         incumbent_s = fastest.median_s if fastest else None
         ran = stations.run_stations(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
         trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
@@ -63,10 +62,9 @@ def run_trials(
         log.add(trial)
         if recorded is not None:
             recorded(trial)
-        search.observe(trial.config, *outcome_of(trial, objectives))
+        ahead.observe(trial.config, *outcome_of(trial, objectives))
         progress.trial(trial, len(log.trials), objectives.best(log.trials))
-    for proposal in ahead:
-        proposal.cancel()
+    ahead.cancel()
     return oracle
 
 
@@ -82,23 +80,3 @@ def open_device(context: Context[P]) -> None:
     if not context.bench.is_open:
         with context.on_device("opening the device"):
             context.bench.open()
-
-
-def _wants_more(ahead: list[Proposal], bench: Bench) -> bool:
-    n_done = sum(proposal.done for proposal in ahead)
-    return len(ahead) - n_done < bench.n_ahead and n_done < N_WAITING
-
-
-def _next(ahead: list[Proposal], default: Config | None, context: Context[P]) -> Proposal:
-    """Returns the default, which all others are compared with, or else the earliest compiled proposal.
-
-    The device waits for the compile of the default, but for no other slow one.
-    """
-    eligible = [proposal for proposal in ahead if proposal.config == default] or ahead
-    with context.ledger.on("waiting for compilers"):
-        if not any(proposal.done for proposal in eligible):
-            futures = [p.outcome.future for p in eligible if not isinstance(p.outcome, TrialFailure)]
-            wait(futures, return_when=FIRST_COMPLETED)
-    proposal = next(proposal for proposal in eligible if proposal.done)
-    ahead.remove(proposal)
-    return proposal

@@ -75,19 +75,25 @@ class Posterior:
         solved = self._factor_inverse[:n, :n] @ values
         return np.asarray(solved.astype(np.float32) @ self._cross[:n])
 
-    def _believed(self, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Fills the unknown ``values`` with their predictions from the known ones.
+    def believe(self, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns (mean, standard deviation) of the rows that are not ``known``, without noise, given those that are.
 
         By blocks of the covariance's inverse, which is at hand, rather than by a factor of the known rows alone:
         Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, the second form of equation A.6.
         """
-        if known.all():
-            return values
         n = len(self.rows)
         inverse, unknown = self._factor_inverse[:n, :n], ~known
         precision = inverse[:, unknown].T @ inverse  # rows of the covariance's inverse, float [n_unknown, n]
+        covariance = np.linalg.inv(precision[:, unknown])
+        variance = np.diag(covariance) - self._noise
+        return -covariance @ (precision[:, known] @ values[known]), np.sqrt(np.maximum(variance, 1e-8))
+
+    def _believed(self, values: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Fills the unknown ``values`` with their predictions from the known ones."""
+        if known.all():
+            return values
         filled = values.copy()
-        filled[unknown] = -np.linalg.solve(precision[:, unknown], precision[:, known] @ values[known])
+        filled[~known] = self.believe(values, known)[0]
         return filled
 
     def _covariance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

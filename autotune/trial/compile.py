@@ -78,13 +78,13 @@ class Proposal:
     outcome: Pending[Binary] | TrialFailure
 
     @property
-    def done(self) -> bool:
-        return isinstance(self.outcome, TrialFailure) or self.outcome.future.done()
-
-    def cancel(self) -> None:
-        """Cancel the compile, since nothing waits for it any more."""
+    def future(self) -> "Future[Binary]":
+        """Returns what is done when the compile has ended, or at once if there is none, and may be cancelled before."""
         if not isinstance(self.outcome, TrialFailure):
-            self.outcome.future.cancel()
+            return self.outcome.future
+        ended: Future[Binary] = Future()
+        ended.set_exception(self.outcome)
+        return ended
 
     def binary(self) -> Binary:
         """Wait for the compile.

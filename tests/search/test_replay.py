@@ -129,7 +129,7 @@ def test_command_prints_the_random_arm_beside(tmp_path: Path, capsys: pytest.Cap
     path = file(tmp_path / "space.json", cache_text())
     command([path], ["local"], trials=8, repeats=2, jobs=1)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("space: 40 configs, 1 of which fail; 8 trials, 2 repeats, 1 ahead")
+    assert lines[0].startswith("space: 40 configs, 1 of which fail; 8 trials, 2 repeats, 1 ahead, compiles of 1; ")
     assert [line.split()[0] for line in lines[1:]] == ["sampler", "local", "random"]
     command([path], ["local"], trials=8, repeats=2, jobs=1, json=True)
     answer = json.loads(capsys.readouterr().out)

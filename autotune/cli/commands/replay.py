@@ -1,5 +1,6 @@
 """`autotune replay`: how well samplers search recorded spaces."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ from ...search import check_sampler
 from ...search.recorded_space import RecordedSpace, read_spaces
 from ...search.replay import RANDOM, Replay
 from ...search.replay import replay as replay_space
+from ...search.simulated import CompileTimes
+from ...search.untold import with_failures
 from ...system.limits import SEED
 from ...system.processes import n_cpus
 from ..console import ProgressLine, ProgressText, note, print_json, stderr, stdout
@@ -36,8 +39,25 @@ def replay(
         int, typer.Option("--repeats", min=1, max=100_000, help="Number of searches, each with its own seed.")
     ] = 100,
     ahead: Annotated[
-        int, typer.Option("--ahead", min=1, help="Proposals in flight at a time, as when compilers run ahead.")
+        int, typer.Option("--ahead", min=1, help="Configs that compile or wait for the device at a time, at most.")
     ] = 1,
+    compile_trials: Annotated[
+        float | None,
+        typer.Option(
+            "--compile-trials",
+            min=0.0,
+            help="Trials that the device could run while one config compiles. [default: as many as are ahead]",
+            show_default=False,
+        ),
+    ] = None,
+    spread: Annotated[
+        float,
+        typer.Option("--spread", min=0.0, help="Standard deviation of the logarithms of compile times; 0: all equal."),
+    ] = 0.0,
+    failing: Annotated[
+        float,
+        typer.Option("--failing", min=0.0, help="Share of the configs that fail, the largest ones, as nobody tells."),
+    ] = 0.0,
     seed: Annotated[
         int,
         typer.Option("--seed", callback=in_range(SEED), help="Seed of the first repeat; the others count up from it."),
@@ -62,7 +82,11 @@ def replay(
     spaces, left_out = read_spaces(paths, kernel)
     for path, why in left_out.items():
         note(f"skipped {path}: {why}")
-    replays = [[_replayed(space, name, trials, repeats, ahead, seed, jobs) for name in samplers] for space in spaces]
+    spaces = [with_failures(space, failing) for space in spaces]
+    times = CompileTimes(ahead if compile_trials is None else compile_trials, spread)
+    replays = [
+        [_replayed(space, name, trials, repeats, ahead, seed, jobs, times) for name in samplers] for space in spaces
+    ]
     if json:
         return print_json([one.as_json() for of_space in replays for one in of_space])
     for space, of_space in zip(spaces, replays, strict=True):
@@ -70,18 +94,26 @@ def replay(
 
 
 def _replayed(
-    space: RecordedSpace, sampler: str, trials: int, repeats: int, ahead: int, seed: int, jobs: int
+    space: RecordedSpace,
+    sampler: str,
+    trials: int,
+    repeats: int,
+    ahead: int,
+    seed: int,
+    jobs: int,
+    times: CompileTimes,
 ) -> Replay:
     """Counts the repeats on a terminal; elsewhere one line says that a sampler has ended."""
     title = f"{space.name}, {sampler}"
     with ProgressLine(repeats, transient=True) as line:
-        answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, lambda n: _count(line, n, title))
+        counting = partial(_count, line, title)
+        answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, counting, times)
     if not stderr.is_terminal:
         note(f"{title}: {repeats} repeats")
     return answer
 
 
-def _count(line: ProgressLine, n_done: int, title: str) -> None:
+def _count(line: ProgressLine, title: str, n_done: int) -> None:
     line.update(n_done, ProgressText(title))
 
 
@@ -90,11 +122,12 @@ def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:
     failed = f", {first.n_failed} of which fail" if first.n_failed else ""
     stdout.print(
         f"{space.name}: {first.n_configs} configs{failed}; {first.trials} trials, {first.repeats} repeats, "
-        f"{first.ahead} ahead; optimum {first.optimum_s:.4g} s, chance {first.random_s:.4g} s",
+        f"{first.ahead} ahead, compiles of {first.compile_trials:g}; optimum {first.optimum_s:.4g} s, "
+        f"chance {first.random_s:.4g} s",
         markup=False,
         style="bold",
     )
-    columns = ("sampler", "P", "found / optimum", "worst", "trials to 5 %", "device time, s", "ms per proposal")
+    columns = ("sampler", "P", "found / optimum", "worst", "trials to 5 %", "device time, s", "busy", "ms per proposal")
     print_table(columns, [_cells(one) for one in replays])
 
 
@@ -107,5 +140,6 @@ def _cells(one: Replay) -> tuple[str, ...]:
         f"{one.worst_ratio:.4f}",
         "-" if one.trials_to_near is None else f"{one.trials_to_near:g}",
         f"{one.simulated_s:.0f}",
+        f"{one.busy:.0%}",
         f"{one.ask_ms:.2f}",
     )
