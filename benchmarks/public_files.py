@@ -1,6 +1,6 @@
 """Tunes kernels of public CUDA files as they are: which run on the host, compile for sm_90, and tune on a GPU?
 
-    python benchmarks/public_files.py CHECKOUTS [--device host|cuda:0] [--only NAME ...] [--json FILE]
+    python benchmarks/public_files.py CHECKOUTS [--device host|cuda:0] [--only NAME ...] [--steps ...]
 
 CHECKOUTS is a folder of checkouts of kernel_tuner, benchmark_hub, KTT, xGPU, dedisp, bifrost, CudaSift, llm.c and
 cuda-samples. public_files.toml says of each entry which file and kernel is meant, and how it is called; answers are
@@ -248,6 +248,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("checkouts", type=Path)
     parser.add_argument("--device", default="host", help="host, or a GPU such as cuda:0, which adds a step")
     parser.add_argument("--only", nargs="+", choices=table, metavar="NAME", default=list(table))
+    parser.add_argument("--steps", nargs="+", choices=DEADLINES_S, help="by default all that the device allows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all outcomes there")
     parser.add_argument("--step", choices=DEADLINES_S, help=argparse.SUPPRESS)
     given = parser.parse_args(words)
@@ -256,7 +257,7 @@ def main(words: Sequence[str] | None = None) -> None:
         device = given.device if given.step == "gpu" else "host"
         take_step(given.step, table[given.only[0]], checkouts, device)
         return
-    steps = ["host", "sm_90", *(["gpu"] if given.device != "host" else [])]
+    steps = given.steps or ["host", "sm_90", *(["gpu"] if given.device != "host" else [])]
     found: dict[str, dict[str, Outcome]] = {}
     for name in given.only:
         found[name] = {}
