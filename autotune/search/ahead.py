@@ -12,8 +12,8 @@ from ..core.config import Config
 if TYPE_CHECKING:
     from .search import Search
 
-N_BLIND = 4  # configs outstanding while no outcome is known, and when few trials are left
-PER_KNOWN = 3  # outcomes for which one more may be outstanding
+N_BLIND = 4  # configs outstanding while none has worked, and when few trials are left
+PER_KNOWN = 3  # configs that worked for which one more may be outstanding
 PER_LEFT = 2  # trials that are left of the budget for each config that is outstanding
 
 
@@ -100,7 +100,7 @@ class CompilesAhead(Generic[C]):
         """Returns how many configs may be chosen before the outcomes of the others are known."""
         if not self._search.learns:
             return self._most
-        return min(N_BLIND + self._search.n_observed // PER_KNOWN, max(N_BLIND, self.n_left // PER_LEFT))
+        return min(N_BLIND + self._search.n_succeeded // PER_KNOWN, max(N_BLIND, self.n_left // PER_LEFT))
 
     def _cancel(self, configs: Sequence[Config]) -> None:
         for config in configs:

@@ -16,8 +16,8 @@ from ..core.errors import UsageError
 from ..system.processes import Died, RankedPool
 from . import actual_sampler, check_sampler, searcher
 from .ahead import CompilesAhead
+from .compile_times import Clock, CompileTimes, SimulatedCompile
 from .recorded_space import RecordedSpace
-from .simulated import Clock, CompileTimes, SimulatedCompile
 
 NEAR = 1.05  # ratio to the optimum that counts as near
 RANDOM = "random"

@@ -29,7 +29,7 @@ class Search:
         self.sampler = sampler
         with quiet():
             self.study = optuna.create_study(sampler=sampler, directions=directions)
-        self.n_observed = 0
+        self.n_succeeded = 0  # configs that were observed with values
         self._first = tuple(dict.fromkeys(config for config in first if config in sampler))
         self.default = self._first[0] if self._first else None
         self._foremost = self._first
@@ -90,7 +90,7 @@ class Search:
         if config not in self.sampler:
             return  # recorded when the space was larger
         self._taken.add(config)
-        self.n_observed += 1
+        self.n_succeeded += values is not None
         state = TrialState.FAIL if values is None else TrialState.COMPLETE
         trial = self._running.pop(config, None)
         if trial is None:

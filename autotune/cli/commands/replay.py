@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from ...search import check_sampler
+from ...search.compile_times import CompileTimes
 from ...search.recorded_space import RecordedSpace, read_spaces
 from ...search.replay import RANDOM, Replay
 from ...search.replay import replay as replay_space
-from ...search.simulated import CompileTimes
 from ...search.untold import with_failures
 from ...system.limits import SEED
 from ...system.processes import n_cpus
