@@ -1,5 +1,6 @@
 """The base of all samplers: one of Optuna's over a list of valid configs, which it knows by number."""
 
+import logging
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from ..core.config import Config, Value
 from ..core.errors import UsageError
 
+_log = logging.getLogger("autotune")
+CLAIM = "autotune:config"  # the system attribute that keeps the config which a trial has from its beginning
 FIXED = "fixed_params"  # the system attribute in which Optuna keeps the parameters of a trial that was enqueued
 LEAST = 1e-30  # values from here on have their own logarithm
 
@@ -115,16 +118,20 @@ class ListSampler(BaseSampler):
         """Chooses the config of a trial."""
         with self._lock:
             self._catch_up(study)
-            row = self._row_of(trial.system_attrs.get(FIXED))
-            self.taken[row] = True
+            fixed = trial.system_attrs.get(FIXED)
+            while not self._claimed(study, trial, row := self._row_of(trial, fixed)):
+                pass
             self.pending[row] = None
             self._chosen[trial.number] = row
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Ends a call of ``optimize`` after the last config."""
+        with self._lock:
+            self._catch_up(study)
         if self.taken.all():
             with suppress(RuntimeError):  # no call of ``optimize`` is under way
                 study.stop()
+                _log.info("all %d configs of the list have been proposed", self.n_configs)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         return {}
@@ -148,7 +155,22 @@ class ListSampler(BaseSampler):
         return config[param_name]
 
     # ------------------------------------------------------------------ the trials of the study
-    def _row_of(self, fixed: Mapping[str, object] | None) -> int:
+    def _claimed(self, study: Study, trial: FrozenTrial, row: int) -> bool:
+        """Takes a config; returns whether no trial that another process began before has it."""
+        is_repeat, self.taken[row] = bool(self.taken[row]), True
+        study._storage.set_trial_system_attr(trial._trial_id, CLAIM, dict(self.configs[row]))
+        if is_repeat:
+            return True
+        others = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        rows = [self._claim_of(other) for other in others if other.number < trial.number]
+        return row not in rows
+
+    def _claim_of(self, trial: FrozenTrial) -> int | None:
+        """Returns the config that a trial has from its beginning, whoever began it."""
+        claim = trial.system_attrs.get(CLAIM)
+        return None if claim is None else self._listed(claim)
+
+    def _row_of(self, trial: FrozenTrial, fixed: Mapping[str, object] | None) -> int:
         """Returns the config of a trial that is to begin: that of the parameters that are ``fixed``, or a new one."""
         if fixed is not None:
             if (row := self._listed(fixed)) is not None:
@@ -157,7 +179,12 @@ class ListSampler(BaseSampler):
             rows = [row for row in self.open_rows().tolist() if wanted <= set(self.configs[row].items())]
             if wanted and rows:
                 return int(self.rng.choice(rows))
-        return int(self.rng.integers(self.n_configs)) if self.taken.all() else self.choose()
+        if not self.taken.all():
+            return self.choose()
+        row = int(self.rng.integers(self.n_configs))
+        told = "trial %d repeats %s: all %d configs of the list have been proposed"
+        _log.warning(told, trial.number, self.configs[row], self.n_configs)
+        return row
 
     def _listed(self, parameters: Mapping[str, Any]) -> int | None:
         return self._number.get(Config({name: v for name, v in parameters.items() if name in self._values}))
@@ -193,7 +220,7 @@ class ListSampler(BaseSampler):
             self._study_name = name
 
     def _take_in(self, trial: FrozenTrial) -> None:
-        row = self._chosen.get(trial.number)
+        row = self._chosen.get(trial.number, self._claim_of(trial))
         if row is None and (trial.params or trial.state.is_finished()):
             row = self._listed(trial.params)
         if row is None:

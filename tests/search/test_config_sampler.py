@@ -1,12 +1,16 @@
 """The list's samplers in anybody's study: each config once, whoever begins a trial, and several objectives."""
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 import autotune
@@ -173,3 +177,27 @@ def test_values_that_have_no_logarithm_have_a_place_all_the_same() -> None:
     assert log_of(1e-6) == math.log(1e-6)
     assert log_of(-1.0) - log_of(-1e6) == pytest.approx(math.log(1e6))
     assert autotune.ConfigSampler is ConfigSampler
+
+
+def test_workers_that_share_a_journal_take_each_config_once(tmp_path: Path) -> None:
+    """Two workers have begun trials before either suggests a value: what was chosen stands in the journal."""
+    storages = [JournalStorage(JournalFileBackend(str(tmp_path / "study.journal"))) for _ in range(2)]
+    studies = [
+        optuna.create_study(
+            study_name="s", storage=storage, load_if_exists=True, sampler=ConfigSampler(CONFIGS, seed=0)
+        )
+        for storage in storages
+    ]
+    begun = [(study, study.ask()) for _ in range(len(CONFIGS) // 2) for study in studies]
+    taken = [study.sampler.suggest(trial) for study, trial in begun]  # type: ignore[attr-defined]
+    assert len(set(taken)) == len(taken) == len(CONFIGS) // 2 * 2
+
+
+def test_a_list_that_is_used_up_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    sampler = ConfigSampler([{"A": 1}, {"A": 2}, {"A": 4}])
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.INFO, "autotune"):
+        study.optimize(lambda trial: float(sampler.suggest(trial)["A"]), n_trials=10)
+        assert len(study.trials) == 3 and caplog.messages == ["all 3 configs of the list have been proposed"]
+        config = sampler.suggest(study.ask())
+    assert caplog.messages[1:] == [f"trial 3 repeats {config}: all 3 configs of the list have been proposed"]
