@@ -132,14 +132,45 @@ def test_what_a_gpu_needs_and_the_host_does_not_see_is_left_alone(host: Bench) -
     assert host.load(text, "k", "plain")
 
 
-def test_headers_of_cpp_come_before_the_namespace(host: Bench) -> None:
-    text = """#include <complex>
-    #include <iostream>
-    extern "C" __global__ void k(float* out) { out[0] = std::norm(std::complex<float>(out[0], 2.0f)); }"""
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("iostream", "complex"),
+        ("exception", "fstream", "complex", "typeinfo"),
+        ("sys/stat.h", "complex", "nvtx3/nvToolsExt.h", "unistd.h", "bitset"),
+        ("complex", "of_another_standard", "cublas_v2.h", "immintrin.h"),
+    ],
+)
+def test_headers_of_cpp_come_before_the_namespace(host: Bench, headers: tuple[str, ...]) -> None:
+    included = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in headers)
+    text = f"""{included}
+    extern "C" __global__ void k(float* out) {{ out[0] = std::norm(std::complex<float>(out[0], 2.0f)); }}"""
     got = host.run(
         "k", {"out": np.ones(1, np.float32)}, Launch((1, 1, 1), (1, 1, 1)), build="check", outputs=["out"], text=text
     )
     assert got["out"] == 5.0
+
+
+@pytest.mark.parametrize(
+    "condition", ["CUDART_VERSION < 12000", "CUDART_VERSION % 10", "!defined(CUDA_VERSION) || CUDA_VERSION < 12000"]
+)
+def test_the_version_of_cuda_is_known(host: Bench, condition: str) -> None:
+    text = f"#include <cuda.h>\n#if {condition}\n#error\n#endif\n" + SCALE
+    assert host.load(text, "pipe", "plain")
+
+
+@pytest.mark.parametrize("group", ["thread_block_tile<8>", "thread_block_tile<8, thread_block>", "auto"])
+def test_tiles_are_tiles_of_any_parent(host: Bench, group: str) -> None:
+    text = f"""#include <cooperative_groups.h>
+    using namespace cooperative_groups;
+    extern "C" __global__ void k(float* out) {{
+        {group} tile = tiled_partition<8>(this_thread_block());
+        thread_block_tile<8> same = tile;
+        out[threadIdx.x] = tile.shfl(threadIdx.x, 0) + same.meta_group_rank() + 10 * same.meta_group_size();
+    }}"""
+    out = {"out": np.zeros(32, np.float32)}
+    got = host.run("k", out, Launch((1, 1, 1), (32, 1, 1)), build="check", outputs=["out"], text=text)
+    assert np.array_equal(got["out"], 40 + 9 * (np.arange(32) // 8))
 
 
 def test_too_much_static_shared_memory(host: Bench) -> None:

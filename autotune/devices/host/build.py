@@ -20,7 +20,7 @@ from ...core.launch import last_name
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
-from ...runtime.nvrtc import Figures
+from ...runtime.nvrtc import Figures, cudart_version
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
@@ -154,7 +154,7 @@ def flags(build: str) -> tuple[str, ...]:
     """
     if build not in BUILD_FLAGS:
         raise UsageError(f"{build!r} is not a build of the host device (has {', '.join(BUILD_FLAGS)})")
-    return (*COMMON_FLAGS, *BUILD_FLAGS[build])
+    return (*COMMON_FLAGS, f"-DCUDART_VERSION={cudart_version()}", *BUILD_FLAGS[build])
 
 
 def read_facts(library: Path) -> BuildFacts:

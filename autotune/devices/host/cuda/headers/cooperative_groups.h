@@ -113,6 +113,7 @@ template <unsigned n, class Parent = void>
 struct thread_block_tile : warp_lanes {
     static_assert(n <= 32 && (n & (n - 1)) == 0, "the host device has tiles of 1, 2, 4, 8, 16 and 32 threads");
     unsigned first, n_parent;  // the rank of the tile's first thread in its parent, and the parent's threads
+    operator thread_block_tile<n>() const { return {{this->mask}, first, n_parent}; }
     static constexpr unsigned num_threads() { return n; }
     static constexpr unsigned size() { return n; }
     unsigned thread_rank() const { return unsigned(cuda_host::lane()) % n; }
