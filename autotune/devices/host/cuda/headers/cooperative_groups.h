@@ -15,6 +15,12 @@ struct thread_block {
     static dim3 dim_threads() { return blockDim; }
 };
 CUDA_HOST_INLINE thread_block this_thread_block() { return {}; }
+template <unsigned n>
+struct block_tile_memory {};  // for tiles of several warps, which the host device has not
+template <unsigned n>
+CUDA_HOST_INLINE thread_block this_thread_block(block_tile_memory<n>&) {
+    return {};
+}
 
 struct grid_group {
     template <class... None>
