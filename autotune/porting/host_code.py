@@ -173,7 +173,7 @@ def _is_pointer(declarator: Node) -> bool:
 
 
 def _is_defaulted(item: Item) -> bool:
-    """Returns whether it is ``= default`` or ``= delete``, which is of host and device alike."""
+    """Returns whether it is ``= default`` or ``= delete``: of host and device alike, if it is not virtual."""
     return any(child.type in ("default_method_clause", "delete_method_clause") for child in item.inner.children)
 
 

@@ -76,9 +76,11 @@ class Item:
     @property
     def variables(self) -> frozenset[str]:
         """Returns the variables of a class that is declared with it and has a name: ``struct S {..} one, two;``."""
-        kind = self.inner.child_by_field_name("type") if self.inner.type == "declaration" else None
-        is_named = kind is not None and kind.type in CLASSES and kind.child_by_field_name("name") is not None
-        return frozenset(self.names[1:] if is_named and kind.child_by_field_name("body") is not None else ())
+        kind = self.inner.child_by_field_name("type")
+        if self.inner.type != "declaration" or kind is None or kind.type not in CLASSES:
+            return frozenset()
+        is_whole = all(kind.child_by_field_name(part) is not None for part in ("name", "body"))
+        return frozenset(self.names[1:] if is_whole else ())
 
     @cached_property
     def uses(self) -> frozenset[str]:
