@@ -17,6 +17,7 @@ from autotune import Launch, TrialFailure, UsageError
 from autotune.devices import host as module
 from autotune.devices.base import CANARY_BYTES
 from autotune.devices.host import toolchain
+from autotune.devices.host.build import read_facts
 from autotune.system.cache import cache_dir
 
 from ..family import gone
@@ -171,6 +172,21 @@ def test_tiles_are_tiles_of_any_parent(host: Bench, group: str) -> None:
     out = {"out": np.zeros(32, np.float32)}
     got = host.run("k", out, Launch((1, 1, 1), (32, 1, 1)), build="check", outputs=["out"], text=text)
     assert np.array_equal(got["out"], 40 + 9 * (np.arange(32) // 8))
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ("static int count", "v"),
+        ("int n = 0; __shared__ int count", "s"),
+        ("static const int n = 2; __shared__ int count", "s"),
+    ],
+)
+def test_shared_memory_is_told_from_variables_of_functions(declared: str, kind: str) -> None:
+    text = f"{' ' * 10000}\n__global__ void k(int* out) {{ {declared}; count += 1; out[0] = count; }}"
+    binary = module.compile(variant(text, "k"), module.DEVICE, ["plain"])
+    kinds = {each.name: each.kind for each in read_facts(binary.files["plain"]).variables}
+    assert kinds["count"] == kind
 
 
 def test_too_much_static_shared_memory(host: Bench) -> None:

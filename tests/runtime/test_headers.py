@@ -52,6 +52,11 @@ def test_no_name_is_there_unasked() -> None:
         nvrtc.compile_cubin(KERNEL % "uint32_t a = n;", "k", "sm_90")
 
 
+@pytest.mark.parametrize("used", ["INFINITY + NAN", "M_PI", 'RAND_MAX + strlen("")'])
+def test_what_headers_of_cuda_bring_along_is_there(used: str) -> None:
+    nvrtc.compile_cubin(including(["cuda_runtime.h"], f"y[0] = {used};"), "k", "sm_90")
+
+
 @pytest.mark.parametrize(
     "condition",
     [
