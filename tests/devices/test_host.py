@@ -178,6 +178,8 @@ def test_tiles_are_tiles_of_any_parent(host: Bench, group: str) -> None:
     ("declared", "kind"),
     [
         ("static int count", "v"),
+        ("static __shared__ int count", "s"),
+        ("__shared__ static int count", "s"),
         ("int n = 0; __shared__ int count", "s"),
         ("static const int n = 2; __shared__ int count", "s"),
     ],

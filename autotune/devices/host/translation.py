@@ -14,6 +14,7 @@ EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
+STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # __shared__ is static here
 INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
     f"{name}.h"
@@ -52,6 +53,7 @@ def translate(variant: Variant) -> str:
     CUDA in the folder ``headers`` are included where the source does it, and so in its namespace.
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
+    source = STATIC_SHARED.sub("", source)
     source = EXTERN_C.sub('extern "C++"', source)
     named = sorted({header for _, header in INCLUDE.findall(source) if _of_cpp(header)})
     source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
