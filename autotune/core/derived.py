@@ -190,6 +190,13 @@ def arguments_in(template: str, function: str) -> tuple[str, ...] | None:
     found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
     if found is None:
         return None
-    parts = [part for part in TYPE_ARGUMENTS.sub("", found[1]).split(",") if "__grid_constant__" not in part]
+    parts = [part for part in without_type_arguments(found[1]).split(",") if "__grid_constant__" not in part]
     names = tuple(words[-1] for part in parts if (words := re.findall(r"\w+", part)))
     return names if names != ("void",) else ()
+
+
+def without_type_arguments(parameters: str) -> str:
+    """Returns parameters of a function without what is in <>, which may have commas."""
+    while (shorter := TYPE_ARGUMENTS.sub("", parameters)) != parameters:
+        parameters = shorter
+    return parameters

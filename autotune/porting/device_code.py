@@ -4,6 +4,7 @@ NVRTC takes no function and no variable without a word such as ``__device__``, c
 code calls stays, and the compiler says what is wrong with it; a ``constexpr`` one becomes one of the device's.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from .preprocessing import Preprocessed
 from .syntax import Item
 from .textures import reached, textured, with_callers
 
+# Libraries for both sides, each with a namespace: their headers are of use where device code names that.
+OF_LIBRARY = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(cub|thrust)/[^>\n]*>", re.MULTILINE)
 MOST_NAMED = 6  # things that are left out, by name
 
 
@@ -40,6 +43,14 @@ class ReadSource:
         """Returns where an item stands in the source, without what is before its words."""
         return self.given.span(item.inner.start_byte, item.inner.end_byte)
 
+    def around_type(self, item: Item) -> list[tuple[int, int]]:
+        """Returns where the words before a variable's type and the declarators after it stand in the source."""
+        kind, *_ = item.inner.children_by_field_name("type")
+        first, *_, last = item.inner.children_by_field_name("declarator") * 2
+        parts = (item.inner.start_byte, kind.start_byte), (first.start_byte, last.end_byte)
+        spans = [self.given.span(begin, end) for begin, end in parts if begin < end]
+        return [span for span in spans if span is not None]
+
 
 def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: str) -> DeviceCode:
     """Returns the source without host code, and without other kernels that use textures.
@@ -64,16 +75,18 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     stays: set[int] = set()  # where what stays ends: words before it may be macros of one reading only
     with_textures = [with_callers(list(textured(each.found)), each.found) for each, _ in alike]
     others = [[i for i in each.found if i not in gone] for (each, _), gone in zip(alike, with_textures, strict=True)]
-    starts = set()
+    starts, used = set[int](), set[str]()
     for (each, own), gone, host in zip(alike, with_textures, host_code(others), strict=True):
         if own in gone:  # where the preprocessor does not read it so
             continue
         left_out = [*(gone if each is first else ()), *host.left_out]
         stays |= {span[1] for item in host.stays if (span := each.span(item)) is not None}
         cuts |= {span: (item, item in gone) for item in left_out if (span := each.span(item)) is not None}
+        cuts |= {span: (item, False) for item in host.variables for span in each.around_type(item)}
+        used |= host.used
         starts |= {span[0] for item in host.of_device if (span := each.place(item)) is not None}
     spans = sorted(span for span in cuts if span[1] not in stays)
-    blanked = _blanked(text, spans, sorted(starts))
+    blanked = OF_LIBRARY.sub(lambda found: found[0] if found[1] in used else "", _blanked(text, spans, sorted(starts)))
     gone_by_why = [[cuts[span][0] for span in spans if cuts[span][1] is is_texture] for is_texture in (False, True)]
     whys = "since it is host code", "since textures are not served"
     told = [_told(file, why, left_out) for why, left_out in zip(whys, gone_by_why, strict=True)]
@@ -110,7 +123,7 @@ def _directives(text: str) -> Iterator[tuple[int, int]]:
 def _told(file: str, why: str, left_out: Sequence[Item]) -> str:
     """Returns a line on what is left out; "" if that is nothing."""
     functions = list(dict.fromkeys(name for item in left_out if item.function is not None for name in item.names))
-    n_others = sum(item.function is None for item in left_out)
+    n_others = sum(item.function is None for item in dict.fromkeys(left_out))
     if not functions and not n_others:
         return ""
     named = ", ".join(functions[:MOST_NAMED]) + (", .." if len(functions) > MOST_NAMED else "")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from .syntax import CLASSES, MEMORY_WORDS, Item, last_identifier, text_of, walk
+from .syntax import CLASSES, MEMORY_WORDS, Item, last_identifier, last_part, text_of, walk
 
+LIBRARIES = ("std::", "thrust::")  # of the host, for the most part
 PLAIN_TYPES = ("primitive_type", "sized_type_specifier")
 KNOWN_TYPE = re.compile(
     r"u?(?:char|short|int|long|longlong|float|double|half)[1-4]?|dim3|__half2?|u?int(?:_least|_fast)?\d+_t|"
@@ -17,30 +18,37 @@ KNOWN_TYPE = re.compile(
 
 @dataclass(frozen=True)
 class HostCode:
-    """Host code that is left out, all that stays, and of that the functions that become ones of the device."""
+    """Host code that is left out, all that stays, and of that the functions that become ones of the device.
+
+    ``variables``: of those that stay the classes whose variables are left out, as in ``struct S {..} variable;``.
+    ``used``: the names that what stays uses, in this reading of the source or in another.
+    """
 
     left_out: tuple[Item, ...]
     stays: tuple[Item, ...]
     of_device: tuple[Item, ...]
+    variables: tuple[Item, ...]
+    used: frozenset[str]
 
 
 def host_code(readings: Sequence[Sequence[Item]]) -> list[HostCode]:
     """Returns what is host code in each reading of a source; what one of them uses stays in all."""
     whole = [[*found, *(method for item in found for method in item.methods)] for found in readings]
     declared = {name for found in whole for item in found for name in (*item.names, *_types_in(item))}
-    candidates = [{item for item in found if _is_host(item, declared)} for found in whole]
+    candidates = [_candidates(found, declared) for found in whole]
     own = {name for found in whole for item in found if item.is_device_function for name in item.names}
+    scopes = _scopes([item for found in whole for item in found], declared)
     used: set[str] = set()
     for found, host in zip(readings, candidates, strict=True):
-        used.update(*(_needs(item, host) for item in found if item not in host))
+        used.update(*(_needs(item, host, scopes) for item in found if item not in host))
     kept: set[Item] = set()
     while more := {item for host in candidates for item in host - kept if _is_used(item, used, own)}:
         kept |= more
-        used.update(*(_needs(item, host) for host in candidates for item in host & more))
-    return [_told_apart(found, host, kept) for found, host in zip(whole, candidates, strict=True)]
+        used.update(*(_needs(item, host, scopes) for host in candidates for item in host & more))
+    return [_told_apart(found, host, kept, used) for found, host in zip(whole, candidates, strict=True)]
 
 
-def _told_apart(found: Sequence[Item], host: set[Item], kept: set[Item]) -> HostCode:
+def _told_apart(found: Sequence[Item], host: set[Item], kept: set[Item], used: set[str]) -> HostCode:
     gone = [item for item in found if item in host - kept]
     classes = [_range(item) for item in gone if item.inner.type in CLASSES]
     inside = {
@@ -50,7 +58,25 @@ def _told_apart(found: Sequence[Item], host: set[Item], kept: set[Item]) -> Host
         left_out=tuple(item for item in gone if item not in inside),
         stays=tuple(item for item in found if item not in gone and item not in inside),
         of_device=tuple(item for item in found if item in host & kept and _becomes_device(item) and item not in inside),
+        variables=tuple(item for item in found if item in host & kept and item.variables and not used & item.variables),
+        used=frozenset(used),
     )
+
+
+def _candidates(found: Sequence[Item], declared: set[str]) -> set[Item]:
+    """Returns what is host code if no device code uses it: types, too, that are made of such types."""
+    host = {item for item in found if _is_host(item, declared)}
+    types = [item for item in found if _is_type(item)]
+    while True:
+        names = {name for item in types if item in host for name in item.names}
+        more = [item for item in types if item not in host and not names.isdisjoint(item.uses_of_others)]
+        if not more:
+            return host
+        host.update(more)
+
+
+def _is_type(item: Item) -> bool:
+    return item.is_class or item.inner.type in ("type_definition", "alias_declaration")
 
 
 def _is_host(item: Item, declared: set[str]) -> bool:
@@ -60,11 +86,11 @@ def _is_host(item: Item, declared: set[str]) -> bool:
         return item.inner.named_child_count > 0
     if kind == "using_declaration":
         return any(child.type == "qualified_identifier" for child in item.inner.named_children)
-    if item.words & MEMORY_WORDS or "virtual" in item.words:
+    if item.words & MEMORY_WORDS:
         return False
     if item.function is not None or kind == "template_instantiation":
-        return not _is_defaulted(item)
-    if item.is_class or kind in ("type_definition", "alias_declaration"):
+        return "virtual" in item.words or not _is_defaulted(item)
+    if _is_type(item):
         return any(_is_host(method, declared) for method in item.methods) or _has_unknown_types(item, declared)
     if kind != "declaration":
         return False
@@ -75,7 +101,12 @@ def _is_host(item: Item, declared: set[str]) -> bool:
 
 
 def _is_used(item: Item, used: set[str], own: set[str]) -> bool:
-    """Returns whether device code uses it: by its name, unless a function of the device has that name."""
+    """Returns whether device code uses it: by its name, unless a function of the device has that name.
+
+    No device code can call what launches kernels, and what uses an instance of a template does not need it stated.
+    """
+    if item.inner.type == "template_instantiation" or _launches(item):
+        return False
     if item.is_constructor or any(name.startswith("operator") for name in item.names):
         return "constexpr" in item.words  # the names do not say who calls it
     if item.function is not None:
@@ -83,14 +114,46 @@ def _is_used(item: Item, used: set[str], own: set[str]) -> bool:
     return any(name in used for name in item.names or _last_names(item))
 
 
-def _needs(item: Item, host: set[Item]) -> frozenset[str]:
-    """Returns the names that it uses; of a class not those in its methods that are host code."""
+def _needs(item: Item, host: set[Item], scopes: set[str]) -> frozenset[str]:
+    """Returns the names that it uses; of a class not those in its methods that are host code.
+
+    A name in a namespace that is not one of ``scopes``, as in ``cg::reduce``, is not a name of the source.
+    """
     ranges = [_range(method) for method in item.methods if method in host]
-    if not ranges:
-        return item.uses_of_others
+    others = {last_part(node).id for node in _qualified(item) if _first(node) not in scopes}
     leaves = (node for node in walk(item.node) if not node.children and node.type.endswith("identifier"))
-    outside = (node for node in leaves if not any(begin <= node.start_byte < end for begin, end in ranges))
-    return item.uses_of_others & {text_of(node) for node in outside}
+    named = {
+        text_of(node)
+        for node in leaves
+        if node.id not in others and not any(begin <= node.start_byte < end for begin, end in ranges)
+    }
+    return item.uses_of_others & named
+
+
+def _scopes(found: Sequence[Item], declared: set[str]) -> set[str]:
+    """Returns the namespaces and types of the source, in which names are the source's."""
+    own = {"", *(scope for item in found for scope in item.scope)}
+    aliases = [item for item in found if item.inner.type == "namespace_alias_definition"]
+    meant = {item.names[0]: text_of(item.inner.named_children[-1]).split("::")[0] for item in aliases}
+    return own | declared - {alias for alias, name in meant.items() if name not in own}
+
+
+def _qualified(item: Item) -> Iterator[Node]:
+    """Yields the names in it that have a scope, each whole."""
+    for node in walk(item.node):
+        if node.type == "qualified_identifier" and (node.parent is None or node.parent.type != node.type):
+            yield node
+
+
+def _first(name: Node) -> str:
+    """Returns the first scope of a qualified name; "" for ``::name``."""
+    scope = name.child_by_field_name("scope")
+    return last_identifier(scope) if scope is not None else ""
+
+
+def _launches(item: Item) -> bool:
+    """Returns whether it is a function with a launch, ``<<<..>>>``."""
+    return item.function is not None and any(node.type == "kernel_call_syntax" for node in walk(item.inner))
 
 
 def _last_names(item: Item) -> tuple[str, ...]:
@@ -110,16 +173,17 @@ def _is_pointer(declarator: Node) -> bool:
 
 
 def _is_defaulted(item: Item) -> bool:
-    """Returns whether it is ``= default`` or ``= delete``, which is of host and device alike."""
+    """Returns whether it is ``= default`` or ``= delete``: of host and device alike, if it is not virtual."""
     return any(child.type in ("default_method_clause", "delete_method_clause") for child in item.inner.children)
 
 
 def _has_unknown_types(item: Item, declared: set[str]) -> bool:
     """Returns whether it has types that neither the source nor CUDA declares, as a library of the host does."""
     body = item.inner.child_by_field_name("body") or item.inner.child_by_field_name("type")
-    nodes = walk(body) if body is not None else ()
+    bases = [child for child in item.inner.children if child.type == "base_class_clause"]
+    nodes = (node for part in (body, *bases) if part is not None for node in walk(part))
     return any(
-        text_of(node).startswith("std::") if node.type == "qualified_identifier" else not _is_known(node, declared)
+        text_of(node).startswith(LIBRARIES) if node.type == "qualified_identifier" else not _is_known(node, declared)
         for node in nodes
         if node.type in ("qualified_identifier", "type_identifier")
     )

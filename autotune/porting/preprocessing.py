@@ -1,7 +1,7 @@
 """Runs the preprocessor over CUDA text: what is left is what a compiler reads, and it is known where each part stood.
 
 Comments, directives and dead branches are gone and macros are expanded. Includes of ``<..>`` are not looked at: what
-they define is not known here.
+they define is not known here, but for the version of CUDA.
 """
 
 import re
@@ -13,6 +13,8 @@ from typing import Any
 
 from pcpp import Preprocessor
 from pcpp.parser import Action, OutputDirective
+
+from ..runtime.nvrtc import cudart_version
 
 PREDEFINED = {
     "__CUDACC__": "1",
@@ -28,6 +30,7 @@ PREDEFINED = {
     "__maxnreg__(n)": "",
 }
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+OF_DRIVER = re.compile(r'[<"]cuda\.h[>"]')  # the header with CUDA_VERSION
 ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # some would be ends of lines to Python
 
 
@@ -83,7 +86,7 @@ def tidied(text: str) -> str:
 def preprocessed(text: str, macros: Mapping[str, object]) -> Preprocessed:
     """Returns what the preprocessor leaves of a text, which is tidied; ``macros``: name -> value."""
     given = _Preprocessor(NOT_ASCII.sub("?", text))
-    for name, value in {**PREDEFINED, **macros}.items():
+    for name, value in {**PREDEFINED, "CUDART_VERSION": cudart_version(), **macros}.items():
         given.define(f"{name} {int(value) if isinstance(value, bool) else value}")
     return given.result()
 
@@ -131,6 +134,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if directive.value == "define" and tokens:
             self._defined.add(tokens[0].value)
         if directive.value == "include":
+            if OF_DRIVER.search("".join(token.value for token in tokens)):
+                self.define("CUDA_VERSION CUDART_VERSION")
             raise OutputDirective(Action.IgnoreAndRemove)
         return True
 

@@ -73,6 +73,15 @@ class Item:
         declared = [*filter(None, named), *self.inner.children_by_field_name("declarator")]
         return tuple(last_identifier(each) for each in declared)
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """Returns the variables of a class that is declared with it and has a name: ``struct S {..} one, two;``."""
+        kind = self.inner.child_by_field_name("type")
+        if self.inner.type != "declaration" or kind is None or kind.type not in CLASSES:
+            return frozenset()
+        is_whole = all(kind.child_by_field_name(part) is not None for part in ("name", "body"))
+        return frozenset(self.names[1:] if is_whole else ())
+
     @cached_property
     def uses(self) -> frozenset[str]:
         """Returns the names in it, without those of members, and of its own parameters and local variables."""
@@ -149,12 +158,17 @@ def function_declarator(node: Node) -> Node | None:
 
 def last_identifier(node: Node) -> str:
     """Returns the name that a declarator, or a name in a scope, ends in."""
+    return text_of(last_part(node))
+
+
+def last_part(node: Node) -> Node:
+    """Returns the node of that name."""
     while True:
         inner = node.child_by_field_name("declarator") or node.child_by_field_name("name")
         if inner is None and node.type in DECLARATORS:
             inner = next((child for child in node.named_children if child.type != "type_qualifier"), None)
         if inner is None:
-            return text_of(node)
+            return node
         node = inner
 
 

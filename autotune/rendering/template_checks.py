@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.definition import CONSTANT_BYTES, Array, Kernel, P, fault
+from ..core.derived import without_type_arguments
 from ..core.errors import Status, TrialFailure
 from ..core.launch import last_name
 
@@ -31,7 +32,7 @@ def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], sour
     name = re.escape(last_name(function))
     wrong: list[list[str]] = []
     for found in re.finditer(rf"__global__[^;{{}}]*?\b{name}\s*\(([^;{{}}]*?)\)\s*\{{", text):
-        parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
+        parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in without_type_arguments(found[1]).split(",")]
         alike = all(parameters.index(each) == i for i, each in enumerate(arguments) if each in parameters)
         if alike or "#" in found[1]:
             return

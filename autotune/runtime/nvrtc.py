@@ -98,6 +98,16 @@ def version() -> str:
     return found[1].decode() if found else f"{major}.{minor}"
 
 
+@lru_cache(maxsize=1)
+def cudart_version() -> int:
+    """Returns what NVRTC defines as CUDART_VERSION, such as 13050 for 13.5; without NVRTC 13000."""
+    try:
+        major, minor = _library().getVersion()
+    except Exception:  # the error for a missing library depends on how it is searched for
+        return 13000
+    return 1000 * int(major) + 10 * int(minor)
+
+
 def native_arch(arch: str) -> str:
     """Returns ``sm_90a`` for ``sm_90``: from Hopper on, the name that includes chip-specific instructions (wgmma)."""
     number = re.fullmatch(r"sm_(\d+)", arch)

@@ -62,6 +62,31 @@ HOST = {  # what stands beside the kernel, before or after it, and what is told 
         'auto run = [](int n) { return n; };\nint main() try { puts("} __global__ void f(int) {"); } catch (...) { }\n',
         "main (1 function and 1 declaration)",
     ),
+    "algorithms of Thrust": (
+        "#include <thrust/device_vector.h>\n#include <thrust/transform.h> // for run\n"
+        "struct Twice : thrust::unary_function<int, int> { __device__ int operator()(int a) { return 2 * a; } };\n"
+        "void run(thrust::device_vector<int> &v) { thrust::transform(v.begin(), v.end(), v.begin(), Twice()); }\n",
+        "run (1 function and 1 declaration)",
+    ),
+    "algorithms of CUB": (
+        "#include <cub/cub.cuh>\nvoid sum(float *y, float *x, int n) { cub::DeviceReduce::Sum(0, n, x, y, n); }\n",
+        "sum (1 function)",
+    ),
+    "headers of the host": (
+        "#include <cublas_v2.h>\n#include <nvtx3/nvToolsExt.h>\n#include <sys/time.h>\n#include <unistd.h>\n"
+        "#include <exception>\n#include <set>\nnamespace a { cublasHandle_t handle; }\n"
+        "void nap() { nvtxRangePush(); sleep(1); }\n",
+        "nap (1 function and 1 declaration)",
+    ),
+    "a class with virtual methods": (
+        "class Plan { public: virtual ~Plan() {} virtual void run() = 0; virtual int size() const { return 1; } };\n",
+        "1 declaration",
+    ),
+    "a handle of a class": (
+        "typedef struct Plan *plan_t; using Plans = Plan *; struct Pair { plan_t one, two; };\n"
+        "class Plan { std::vector<int> sizes; void run() {} };\n",
+        "4 declarations",
+    ),
 }
 KEPT = {  # what device code uses: it stays, and the kernel, which calls g(x), is what it was
     "a constexpr function": "constexpr float g(float a) { return 2 * a; }\n",
@@ -80,6 +105,23 @@ KEPT = {  # what device code uses: it stays, and the kernel, which calls g(x), i
     "__constant__ pair_t c = {2, 3};\n__device__ float g(float a) { Data d = {c}; return d.p.two * a; }\n",
     "operators": "struct V { float a; V() = default; constexpr V(float b) : a(b) {} constexpr float operator()() const "
     "{ return 2 * a; } void operator<<(int) { std::abort(); } };\n__device__ float g(float a) { return V(a)(); }\n",
+    "a class without its variables": "static struct S { float two; } s = {2}, *at = &s;\n"
+    "const struct T { int n; } sizes[] = {{1}, {2}}; extern struct U { int n; } u;\n"
+    "__device__ float g(float a) { S b = {2}; T c = {1}; U d = {1}; return b.two * a * c.n * d.n; }\n",
+    "a class without virtual methods of the host": 'struct Base { virtual const char *name() const { return ""; } '
+    "virtual void show() = 0; virtual ~Base() = default; virtual __device__ float by() const = 0; };\n"
+    "struct Two : Base { void show() override { std::cout << name(); } "
+    "__device__ float by() const override { return 2; } };\n"
+    "__device__ float g(float a) { Two two; const Base &base = two; return base.by() * a; }\n",
+    "a handle": "struct Data { float by; void show() { std::cout << by; } }; typedef Data *handle;\n"
+    "__device__ float g(float a) { Data data = {2}; handle at = &data; return at->by * a; }\n",
+}
+CALLED_ALIKE = {  # functions of the host, and what device code calls of others
+    "cg::thread_rank(cg::this_thread_block())": "unsigned thread_rank(Plan plan) { return plan.rank; }\n",
+    "std::min(1.0f, 2.0f)": "template <class T> T min(T a, T b) { return a < b ? a : b; }\n"
+    "template float min<float>(float, float);\n",
+    "::sqrtf(1.0f) + sync(1)": "__device__ int sync(int a) { return a; }\n"
+    "template <class T> T sync(T *x) { f<<<1, 2>>>(x, x, 1); }\ntemplate float sync(float *);\n",
 }
 
 
@@ -97,6 +139,29 @@ def test_host_code_is_left_out(case: str, is_first: bool, tmp_path: Path) -> Non
 def test_what_device_code_uses_stays(case: str, tmp_path: Path) -> None:
     call = call_of(KEPT[case] + F.replace("2 * x[i]", "g(x[i])"))
     assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
+
+
+@pytest.mark.parametrize("called", CALLED_ALIKE)
+def test_a_function_of_the_host_may_be_called_as_one_of_a_library(called: str, tmp_path: Path) -> None:
+    headers = "#include <cooperative_groups.h>\n#include <algorithm>\nnamespace cg = cooperative_groups;\n"
+    call = call_of(headers + CALLED_ALIKE[called] + F.replace("2 *", f"(2 + 0 * ({called})) *"))
+    assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
+    assert "(1 function" in call.source.told[0]
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        "thrust::complex<float>(a).real()",
+        "two(a).real(); }\ntypedef thrust::complex<float> two; void run() {",
+        "th::max(a, a); }\nnamespace th = thrust; void run() {",
+    ],
+)
+def test_an_include_of_thrust_stays_where_device_code_uses_it(used: str) -> None:
+    include = "#include <thrust/complex.h>"
+    assert include not in call_of(f"{include}\nvoid g(float a) {{ {used}; }}\n{F}").source.text
+    call = call_of(f"{include}\n__device__ float g(float a) {{ return {used}; }}\n{F}")
+    assert include in call.source.text
 
 
 def test_a_host_function_that_device_code_calls_is_for_the_compiler_to_refuse(tmp_path: Path) -> None:

@@ -106,3 +106,12 @@ def test_numbers_fit_constant_memory_as_any_array() -> None:
     spec: Any = array_constant(np.float32, 3, 4)
     assert (spec.read, spec.written, spec.constant, spec.n_bytes) == (True, False, True, 48)
     assert repr(spec) == repr(array_in(np.float32, 3, 4, align=1)), "records tell arrays by what is printed"
+
+
+@pytest.mark.parametrize("kind", ["A<int, 3>", "std::array<A<B<1, 2>, 3>, 4> const &", "map<int, A<3, 4>> *"])
+def test_commas_of_template_arguments_separate_nothing(kind: str) -> None:
+    kernel = load_kernel(CONVOLVE)
+    text = f"template <class T> __global__ void f(float *y, {kind} x, int n) {{ }}"
+    check_order(kernel, "f", ("y", "x", "n"), text, Path("f.cu.j2"))
+    with pytest.raises(TrialFailure, match=r"takes \(y, x, n\)"):
+        check_order(kernel, "f", ("x", "y", "n"), text, Path("f.cu.j2"))

@@ -52,6 +52,24 @@ def test_no_name_is_there_unasked() -> None:
         nvrtc.compile_cubin(KERNEL % "uint32_t a = n;", "k", "sm_90")
 
 
+@pytest.mark.parametrize("used", ["INFINITY + NAN", "M_PI", 'RAND_MAX + strlen("")'])
+def test_what_headers_of_cuda_bring_along_is_there(used: str) -> None:
+    nvrtc.compile_cubin(including(["cuda_runtime.h"], f"y[0] = {used};"), "k", "sm_90")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "CUDART_VERSION < 12000 || CUDART_VERSION % 10",
+        "CUDA_VERSION != CUDART_VERSION",
+        "CUDART_VERSION / 1000 != __CUDACC_VER_MAJOR__",
+    ],
+)
+def test_the_version_of_cuda_is_told(condition: str) -> None:
+    refused = f"#include <cuda.h>\n#if {condition}\n#error\n#endif\n"
+    nvrtc.compile_cubin(refused + KERNEL % f"static_assert(CUDA_VERSION == {nvrtc.cudart_version()});", "k", "sm_90")
+
+
 def test_the_key_depends_on_headers_that_are_included(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = including([]), including(["cuda_fp16.h"]), including(["stdint.h"])
     before = [nvrtc.cubin_key(source, "sm_90") for source in sources]

@@ -20,7 +20,7 @@ from ...core.launch import last_name
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
-from ...runtime.nvrtc import Figures
+from ...runtime.nvrtc import Figures, cudart_version
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
@@ -33,7 +33,8 @@ from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
 PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
-STATIC = re.compile(r"[^;{}()]*\bstatic\b[^;{}()=]*")
+STATEMENT_END = re.compile(r"[;{}()]")
+STATIC = re.compile(r"\bstatic\b[^=]*")
 WORD = re.compile(r"[A-Za-z_]\w*")
 EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: (?P<why>.*)")
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
@@ -154,7 +155,7 @@ def flags(build: str) -> tuple[str, ...]:
     """
     if build not in BUILD_FLAGS:
         raise UsageError(f"{build!r} is not a build of the host device (has {', '.join(BUILD_FLAGS)})")
-    return (*COMMON_FLAGS, *BUILD_FLAGS[build])
+    return (*COMMON_FLAGS, f"-DCUDART_VERSION={cudart_version()}", *BUILD_FLAGS[build])
 
 
 def read_facts(library: Path) -> BuildFacts:
@@ -269,8 +270,7 @@ def _variables(library: Path, text: str) -> tuple[Variable, ...]:
     """
     found = []
     places = sections(library.read_bytes())
-    said = (statement for statement in STATIC.findall(text) if "__shared__" not in statement)
-    statics = {name for statement in said for name in WORD.findall(statement)}
+    statics = _statics(text)
     for symbol in symbols(places):
         if symbol.kind != OBJECT or not 0 < symbol.section < len(places) or "9cuda_user" not in symbol.name:
             continue
@@ -284,6 +284,16 @@ def _variables(library: Path, text: str) -> tuple[Variable, ...]:
             is_shared = places[symbol.section].kind == ZEROS and name not in statics
             found.append(Variable(name, symbol.offset, symbol.n_bytes, "s" if is_shared else "v"))
     return tuple(found)
+
+
+def _statics(text: str) -> set[str]:
+    """Returns the words of statements that say ``static``, and not ``__shared__``, up to the value."""
+    found = set[str]()
+    for statement in STATEMENT_END.split(text):  # one by one: a source has long runs of blanks
+        said = STATIC.search(statement)
+        if said is not None and "__shared__" not in statement[: said.end()]:
+            found.update(WORD.findall(statement, 0, said.end()))
+    return found
 
 
 def _last_name(symbol: str) -> str:

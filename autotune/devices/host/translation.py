@@ -14,6 +14,7 @@ EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
+STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # __shared__ is static here
 INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
     f"{name}.h"
@@ -39,6 +40,7 @@ BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
     ]
 )
 OF_CPP = frozenset(("algorithm", "array", "complex", "functional", "tuple"))  # too large for the shim
+CUB = "cub/cub.cuh"  # which the host device has not
 KERNEL = "cuda_host_kernel_"  # what the name of a kernel begins with, once it is translated
 
 
@@ -47,12 +49,13 @@ def translate(variant: Variant) -> str:
 
     Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
     A kernel gets a name of its own, since a device function may have the same one. Headers go that the shim has
-    already, and those of C++ come first, outside of the namespace; those of CUDA in the folder ``headers`` are included
-    where the source does it, and so in its namespace.
+    already, or of which device code can use nothing, and those of C++ come first, outside of the namespace; those of
+    CUDA in the folder ``headers`` are included where the source does it, and so in its namespace.
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
+    source = STATIC_SHARED.sub("", source)
     source = EXTERN_C.sub('extern "C++"', source)
-    named = sorted({header for _, header in INCLUDE.findall(source)} & OF_CPP)
+    named = sorted({header for _, header in INCLUDE.findall(source) if _of_cpp(header)})
     source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
     functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
     expressions = {function: last_name(function) for function in functions if not function.isidentifier()}
@@ -66,7 +69,7 @@ def translate(variant: Variant) -> str:
             called = KERNEL + function if n_renamed else function
         exports += f"CUDA_HOST_EXPORT({symbol}, {called})\n"
     return (
-        "".join(f"#include <{header}>\n" for header in named)
+        "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
         + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
@@ -83,4 +86,9 @@ def _kernel_called(function: str) -> re.Pattern[str]:
 
 
 def _in_shim(header: str) -> bool:
-    return header in BUILT_IN or (header in own_headers() and "/" not in header and not (HEADERS / header).is_file())
+    return header in BUILT_IN or (header in own_headers() and header != CUB and not (HEADERS / header).is_file())
+
+
+def _of_cpp(header: str) -> bool:
+    """Returns whether it is a header of C++, such as ``<numbers>``, that the shim has not."""
+    return header in OF_CPP or (header.isidentifier() and not _in_shim(header))

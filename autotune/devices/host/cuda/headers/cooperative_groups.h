@@ -15,6 +15,12 @@ struct thread_block {
     static dim3 dim_threads() { return blockDim; }
 };
 CUDA_HOST_INLINE thread_block this_thread_block() { return {}; }
+template <unsigned n>
+struct block_tile_memory {};  // for tiles of several warps, which the host device has not
+template <unsigned n>
+CUDA_HOST_INLINE thread_block this_thread_block(block_tile_memory<n>&) {
+    return {};
+}
 
 struct grid_group {
     template <class... None>
@@ -113,6 +119,7 @@ template <unsigned n, class Parent = void>
 struct thread_block_tile : warp_lanes {
     static_assert(n <= 32 && (n & (n - 1)) == 0, "the host device has tiles of 1, 2, 4, 8, 16 and 32 threads");
     unsigned first, n_parent;  // the rank of the tile's first thread in its parent, and the parent's threads
+    operator thread_block_tile<n>() const { return {{this->mask}, first, n_parent}; }
     static constexpr unsigned num_threads() { return n; }
     static constexpr unsigned size() { return n; }
     unsigned thread_rank() const { return unsigned(cuda_host::lane()) % n; }

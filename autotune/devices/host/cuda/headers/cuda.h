@@ -1,6 +1,8 @@
 // What device code may use of CUDA's driver interface: its types.
 #pragma once
 
+#define CUDA_VERSION CUDART_VERSION
+
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct alignas(64) CUtensorMap_st {
