@@ -17,7 +17,6 @@ from autotune import Launch, TrialFailure, UsageError
 from autotune.devices import host as module
 from autotune.devices.base import CANARY_BYTES
 from autotune.devices.host import toolchain
-from autotune.devices.host.build import read_facts
 from autotune.system.cache import cache_dir
 
 from ..family import gone
@@ -131,64 +130,6 @@ def test_what_a_gpu_needs_and_the_host_does_not_see_is_left_alone(host: Bench) -
     #endif
     extern "C" __global__ void k(float* out) { out[0] = 1; }"""
     assert host.load(text, "k", "plain")
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        ("iostream", "complex"),
-        ("exception", "fstream", "complex", "typeinfo"),
-        ("sys/stat.h", "complex", "nvtx3/nvToolsExt.h", "unistd.h", "bitset"),
-        ("complex", "of_another_standard", "cublas_v2.h", "immintrin.h"),
-    ],
-)
-def test_headers_of_cpp_come_before_the_namespace(host: Bench, headers: tuple[str, ...]) -> None:
-    included = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in headers)
-    text = f"""{included}
-    extern "C" __global__ void k(float* out) {{ out[0] = std::norm(std::complex<float>(out[0], 2.0f)); }}"""
-    got = host.run(
-        "k", {"out": np.ones(1, np.float32)}, Launch((1, 1, 1), (1, 1, 1)), build="check", outputs=["out"], text=text
-    )
-    assert got["out"] == 5.0
-
-
-@pytest.mark.parametrize(
-    "condition", ["CUDART_VERSION < 12000", "CUDART_VERSION % 10", "!defined(CUDA_VERSION) || CUDA_VERSION < 12000"]
-)
-def test_the_version_of_cuda_is_known(host: Bench, condition: str) -> None:
-    text = f"#include <cuda.h>\n#if {condition}\n#error\n#endif\n" + SCALE
-    assert host.load(text, "pipe", "plain")
-
-
-@pytest.mark.parametrize("group", ["thread_block_tile<8>", "thread_block_tile<8, thread_block>", "auto"])
-def test_tiles_are_tiles_of_any_parent(host: Bench, group: str) -> None:
-    text = f"""#include <cooperative_groups.h>
-    using namespace cooperative_groups;
-    extern "C" __global__ void k(float* out) {{
-        {group} tile = tiled_partition<8>(this_thread_block());
-        thread_block_tile<8> same = tile;
-        out[threadIdx.x] = tile.shfl(threadIdx.x, 0) + same.meta_group_rank() + 10 * same.meta_group_size();
-    }}"""
-    out = {"out": np.zeros(32, np.float32)}
-    got = host.run("k", out, Launch((1, 1, 1), (32, 1, 1)), build="check", outputs=["out"], text=text)
-    assert np.array_equal(got["out"], 40 + 9 * (np.arange(32) // 8))
-
-
-@pytest.mark.parametrize(
-    ("declared", "kind"),
-    [
-        ("static int count", "v"),
-        ("static __shared__ int count", "s"),
-        ("__shared__ static int count", "s"),
-        ("int n = 0; __shared__ int count", "s"),
-        ("static const int n = 2; __shared__ int count", "s"),
-    ],
-)
-def test_shared_memory_is_told_from_variables_of_functions(declared: str, kind: str) -> None:
-    text = f"{' ' * 10000}\n__global__ void k(int* out) {{ {declared}; count += 1; out[0] = count; }}"
-    binary = module.compile(variant(text, "k"), module.DEVICE, ["plain"])
-    kinds = {each.name: each.kind for each in read_facts(binary.files["plain"]).variables}
-    assert kinds["count"] == kind
 
 
 def test_too_much_static_shared_memory(host: Bench) -> None:
