@@ -235,7 +235,10 @@ def include_options() -> tuple[str, ...]:
 
 
 def cuda_headers() -> tuple[Path, ...]:
-    """Returns the folders of CUDA's headers that are installed: the wheels', or those of /usr/local/cuda."""
+    """Returns the folders of CUDA's headers that are installed: the wheels', then those of /usr/local/cuda.
+
+    The latter have what a wheel lacks, such as ``crt/mma.h`` without the wheel of crt.
+    """
     folders: list[str] = []
     with suppress(ImportError):
         from cuda.pathfinder import find_nvidia_header_directory
@@ -243,9 +246,8 @@ def cuda_headers() -> tuple[Path, ...]:
         for library in ("cudart", "cccl", "curand"):
             with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
                 folders += filter(None, [find_nvidia_header_directory(library)])
-    if folders:
-        return tuple(map(Path, folders))
-    return tuple(folder for folder in (TOOLKIT, TOOLKIT / "cccl") if folder.is_dir())
+    toolkit = (folder for folder in (TOOLKIT, TOOLKIT / "cccl") if folder.is_dir())
+    return (*map(Path, folders), *toolkit)
 
 
 @lru_cache(maxsize=1)
