@@ -180,7 +180,7 @@ def compiled(entry: Entry, checkouts: Path) -> Outcome:
     formulas = Formulas.of(call, sizes_of_call(call))
     kernel: Any = load_kernel(str(write_definition(formulas, unchecked(call, ProbeResult()), Path("results"))))
     device, reasons = cuda.of_architecture(ARCHITECTURE), []
-    configs = call.configs()
+    configs = call.enumeration.configs
     for config in configs:
         try:
             cuda.compile(render(kernel, kernel.tuned[0], kernel.space.parse(config)), device)
