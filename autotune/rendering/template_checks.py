@@ -21,7 +21,7 @@ TEXTURE = re.compile(
 def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], source: str, path: Path) -> None:
     """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
 
-    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps). Of several
+    A name that only one of them has is not a mistake, and parameters may follow the arguments (tensor maps). Of several
     functions of that name, which the preprocessor tells apart, one must have the order; a signature in which it has a
     part to leave out says nothing.
 

@@ -144,12 +144,6 @@ def compile_cubin(
     return replace(cubin, **figures[name], also=others, symbols=symbols)
 
 
-def _has_c_name(function: str, source: str) -> bool:
-    """Returns whether a source says that a kernel's symbol is its name; then a device function may be called alike."""
-    declared = rf'\bextern\s*"C"[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(function)}\s*\('
-    return function.isidentifier() and re.search(declared, source) is not None
-
-
 def _compiled(
     source: str, name: str, arch: str, given: Sequence[str], wanted: Sequence[str]
 ) -> tuple[bytes, str, dict[str, str]]:

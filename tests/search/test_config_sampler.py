@@ -182,14 +182,13 @@ def test_values_that_have_no_logarithm_have_a_place_all_the_same() -> None:
 def test_workers_that_share_a_journal_take_each_config_once(tmp_path: Path) -> None:
     """Two workers have begun trials before either suggests a value: what was chosen stands in the journal."""
     storages = [JournalStorage(JournalFileBackend(str(tmp_path / "study.journal"))) for _ in range(2)]
-    studies = [
-        optuna.create_study(
-            study_name="s", storage=storage, load_if_exists=True, sampler=ConfigSampler(CONFIGS, seed=0)
-        )
-        for storage in storages
-    ]
-    begun = [(study, study.ask()) for _ in range(len(CONFIGS) // 2) for study in studies]
-    taken = [study.sampler.suggest(trial) for study, trial in begun]  # type: ignore[attr-defined]
+    workers = []
+    for storage in storages:
+        sampler = ConfigSampler(CONFIGS, seed=0)
+        study = optuna.create_study(study_name="s", storage=storage, load_if_exists=True, sampler=sampler)
+        workers.append((sampler, study))
+    begun = [(sampler, study.ask()) for _ in range(len(CONFIGS) // 2) for sampler, study in workers]
+    taken = [sampler.suggest(trial) for sampler, trial in begun]
     assert len(set(taken)) == len(taken) == len(CONFIGS) // 2 * 2
 
 
