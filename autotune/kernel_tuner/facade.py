@@ -1,7 +1,6 @@
 """``tune_kernel`` and ``run_kernel``: each argument is read, and goes where autotune has it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +110,8 @@ def tune_kernel(
         defines=defines,
         macros=macros,
         folders=folders,
+        device=find_device(device_asked_for(device)).device,
     )
-    call = replace(call, device=find_device(device_asked_for(device)).device)
     settings = settings_of(
         strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, cache, note
     )

@@ -204,8 +204,9 @@ def read_call(
     defines: Mapping[str, object] | None = None,
     macros: Mapping[str, str] | None = None,
     folders: Sequence[Path] = (),
+    device: Device | None = None,
 ) -> Call:
-    """Returns the call, checked.
+    """Returns the call, checked; ``device``: whose blocks are the largest.
 
     Raises:
         UsageError: for what cannot be tuned; names the argument.
@@ -232,6 +233,7 @@ def read_call(
         shared_bytes=(smem_args or {}).get("size", 0),
         defines=defines,
         macros=dict(macros or {}),
+        device=device,
     ).reading(text)
     return replace(call, arguments=_arguments(name, call.source.parameters, arguments))
 

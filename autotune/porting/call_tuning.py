@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from math import prod
 from threading import Thread
 from typing import Any
 
@@ -59,11 +58,10 @@ def tune_call(
         UsageError: for answers that do not fit, and as ``run_sweep``.
     """
     target = find_device(device)
-    call = replace(call, device=target.device)
     known = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
-    n_processes = min(compile_processes, prod(map(len, call.space.values())) + 1)  # one makes the reference
+    n_processes = min(compile_processes, len(call.enumeration.configs) + 1)  # one makes the reference
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
         # A sweep imports this: here, while the device's process starts.
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()

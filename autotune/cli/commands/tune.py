@@ -94,6 +94,7 @@ def tune(
     answers = {name: _loaded(path) for name, path in _by_name(answer, "--answer").items()}
     if unknown := answers.keys() - set(expected):
         raise UsageError(f"--answer {min(unknown)}=..: {kernel} takes {', '.join(expected)}")
+    target = find_device(device)
     call = read_call(
         kernel,
         source,
@@ -104,6 +105,7 @@ def tune(
         restrictions=restrict,
         smem_args={"size": _number(shared)},
         cmem_args={name: _loaded(path) for name, path in _by_name(constant, "--constant").items()},
+        device=target.device,
     )
     known = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
@@ -115,7 +117,7 @@ def tune(
         sampler=sampler,
         launch_deadline_s=deadline,
     )
-    clock = find_device(device).module.clock
+    clock = target.module.clock
     _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
 
 
