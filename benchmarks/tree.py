@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from autotune.core.python_syntax import module_tree
+
 PACKAGE, TOP = "autotune", "(top)"
 CODE = ("autotune", "kernels")
 
@@ -38,7 +40,7 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return module_tree(self.text)
 
     @property
     def n_lines(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .config import Value
+from .python_syntax import expression_tree
 
 MOST_GROWN_BY = 62  # exponents and shifts
 MOST_EXACT = 2.0**52  # whole numbers up to here are floats, and so are their bounds
@@ -60,7 +61,7 @@ def truths(expression: str, columns: Mapping[str, np.ndarray]) -> np.ndarray:
     given = {name: _Column(column, most[name]) for name, column in columns.items()}
     try:
         with np.errstate(all="raise", under="ignore"):
-            found = _Evaluation(given).truth(ast.parse(expression, mode="eval").body)
+            found = _Evaluation(given).truth(expression_tree(expression).body)
     except (FloatingPointError, TypeError, OverflowError, ZeroDivisionError) as error:
         raise NotVectorised from error
     return np.atleast_1d(found)

@@ -11,6 +11,7 @@ from types import CodeType
 from typing import Any
 
 from .errors import UsageError
+from .python_syntax import expression_tree
 
 CALLS: Mapping[str, Callable[..., Any]] = {
     "abs": abs,
@@ -64,7 +65,7 @@ def parsed(text: str, what: str) -> ast.Expression:
     if len(text) > MOST_CHARACTERS:
         raise UsageError(f"{what} {expression_text(text)} has {len(text)} characters; {MOST_CHARACTERS} are allowed")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = expression_tree(text.strip())
     except (SyntaxError, ValueError) as error:  # ValueError: a null in the text
         why = error.msg if isinstance(error, SyntaxError) else str(error)
         raise UsageError(f"{what} {expression_text(text)} is not an expression: {why}") from error
@@ -92,7 +93,7 @@ def _compiled_expression(expression: str) -> CodeType:
 
 def names_of(expression: str) -> tuple[str, ...]:
     """Returns the parameters in an expression that ``checked_expression`` has returned, each once."""
-    nodes = ast.walk(ast.parse(expression, mode="eval"))
+    nodes = ast.walk(expression_tree(expression))
     found = (
         node.slice.value for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     )
@@ -120,7 +121,7 @@ class _Bounded(ast.NodeTransformer):
         if most is None or _constant(node.right) is not None:
             return node
         what = "an exponent" if isinstance(node.op, ast.Pow) else "a shift"
-        bounded = ast.parse(f"0 if -{most} <= 0 <= {most} else float('{what} beyond {most}')", mode="eval").body
+        bounded = expression_tree(f"0 if -{most} <= 0 <= {most} else float('{what} beyond {most}')").body
         assert isinstance(bounded, ast.IfExp) and isinstance(bounded.test, ast.Compare)
         bounded.body = bounded.test.comparators[0] = node.right
         node.right = bounded
@@ -175,7 +176,7 @@ def _is_within(node: ast.AST, most: int) -> bool:
     if any(isinstance(each, ast.Name) and id(each) not in called for each in ast.walk(node)) or _beyond(node):
         return True
     try:
-        return bool(abs(value_of(ast.unparse(_Bounded().visit(ast.parse(ast.unparse(node), mode="eval"))), {})) <= most)
+        return bool(abs(value_of(ast.unparse(_Bounded().visit(expression_tree(ast.unparse(node)))), {})) <= most)
     except OverflowError:
         return False
     except ValueError as error:

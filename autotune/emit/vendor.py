@@ -9,6 +9,7 @@ from pathlib import Path
 from .. import core
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
+from ..core.python_syntax import module_tree
 from ..rendering.render import library_path, template_path
 from ..runtime.nvrtc import HEADERS, own_headers
 
@@ -87,7 +88,7 @@ def _emitted(path: Path, above: str) -> str:
     """Returns the text with its imports; ``above``: dots from the file to the emitted package."""
     text = path.read_text()
     lines = text.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(module_tree(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if not _free(alias.name):

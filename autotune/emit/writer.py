@@ -25,6 +25,7 @@ from typing import Any
 
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
+from ..core.python_syntax import module_tree
 from ..prediction.packaged import MEASURED
 from ..prediction.predictor import JINJA
 from ..runtime.wisdom import Wisdom
@@ -137,7 +138,7 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
 def _checked(text: str, n_functions: int) -> str:
     """Returns ``text`` after checking that it contains only a docstring, imports, two assignments and functions."""
     expected = [ast.Expr, *[ast.ImportFrom] * 5, ast.Assign, ast.Assign, *[ast.FunctionDef] * n_functions]
-    body = ast.parse(text).body
+    body = module_tree(text).body
     within = [type(node) for function in body if isinstance(function, ast.FunctionDef) for node in function.body]
     if [type(node) for node in body] != expected or within != [ast.Expr, ast.Return] * n_functions:
         raise AssertionError(f"this is not a module of a package:\n{text}")

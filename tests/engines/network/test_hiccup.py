@@ -26,7 +26,7 @@ from autotune.engines.run.counters import FCounters
 from autotune.engines.streams.in_memory import ArraySource, KeptVoltages
 from autotune.engines.streams.samples import SampleInfo
 
-from .test_outlets import free_ports
+from .ports import free_ports
 
 C, HEAP, PACKET, N_PACKETS, BURST = 64, 4, 256, 2400, 4
 INFO = SampleInfo(8, 2, 1.024e6, PACKET)  # 4 packets last 1 ms, so all of them 0.6 s

@@ -31,7 +31,8 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW
 from autotune.engines.x.engine import XEngine, visibility_info
 
-from .test_outlets import Receiver, free_ports
+from .ports import free_ports
+from .test_outlets import Receiver
 
 N_ANTENNAS, C, PACKET, N_PACKETS, CHUNK, HEAP = 3, 128, 1024, 192, 16, 32
 PER_DUMP = 2

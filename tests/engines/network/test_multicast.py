@@ -15,7 +15,7 @@ from autotune.engines.network.voltage_outlet import VoltageOutlet
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.voltages import VoltageInfo
 
-from .test_outlets import free_ports
+from .ports import free_ports
 
 LOOPBACK = "127.0.0.1"
 PACKET, PER_CHUNK, N_CHUNKS = 256, 8, 2  # no more than are built at once: sockets are read one after the other

@@ -21,6 +21,8 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import REAL_HIGH, VoltageInfo
 
+from .ports import free_ports
+
 C, HEAP, N_HEAPS = 64, 32, 12
 INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
 FIRST = (1 << 48) - 5 * INFO.heap_samples  # the sixth heap's time has wrapped
@@ -65,16 +67,6 @@ class Receiver:
     def stop(self) -> None:
         self._stream.stop()
         self._thread.join(20)
-
-
-def free_ports(n: int, kind: socket.SocketKind) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, kind) for _ in range(n)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def receivers(transport: str, n: int) -> list[Receiver]:

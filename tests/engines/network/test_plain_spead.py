@@ -23,7 +23,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import VoltageInfo
 
-from .test_outlets import free_ports
+from .ports import free_ports
 
 SCRIPT = Path(__file__).with_name("plain_spead.py")
 PACKET, BITS, CHUNK = 1024, 10, 32  # samples of a packet, bits of a sample, packets of a chunk

@@ -21,7 +21,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.voltages import Batches, VoltageInfo
 from autotune.engines.x.engine import XEngine
 
-from .test_outlets import free_ports
+from .ports import free_ports
 
 C, HEAP, N_ANTENNAS, N_BATCHES, PER_CHUNK, PER_DUMP, PER_HEAP = 32, 192, 3, 40, 8, 2, 3  # packets of a heap
 SHARE = 0.01

@@ -24,7 +24,7 @@ from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.toml import read_toml
 from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
 
-from ..network.test_outlets import free_ports
+from ..network.ports import free_ports
 
 BEGIN_S = 1.5  # in which processes of digitisers have started
 C, PACKET, HEAP, CHUNK, PER_DUMP = 128, 1024, 64, 1 << 15, 2

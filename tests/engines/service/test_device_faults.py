@@ -22,7 +22,7 @@ from autotune.engines.service.run_service import GAVE_UP, STOPPED
 from autotune.engines.service.x_service import XService, x_service_settings
 from autotune.engines.streams.in_memory import ArraySource
 
-from ..network.test_outlets import free_ports
+from ..network.ports import free_ports
 from ..stand_ins import correlate
 from .air import dumps
 from .in_process import running

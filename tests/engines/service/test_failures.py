@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..network.test_outlets import Receiver, free_ports
+from ..network.ports import free_ports
+from ..network.test_outlets import Receiver
 from .air import CHUNK, PACKET, RATE_HZ, Air, Process, compare, dumps, ended, n_right, stop
 
 SLOW = 0.1  # times real time

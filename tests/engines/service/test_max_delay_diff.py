@@ -13,7 +13,7 @@ from autotune.engines.network.endpoints import Endpoint
 from autotune.engines.network.sample_outlet import SampleOutlet
 from autotune.engines.service.f_service import FService, f_service_settings
 
-from ..network.test_outlets import free_ports
+from ..network.ports import free_ports
 from .in_process import running
 
 C, TAPS, PACKET, N_PACKETS, HEAP = 64, 4, 128, 512, 16

@@ -17,7 +17,7 @@ from autotune.engines.network.placing import COUNTERS
 from autotune.engines.network.receiver import OTHER_COUNTERS
 from autotune.engines.service import dsim_service, f_service, stream_places, x_service
 
-from ..network.test_outlets import free_ports
+from ..network.ports import free_ports
 from .air import Air, ended
 
 DOCS = Path(__file__).parents[3] / "docs"
