@@ -1,5 +1,6 @@
 """What is installed is what is in the tree, and what the README says is what CI runs."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from autotune.system.installation import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (".py", ".c", ".h", ".hpp", ".cpp", ".cu", ".cuh", ".j2", ".css", ".js", ".typed")
@@ -89,6 +92,19 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert len(commands) == 2
     assert commands[0].endswith("autotune sweep --kernel ddc") and commands[1].endswith("pytest -n 2")
     assert "README.md" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_each_step_of_other_peoples_ci_is_a_script_of_this_tree() -> None:
+    lines = (ROOT / ".github" / "workflows" / "ci.yml").read_text().splitlines()
+    steps = [line.split("run: ", 1)[1] for line in lines if "run: " in line and "apt-get" not in line]
+    assert steps and all(os.access(ROOT / step, os.X_OK) for step in steps)
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert said == VERSION
+    assert f"version: {said}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {said} - " in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_ci_runs_it_as_a_newcomer_does(tmp_path: Path) -> None:
