@@ -13,6 +13,7 @@ from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from ..validity.as_measured import validity_text
+from .failing_values import FailingValues, failing_values
 from .fields import assignments
 from .importance import importances
 
@@ -36,11 +37,12 @@ class Overview:
     best_s: float | None
     default_s: float | None
     speed_up: float | None
+    efficiency: float | None  # of the winner: share of the measured roofline
     config: Mapping[str, Value] | None
 
 
 def overview(sweep: SweepRecord) -> Overview:
-    """Returns the line of a sweep. It reads no trial if there is an outcome."""
+    """Returns the line of a sweep."""
     winner, default = sweep.winner, sweep.default
     return Overview(
         path=str(sweep.path),
@@ -54,6 +56,7 @@ def overview(sweep: SweepRecord) -> Overview:
         best_s=winner.median_s if winner else None,
         default_s=default.median_s if default else None,
         speed_up=sweep.speed_up,
+        efficiency=efficiency_of(sweep, winner),
         config=dict(winner.config) if winner else None,
     )
 
@@ -124,13 +127,20 @@ def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
     """Returns the evidence for a measured config."""
     if chosen is None:
         return None
-    trial = next((t for t in sweep.trials if t.config == chosen.config), None)
-    if trial is None:
-        return Proof(chosen)
-    efficiency = trial.efficiency
-    if efficiency is not None:
-        efficiency = efficiency * trial.median_s / chosen.median_s if trial.median_s else None
-    return Proof(chosen, trial.reproduce, efficiency)
+    trial = _trial_of(sweep, chosen)
+    return Proof(chosen) if trial is None else Proof(chosen, trial.reproduce, efficiency_of(sweep, chosen))
+
+
+def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:
+    """Returns a config's share of the measured roofline, by the time that it has in the final round."""
+    trial = None if chosen is None else _trial_of(sweep, chosen)
+    if chosen is None or trial is None or not (trial.efficiency and trial.median_s and chosen.median_s):
+        return None
+    return trial.efficiency * trial.median_s / chosen.median_s
+
+
+def _trial_of(sweep: SweepRecord, chosen: Finalist) -> Trial | None:
+    return next((trial for trial in sweep.trials if trial.config == chosen.config), None)
 
 
 def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
@@ -159,6 +169,7 @@ class Failures:
     config: Mapping[str, Value]
     message: str
     reproduce: str  # the command
+    values: tuple[FailingValues, ...] = ()  # with which all configs failed so
 
 
 def failures(trials: Sequence[Trial]) -> list[Failures]:
@@ -170,7 +181,15 @@ def failures(trials: Sequence[Trial]) -> list[Failures]:
             first.setdefault(trial.status, trial)
             counts[trial.status] += 1
     found = [
-        Failures(status, counts[status], t.number, dict(t.config), t.message, t.reproduce)
+        Failures(
+            status,
+            counts[status],
+            t.number,
+            dict(t.config),
+            t.message,
+            t.reproduce,
+            tuple(failing_values(trials, status)),
+        )
         for status, t in first.items()
     ]
     return sorted(found, key=lambda each: -each.n)

@@ -1,6 +1,7 @@
 """Prints tables, and cuts or breaks what is too long for a terminal."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 from . import console
@@ -30,6 +31,19 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: s
         if is_below and line is not lines[0]:
             for part in broken_at_commas(line[-1], console.stdout.width - 4):
                 console.stdout.print(f"    {part}", markup=False)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Returns ``text`` in lines of at most ``width`` characters, which end between words, as far as they can."""
+    indent = len(text) - len(text.lstrip())
+    lines = textwrap.wrap(
+        text,
+        max(width, indent + LEAST_CELL),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [text]
 
 
 def broken_at_commas(text: str, width: int) -> list[str]:

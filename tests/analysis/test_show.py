@@ -5,13 +5,16 @@ from dataclasses import replace
 from math import exp
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from autotune import Config
+from autotune.analysis.failing_values import failing_values
 from autotune.analysis.importance import epsilon_squared, importances
 from autotune.cli import chart
 from autotune.cli.commands.show import show
+from autotune.core.errors import Status
 from autotune.records.folder import SweepFolder
 from autotune.records.trial import Trial
 
@@ -35,7 +38,7 @@ def test_one_sweep_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture
         "autotune verify 4",
         "default      408 us",
         "speed-up     2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
-        "1 config of it is within 0.5 % of the fastest; tie broken by: fewer registers",
+        "1 other config ties with the fastest (within 0.5 %); among ties the one with fewer registers wins",
         "wrong (1), first trial 13: why wrong",
         "    autotune verify 13",
         "3 configs violate: a block has a warp",
@@ -57,7 +60,7 @@ def test_several_sweeps_are_a_line_each_in_the_order_of_their_numbers(
     lines = shown(capsys, tmp_path).splitlines()
     assert lines[:2] == ["3 sweeps of filter on NVIDIA H200", "all of filter have n_samples=4096"]
     assert [line.split()[0] for line in lines[2:6]] == ["problem", "taps=16", "taps=32", "taps=128"]
-    assert lines[3].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
+    assert lines[3].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", "49.0", "%", str(outcomes.BEST)]
     assert lines[4].endswith("PHASES=4 (so far)") and "final round" not in "".join(lines)
     assert shown(capsys, tmp_path, everything=True).count("winner       ALGORITHM") == 3
     outcomes.sweep(tmp_path, device="NVIDIA A100")
@@ -121,6 +124,51 @@ def test_a_damaged_verdict_is_told_and_taken_as_absent(
     assert "unfinished" in shown(capsys, path)
     (told,) = caplog.messages
     assert f"{path}/verdict.json is damaged" in told and "taken as absent" in told
+
+
+# ---------------------------------------------------------------------- values that fail
+def drawn(n: int, fails: dict[str, Any], seed: int = 3) -> list[Trial]:
+    """Trials of four parameters, of which those fail that have all of these values, and five more by chance."""
+    rng, made = Random(seed), list[Trial]()
+    for number in range(n):
+        config = Config(A=rng.choice([1, 2, 4]), B=rng.choice([0, 1]), C=rng.choice("xyz"), D=rng.choice([8, 16]))
+        wrong = number < 5 or all(config[name] == value for name, value in fails.items())
+        measured = {"status": Status.WRONG, "median_s": None} if wrong else {"status": Status.MEASURED, "median_s": 1.0}
+        made.append(Trial(number=number, config=config, key=None, stamp="s", **measured))
+    return made
+
+
+@pytest.mark.parametrize("fails", [{"B": 1}, {"B": 1, "A": 2}, {"C": "y", "D": 8}])
+def test_the_values_that_all_fail_are_found(fails: dict[str, Any]) -> None:
+    made = drawn(150, fails)
+    first, *rest = failing_values(made, Status.WRONG)
+    assert dict(first.values) == fails
+    assert first.n == sum(all(t.config[name] == value for name, value in fails.items()) for t in made)
+    assert not rest and failing_values(made, Status.LAUNCH_FAILED) == []
+
+
+def test_values_are_not_named_where_everything_fails_or_too_little() -> None:
+    assert failing_values(drawn(150, {}), Status.WRONG) == []
+    assert failing_values(drawn(150, {"A": 99}), Status.WRONG) == []  # five by chance
+
+
+# ---------------------------------------------------------------------- several sweeps
+def test_parameters_across_sweeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for taps in (16, 32, 64):
+        outcomes.sweep(tmp_path, taps=taps)
+    show([tmp_path], parameters=True, json=True)
+    found = {each["parameter"]: each for each in json.loads(capsys.readouterr().out)["filter"]}
+    trials = outcomes.trials()
+    alone = {each.name: each for each in importances(trials)}
+    assert found.keys() == {name for name, each in alone.items() if len(each.values) > 1}
+    for name, each in found.items():
+        assert each["n_sweeps"] == 3 and each["share"] == alone[name].share
+        assert each["winners"] == [{"value": outcomes.BEST[name], "n": 3}]
+        best = alone[name].values[0]
+        assert each["fixed"] == {"value": best.value, "n_sweeps": 3, "median_loss": 0.0, "worst_loss": 0.0}
+    show([tmp_path], parameters=True)
+    text = capsys.readouterr().out
+    assert text.startswith("filter: 3 sweeps\n") and "128 (3)" in text
 
 
 # ---------------------------------------------------------------------- importance

@@ -1,5 +1,6 @@
 """`autotune show`: recorded sweeps for people, and with --json for programs."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -28,6 +29,7 @@ from ...analysis.show import (
     spent,
     verified_sizes,
 )
+from ...core.config import Value
 from ...core.parameter import clause
 from ...core.schema import plain
 from ...core.units import percent, seconds_text
@@ -38,7 +40,11 @@ from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
 from ..console import print_json, stdout
-from ..tables import broken_at_commas, print_table
+from ..tables import broken_at_commas, print_table, wrapped
+from .show_across import print_across
+
+MOST_REFUSALS = 3  # constraints that are shown
+OTHERS = "slowdown of the best config with each other value"
 
 
 def show(
@@ -54,9 +60,18 @@ def show(
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON: a list with one object per sweep, times in seconds.")
     ] = False,
+    parameters: Annotated[
+        bool,
+        typer.Option(
+            "--parameters",
+            help="Over several sweeps: how much each parameter matters, which values win, and what fixing one costs.",
+        ),
+    ] = False,
 ) -> None:
-    """Show the winner and its evidence, the final round, failures, the search's curve, and what parameters matter."""
+    """Show the winner and its evidence, the final round, failures, the search's curve, and which parameters matter."""
     sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
+    if parameters:
+        return print_across(sweeps, json)
     in_full = everything or len(sweeps) == 1
     if json:
         return print_json([details(sweep) if in_full else asdict(overview(sweep)) for sweep in sweeps])
@@ -90,10 +105,15 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
         "best": [seconds_text(line.best_s) for line in lines],
         "default": [seconds_text(line.default_s) for line in lines],
         "speed-up": ["-" if line.speed_up is None else f"{line.speed_up:.3f}" for line in lines],
+        "of roofline": [_efficiency(line) for line in lines] if any(line.efficiency for line in lines) else None,
         "winner": [_winner(line) for line in lines],
     }
     shown = {name: cells for name, cells in columns.items() if cells is not None}
     print_table(tuple(shown), list(zip(*shown.values(), strict=True)), cut="winner")
+
+
+def _efficiency(line: Overview) -> str:
+    return "-" if line.efficiency is None else percent(line.efficiency)
 
 
 def _winner(line: Overview) -> str:
@@ -118,7 +138,7 @@ def _print_details(sweep: SweepRecord) -> None:
     _print_spent(spent(sweep))
     for line in chart.curve(best_so_far(sweep.trials)):
         stdout.print(line, markup=False)
-    _print_importance(importances(sweep.trials))
+    _print_importance(importances(sweep.trials), sweep.winner.config if sweep.winner else {})
 
 
 def _print_winner(sweep: SweepRecord) -> None:
@@ -176,9 +196,9 @@ def _print_finalists(sweep: SweepRecord) -> None:
     columns = ("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config")
     print_table(columns, rows, below="config")
     if sweep.outcome is not None and (n_ties := len(sweep.outcome.ties)):
-        tied = "1 config of it is" if n_ties == 1 else f"{n_ties} configs of it are"
+        tied = "1 other config ties" if n_ties == 1 else f"{n_ties} other configs tie"
         rule = sweep.outcome.preference_among_ties or "the smaller one"
-        stdout.print(f"{tied} within {percent(SAME)} of the fastest; tie broken by: {rule}", markup=False)
+        _text(f"{tied} with the fastest (within {percent(SAME)}); among ties the one with {rule} wins")
 
 
 def _print_front(sweep: SweepRecord) -> None:
@@ -210,8 +230,13 @@ def _print_trials(sweep: SweepRecord) -> None:
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")
-    for why, n in sweep.about.refused.items():
+        if failure.values:
+            _line("", f"    all configs fail so with {'; '.join(f'{each} ({each.n})' for each in failure.values)}")
+    refused = sorted(sweep.about.refused.items(), key=lambda item: -item[1])
+    for why, n in refused[:MOST_REFUSALS]:
         _line("", f"{n} config{'s' * (n > 1)} {clause(why, n)}")
+    if rest := refused[MOST_REFUSALS:]:
+        _line("", f"{len(rest)} more constraints refuse {sum(n for _, n in rest)} configs (--json names them)")
 
 
 def _print_spent(where: Spent) -> None:
@@ -224,20 +249,28 @@ def _print_spent(where: Spent) -> None:
         _line("time", "; ".join(others))
 
 
-def _print_importance(found: tuple[Importance, ...]) -> None:
-    """Prints a bar for each parameter, and how much slower its other values are at their best."""
+def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> None:
+    """Prints a bar for each parameter, and how much slower the best config with each other value is.
+
+    Parameters that the winner does not have come last, and are marked.
+    """
     if not found:
         return
     n_measured = max(each.n_trials for each in found)
     rows = []
-    for each in found:
+    for each in sorted(found, key=lambda each: bool(winner) and each.name not in winner):
         best, *others = each.values
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
-        among = "" if each.n_trials == n_measured else f"({each.n_trials} configs have it)"
+        among = "all" if each.n_trials == n_measured else str(each.n_trials)
         share = "-" if each.share is None else f"{100 * each.share:.0f} %"
-        rows.append((each.name, chart.bar(each.share or 0.0), share.rjust(5), best.value, costs, among))
+        mark = "" if not winner or each.name in winner else "*"
+        rows.append((each.name + mark, chart.bar(each.share or 0.0), share.rjust(5), best.value, among, costs))
     stdout.print()
-    print_table(("parameter", "share of the variance of log time", "", "best", "others at their best", ""), rows)
+    columns = ("parameter", "share of variance", "", "best", "configs", OTHERS)
+    print_table(columns, rows, below=OTHERS)
+    _text("share of variance: of log(time), between the parameter's values, over all measured configs that have it")
+    if any(row[0].endswith("*") for row in rows):
+        _text("*: the winner does not have this parameter")
 
 
 def _figure(name: str, value: float) -> str:
@@ -247,8 +280,13 @@ def _figure(name: str, value: float) -> str:
 
 
 def _line(name: str, text: str, is_config: bool = False) -> None:
-    """Prints a line; on a terminal that is too narrow one that ``is_config`` goes on below, after a comma."""
-    width = stdout.width - 13 if is_config and stdout.is_terminal else len(text)
-    for part in broken_at_commas(text, width):
-        stdout.print(f"{name:<12} {part}", markup=False)
+    """Prints a line. On a terminal that is too narrow it goes on below, after a comma if it ``is_config``."""
+    width = stdout.width - 13 if stdout.is_terminal else len(text)
+    for part in broken_at_commas(text, width) if is_config else wrapped(text, width):
+        stdout.print(f"{name:<12} {part}", markup=False, soft_wrap=True)
         name = ""
+
+
+def _text(text: str) -> None:
+    for part in wrapped(text, stdout.width if stdout.is_terminal else len(text)):
+        stdout.print(part, markup=False, soft_wrap=True)

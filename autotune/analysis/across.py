@@ -1,0 +1,86 @@
+"""Computes how much each parameter matters over many sweeps of a kernel, and which of its values wins."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ..core.config import Value, merged_order
+from ..records.record import SweepRecord
+from .importance import ValueEffect, importances
+
+
+@dataclass(frozen=True)
+class FixedValue:
+    """The cost of fixing a parameter to one value: of the best config with it over the best one, less one."""
+
+    value: Value
+    n_sweeps: int  # in which the value was measured
+    median_loss: float
+    worst_loss: float
+
+
+@dataclass(frozen=True)
+class ParameterAcross:
+    """A parameter over the sweeps in which it varies."""
+
+    name: str
+    n_sweeps: int
+    shares: tuple[float, ...]  # of the variance of log(median), by sweep, ascending; those that can be estimated
+    winners: tuple[tuple[Value, int], ...]  # values of winners and how often each won, the most frequent first
+    fixed: FixedValue | None  # the value that costs least (median), of those that half of the sweeps measured
+
+    @property
+    def share(self) -> float | None:
+        """Returns the median share."""
+        return median(self.shares) if self.shares else None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "parameter": self.name,
+            "n_sweeps": self.n_sweeps,
+            "share": self.share,
+            "shares": list(self.shares),
+            "winners": [{"value": value, "n": n} for value, n in self.winners],
+            "fixed": None if self.fixed is None else vars(self.fixed),
+        }
+
+
+def parameters_across(sweeps: Sequence[SweepRecord]) -> list[ParameterAcross]:
+    """Returns the parameters of sweeps of one kernel, those with the largest median share first."""
+    effects: defaultdict[str, list[Sequence[ValueEffect]]] = defaultdict(list)
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    winners: defaultdict[str, Counter[Value]] = defaultdict(Counter)
+    for sweep in sweeps:
+        for name, value in (sweep.winner.config if sweep.winner else {}).items():
+            winners[name][value] += 1
+        for each in importances(sweep.trials):
+            if len(each.values) > 1:
+                effects[each.name].append(each.values)
+                shares[each.name] += [] if each.share is None else [each.share]
+    in_order = merged_order(trial.config for sweep in sweeps for trial in sweep.trials)
+    found = [
+        ParameterAcross(
+            name=name,
+            n_sweeps=len(effects[name]),
+            shares=tuple(sorted(shares[name])),
+            winners=tuple(winners[name].most_common()),
+            fixed=_fixed(effects[name]),
+        )
+        for name in in_order
+        if name in effects
+    ]
+    return sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True)
+
+
+def _fixed(by_sweep: Sequence[Sequence[ValueEffect]]) -> FixedValue | None:
+    losses: defaultdict[Value, list[float]] = defaultdict(list)
+    for effects in by_sweep:
+        for effect in effects:
+            losses[effect.value].append(effect.loss)
+    found = [
+        FixedValue(value, len(each), median(each), max(each))
+        for value, each in losses.items()
+        if 2 * len(each) >= len(by_sweep)
+    ]
+    return min(found, key=lambda each: (each.median_loss, each.worst_loss), default=None)

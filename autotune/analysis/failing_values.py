@@ -1,0 +1,59 @@
+"""Finds which values of parameters make configs fail: single values, or two together, with which every config fails."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from ..core.config import Value
+from ..core.errors import Status
+from ..records.trial import Trial
+
+LEAST_TRIALS = 3  # with which a rule counts for something: fewer may fail together by chance
+MOST_RULES = 3
+
+Pair = tuple[str, Value]  # a parameter and one of its values
+
+
+@dataclass(frozen=True)
+class FailingValues:
+    """Values with which every config failed alike; ``n`` configs have them."""
+
+    values: tuple[Pair, ...]
+    n: int
+
+    def __str__(self) -> str:
+        return " with ".join(f"{name}={value}" for name, value in self.values)
+
+
+def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValues]:
+    """Returns values with which all trials have this status, those that explain most first.
+
+    One value goes before two. Each explains at least LEAST_TRIALS failures that the ones before do not.
+    """
+    tried, failed = _groups(trials), _groups(trial for trial in trials if trial.status == status)
+    rules = [rule for rule, numbers in failed.items() if len(numbers) == len(tried[rule])]
+    left = {trial.number for trial in trials if trial.status == status}
+    if not left or len(left) == len(trials):
+        return []  # nothing fails, or everything does: no value tells them apart
+    found: list[FailingValues] = []
+    while len(found) < MOST_RULES and rules:
+        best = max(rules, key=lambda rule: (len(failed[rule] & left), -len(rule)))
+        if len(failed[best] & left) < LEAST_TRIALS:
+            break
+        found.append(FailingValues(best, len(failed[best])))
+        left -= failed[best]
+    return found
+
+
+def _groups(trials: Iterable[Trial]) -> dict[tuple[Pair, ...], set[int]]:
+    """Returns the numbers of the trials that have each value, and each two values."""
+    groups: dict[tuple[Pair, ...], set[int]] = {}
+    for trial in trials:
+        for rule in _rules(list(trial.config.items())):
+            groups.setdefault(rule, set()).add(trial.number)
+    return groups
+
+
+def _rules(pairs: Sequence[Pair]) -> Iterator[tuple[Pair, ...]]:
+    yield from ((pair,) for pair in pairs)
+    yield from combinations(pairs, 2)
