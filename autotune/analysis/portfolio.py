@@ -22,13 +22,18 @@ LEAVE_ONE_OUT = 20
 
 @dataclass(frozen=True)
 class RegretTable:
-    """The measurements of one kernel on one device; ``regret`` is float64 [n_problems, n_configs]."""
+    """The measurements of one kernel on one device.
+
+    ``regret`` is float64 [n_problems, n_configs]; ``tried`` is bool of the same shape: those that were measured, or
+    failed.
+    """
 
     kernel: str
     device: str
     problems: tuple[str, ...]
     configs: tuple[Config, ...]
     regret: npt.NDArray[np.float64]
+    tried: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Portfolio:
     chosen: tuple[int | None, ...]  # index in ``configs`` of the one that serves each problem; None: none can
     regret: tuple[float, ...]  # regret of each problem
     exact: bool  # True: no other choice of k is better; False: local search found it
+    n_untried: int  # problems at which some member was never tried, and might be better than those that were
 
 
 def tables(sweeps: Iterable[SweepRecord]) -> list[RegretTable]:
@@ -86,12 +92,19 @@ def portfolios(table: RegretTable, k_max: int, *, cross_validate: bool = True) -
 
 def _table(kernel: str, device: str, sweeps: Sequence[SweepRecord]) -> RegretTable:
     columns = sorted({config for sweep in sweeps for config in sweep.median_s}, key=str)
+    tried = np.array([[config in of_sweep for config in columns] for of_sweep in map(_tried, sweeps)], bool)
     place = {config: i for i, config in enumerate(columns)}
     regret = np.full((len(sweeps), len(columns)), np.inf)
     for row, sweep in zip(regret, sweeps, strict=True):
         row[[place[config] for config in sweep.median_s]] = list(sweep.median_s.values())
         row /= row.min()
-    return RegretTable(kernel, device, tuple(sweep.about.problem_name for sweep in sweeps), tuple(columns), regret - 1)
+    return RegretTable(
+        kernel, device, tuple(sweep.about.problem_name for sweep in sweeps), tuple(columns), regret - 1, tried
+    )
+
+
+def _tried(sweep: SweepRecord) -> set[Config]:
+    return {trial.config for trial in sweep.trials}
 
 
 def _portfolio(table: RegretTable, subset: Subset, left_out: Regret | None) -> Portfolio:
@@ -109,6 +122,7 @@ def _portfolio(table: RegretTable, subset: Subset, left_out: Regret | None) -> P
         chosen=tuple(int(rank[i]) if known else None for i, known in zip(choice, served, strict=True)),
         regret=tuple(map(float, regret)),
         exact=subset.exact,
+        n_untried=int((~table.tried[:, members].all(axis=1)).sum()),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from ..analysis.portfolio import portfolios, tables
+from ..analysis.portfolio import Portfolio, portfolios, tables
 from ..core.units import percent
 from ..records.record import SweepRecord
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST
@@ -29,8 +29,8 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
     found = portfolios(table, K_MAX, cross_validate=False)
     sizes = [len(each.configs) for each in found]
     lines = [
-        _line("worst problem", ORANGE, sizes, [each.total.worst for each in found]),
-        _line("median problem", BLUE, sizes, [each.total.median for each in found]),
+        _line("worst problem", ORANGE, found, [each.total.worst for each in found]),
+        _line("median problem", BLUE, found, [each.total.median for each in found]),
     ]
     shown = plot_layout(
         320,
@@ -46,6 +46,7 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
         "What a few configs for all problems lose",
         "A dot is the best set of so many configs: each problem takes the one that serves it best, and loses so much "
         "against its own winner. A problem is not served where none of them was measured; the worst is not known then. "
+        f"{_untried(found[-1], len(table.problems))}"
         "The command autotune portfolio names the configs, and tells what other problems lose.",
         {"data": lines, "layout": shown},
     )
@@ -83,15 +84,26 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
     )
 
 
-def _line(name: str, colour: str, sizes: Sequence[int], losses: Sequence[float]) -> PlotlyFigure:
+def _untried(largest: Portfolio, n_problems: int) -> str:
+    n = largest.n_untried
+    if not n:
+        return ""
+    return (
+        f"At {n} of {n_problems} problems no trial had some of the {len(largest.configs)} configs: what they would "
+        "take there is not known, and the loss shown is an upper bound. "
+    )
+
+
+def _line(name: str, colour: str, found: Sequence[Portfolio], losses: Sequence[float]) -> PlotlyFigure:
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": name,
-        "x": list(sizes),
+        "x": [len(each.configs) for each in found],
+        "text": [f"not all tried at {each.n_untried} problems" if each.n_untried else "all tried" for each in found],
         "y": [_percentage(loss) if isfinite(loss) else None for loss in losses],
         "line": {"color": colour, "width": 2},
-        "hovertemplate": f"%{{x}} configs, {name}: %{{y}} %<extra></extra>",
+        "hovertemplate": f"%{{x}} configs, {name}: %{{y}} %, %{{text}}<extra></extra>",
     }
 
 

@@ -113,6 +113,16 @@ def test_portfolios_serve_each_problem_with_its_best_member(results: Path) -> No
     assert (three.total.worst, three.exact) == (0.0, True)
 
 
+def test_members_that_no_trial_had_are_counted_and_those_that_failed_are_not(results: Path) -> None:
+    one, two, three = portfolios(table_of(results), 8)
+    assert (one.n_untried, two.n_untried, three.n_untried) == (0, 1, 1), "TALL at n_chan=4096"
+    path = next(results.rglob("n_time=100,n_chan=4096"))
+    line = unsealed((next(results.rglob("n_time=100,n_chan=2048")) / "trials.jsonl").read_text().splitlines()[2])
+    with open(path / "trials.jsonl", "a") as file:
+        file.write(json.dumps({**line, "number": 9, "status": "wrong", "median_s": None}) + "\n")
+    assert portfolios(table_of(results), 8)[1].n_untried == 0
+
+
 def test_left_out_problems_have_no_part_in_the_choice(results: Path) -> None:
     left_out = portfolios(table_of(results), 2)[1].left_out
     assert left_out is not None
@@ -124,7 +134,7 @@ def test_left_out_problems_have_no_part_in_the_choice(results: Path) -> None:
 def test_many_problems_are_left_out_in_folds() -> None:
     regret = made_up(60, 8, 0)
     configs = tuple(Config(N=i) for i in range(8))
-    table = RegretTable("k", "d", tuple(map(str, range(60))), configs, regret)
+    table = RegretTable("k", "d", tuple(map(str, range(60))), configs, regret, np.isfinite(regret))
     for found in portfolios(table, 3):
         assert found.left_out is not None and found.left_out.worst >= found.total.worst > 0
 

@@ -66,8 +66,24 @@ def _print(table: RegretTable, all_k: list[Portfolio], asked: Portfolio, regret:
     n_problems, n_configs = table.regret.shape
     title = f"{table.kernel} on {table.device}: {n_problems} problems, {n_configs} configurations"
     stdout.print(title, markup=False, style="bold")
-    names = ("configurations", "worst", "mean", "median", "held-out: worst", "mean", "median", "not served", "")
+    names = (
+        "configurations",
+        "worst",
+        "mean",
+        "median",
+        "held-out: worst",
+        "mean",
+        "median",
+        "not served",
+        "not all tried",
+        "",
+    )
     print_table(names, [_row(p, asked) for p in all_k])
+    if any(p.n_untried for p in all_k):
+        stdout.print(
+            "not all tried: problems at which no trial had one of the configurations; their regret is an upper bound",
+            markup=False,
+        )
     if asked.total.worst > regret:
         stdout.print(f"{len(asked.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
     served = [sum(choice == i for choice in asked.chosen) for i in range(len(asked.configs))]
@@ -80,7 +96,14 @@ def _row(portfolio: Portfolio, asked: Portfolio) -> tuple[str, ...]:
     total, left_out = portfolio.total, portfolio.left_out
     after = ("-", "-", "-") if left_out is None else _shares(left_out)
     notes = [note for note, holds in (("no better ones", portfolio.exact), ("below", portfolio is asked)) if holds]
-    return (str(len(portfolio.configs)), *_shares(total), *after, str(total.n_unserved), ", ".join(notes))
+    return (
+        str(len(portfolio.configs)),
+        *_shares(total),
+        *after,
+        str(total.n_unserved),
+        str(portfolio.n_untried),
+        ", ".join(notes),
+    )
 
 
 def _shares(regret: Regret) -> tuple[str, str, str]:
@@ -102,6 +125,7 @@ def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> di
             {
                 "k": len(p.configs),
                 "exact": p.exact,
+                "n_untried": p.n_untried,
                 "regret": _regret(p.total),
                 "left_out": _regret(p.left_out) if p.left_out else None,
                 "configs": [dict(config) for config in p.configs],
