@@ -15,7 +15,7 @@ from ..records.outcome import Finalist
 from ..records.trial import Trial
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
-from .console import stdout
+from .console import cut_middle, stdout
 from .tables import print_table
 
 # figures that `sweep --json` prints of the best config and of the default
@@ -92,7 +92,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
         stdout.print(f"excluded     {n} configs by {by} constraint{'s' * (by > 1)} (see `autotune show`)")
     for trial in _first_failures(SweepFolder(sweep.path).current()):
-        why = (trial.message.splitlines() or ["no message"])[0][:160]
+        why = (trial.message.splitlines() or ["no message"])[0]
+        why = cut_middle(why, 160) if stdout.is_terminal else why
         stdout.print(f"  {trial.status}: {why}\n    {trial.reproduce}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:

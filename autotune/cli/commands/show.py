@@ -226,7 +226,7 @@ def _print_trials(sweep: SweepRecord) -> None:
         are = "trial does" if n_stale == 1 else "trials do"
         _line("", f"{n_stale} earlier {are} not count: code, measurement or what the definition allows has changed")
     for failure in failures(sweep.trials):
-        message = (failure.message.splitlines() or ["no message"])[0][:160]
+        message = (failure.message.splitlines() or ["no message"])[0]
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")
