@@ -95,13 +95,32 @@ def list_kernels(
     arch: Annotated[
         str, typer.Option("--arch", help="Architecture whose limits apply. [default: that of the GPU here, or sm_90]")
     ] = "",
+    problem: Annotated[
+        str,
+        typer.Option(
+            "--problem",
+            metavar="FIELD=VALUE,..",
+            help="With --kernel: the problem whose configs are counted. [default: the kernel's default problem]",
+        ),
+    ] = "",
     json: JsonOption = False,
 ) -> None:
-    """List kernels with their problems, parameters and the size of their space; of one, also what refuses configs."""
+    """List kernels with their problems, parameters and the size of their space.
+
+    With --kernel it also says how many configs each constraint refuses.
+    """
+    if problem and not kernel:
+        raise UsageError("--problem is for one kernel: name it by --kernel")
     here = [] if arch else cuda.identifiers()
     device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
-    kernels = [kernel_report.kernel_summary(each, device) for each in listed]
+    target = Target("cuda", device.arch, device)
+    kernels = [
+        kernel_report.kernel_summary(
+            each, device, problems_on(each, [problem], target)[0] if problem else each.tuned[0]
+        )
+        for each in listed
+    ]
     if json:
         return print_json(kernels)
     for summary in kernels:

@@ -44,6 +44,6 @@ def test_values_of_the_field_s_type_are_taken(name: str, value: object) -> None:
     ],
 )
 def test_others_are_refused_in_one_line(name: str, value: object, says: str) -> None:
-    with pytest.raises(UsageError, match="^k: ") as refused:
+    with pytest.raises(UsageError, match=r"^k: ") as refused:
         check_field_types("k", {name: value}, Sizes())
     assert says in str(refused.value) and "\n" not in str(refused.value)
