@@ -115,12 +115,8 @@ def list_kernels(
     device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
     target = Target("cuda", device.arch, device)
-    kernels = [
-        kernel_report.kernel_summary(
-            each, device, problems_on(each, [problem], target)[0] if problem else each.tuned[0]
-        )
-        for each in listed
-    ]
+    asked = [problem] if problem else []
+    kernels = [kernel_report.kernel_summary(each, device, problems_on(each, asked, target)[0]) for each in listed]
     if json:
         return print_json(kernels)
     for summary in kernels:
