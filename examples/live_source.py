@@ -57,13 +57,19 @@ def main(device: str = "auto") -> None:
     bands = Bands(N_CHANNELS, spectra_per_heap=32, gains=0.1, max_delay_diff=0)
     made = channelise(Digitiser(), bands, running=Running(device=device, chunk=1 << 14))
     counted = made.bands[0].counters
-    print(f"{counted.samples_in} samples, {counted.packets_missing} packets missing, {counted.chunks_dropped} chunks too late")
-    print(f"{counted.heaps_out} heaps, {counted.heaps_missing} missing, each of {made.bands[0].info.heap_samples} samples")
+    print(
+        f"{counted.samples_in} samples, {counted.packets_missing} packets missing, {counted.chunks_dropped} chunks too late"
+    )
+    print(
+        f"{counted.heaps_out} heaps, {counted.heaps_missing} missing, each of {made.bands[0].info.heap_samples} samples"
+    )
 
     # voltages: int8 [n_heaps, C, spectra_per_heap, n_pols, 2]; timestamps say when each heap begins.
     power = np.mean(made.voltages.astype(float) ** 2, axis=(0, 2, 3, 4))
     width_hz = RATE_HZ / 2 / N_CHANNELS
-    print(f"most power is in channel {power.argmax()}, {power.argmax() * width_hz:.0f} Hz; the tone has {TONE_HZ:.0f} Hz")
+    print(
+        f"most power is in channel {power.argmax()}, {power.argmax() * width_hz:.0f} Hz; the tone has {TONE_HZ:.0f} Hz"
+    )
 
 
 if __name__ == "__main__":

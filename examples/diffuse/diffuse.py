@@ -67,7 +67,9 @@ class Diffuse(Kernel[Problem]):
 
     def work(self, problem):
         points = problem.width * problem.height
-        return Work(flops=8 * points, bytes=12 * points)  # a point of before and of source is read, one of after written
+        return Work(
+            flops=8 * points, bytes=12 * points
+        )  # a point of before and of source is read, one of after written
 
     def launch(self, problem, config):
         rows = config.BLOCK_Y * config.ROWS
