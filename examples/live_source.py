@@ -21,7 +21,7 @@ N_CHANNELS = 64
 
 
 class Digitiser:
-    """Real samples of 8 bits, one polarisation. An engine asks for `info` and `is_live`, and calls `read` and `close`."""
+    """Real samples of 8 bits, one polarisation. An engine reads `info` and `is_live`, and calls `read` and `close`."""
 
     is_live = True  # nobody can make it wait: an engine that is late drops whole chunks, and counts them
 
@@ -52,17 +52,14 @@ class Digitiser:
 
 
 def main(device: str = "auto") -> None:
-    # The gain is given: its level cannot be measured first, since a stream cannot be read twice. Chunks are short, so
-    # that voltages come soon.
+    # The gain is given, since a stream cannot be read twice: once for its level, once for its voltages. Chunks are
+    # short, so that voltages come soon.
     bands = Bands(N_CHANNELS, spectra_per_heap=32, gains=0.1, max_delay_diff=0)
     made = channelise(Digitiser(), bands, running=Running(device=device, chunk=1 << 14))
-    counted = made.bands[0].counters
-    print(
-        f"{counted.samples_in} samples, {counted.packets_missing} packets missing, {counted.chunks_dropped} chunks too late"
-    )
-    print(
-        f"{counted.heaps_out} heaps, {counted.heaps_missing} missing, each of {made.bands[0].info.heap_samples} samples"
-    )
+    info, counted = made.bands[0].info, made.bands[0].counters
+    missing, late = counted.packets_missing, counted.chunks_dropped
+    print(f"{counted.samples_in} samples, {missing} packets missing, {late} chunks too late")
+    print(f"{counted.heaps_out} heaps of {info.heap_samples} samples, {counted.heaps_missing} missing")
 
     # voltages: int8 [n_heaps, C, spectra_per_heap, n_pols, 2]; timestamps say when each heap begins.
     power = np.mean(made.voltages.astype(float) ** 2, axis=(0, 2, 3, 4))

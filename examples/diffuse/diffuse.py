@@ -12,6 +12,8 @@ from autotune import Kernel, Launch, Space, Tolerance, Work, array_in, array_out
 
 @dataclass(frozen=True)
 class Problem:
+    """A plate, and what lies beyond its edges."""
+
     edges: str = baked("closed", "closed: no heat passes; cold: beyond the edges it is 0 K")
     width: int = runtime(4000, "points along a row; an argument of the kernel")
     height: int = runtime(3000, "rows; an argument of the kernel")
@@ -30,6 +32,8 @@ def block_fits(problem, config, device):
 
 
 class Diffuse(Kernel[Problem]):
+    """Its template is diffuse.cu.j2, in which the function has this name, in lower case."""
+
     space = SPACE
     tuned = (Problem(), Problem(edges="cold"))  # one source for each; sizes need none of their own
     host_sizes = {"width": 300, "height": 200}
