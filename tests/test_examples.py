@@ -145,3 +145,10 @@ def test_the_page_names_every_program() -> None:
     text = (EXAMPLES / "README.md").read_text()
     programs = [path for path in EXAMPLES.rglob("*.py") if "def main" in path.read_text()]
     assert [path for path in programs if f"({path.relative_to(EXAMPLES)})" not in text] == []
+
+
+def test_the_page_from_a_cu_file_shows_what_the_files_have() -> None:
+    page = (EXAMPLES.parent / "docs" / "from-cu-to-definition.md").read_text()
+    have = "".join(path.read_text() for path in (EXAMPLES / "diffuse").iterdir() if path.is_file())
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 6 and [block for block in blocks if block not in have] == []
