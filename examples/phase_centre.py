@@ -45,7 +45,7 @@ l = 0.004
 m = -0.006
 flux = 0.3
 """
-PIXELS = np.linspace(-0.01, 0.01, 41)  # in l and in m
+PIXELS = np.linspace(-0.01, 0.01, 41)  # in l and in m, direction cosines
 
 
 def image_of(cross: np.ndarray, frequencies_hz: np.ndarray, late_s: np.ndarray) -> np.ndarray:
@@ -68,8 +68,9 @@ def main(device: str = "auto") -> None:
     for _ in recording.write():
         pass
 
-    # delays.toml names the phase centre besides; UVH5 and Measurement Sets would say it, too.
-    print("fringes are stopped for", read_phase_centre("night/delays.toml"))
+    # delays.toml says besides which direction its delays follow; UVH5 files and Measurement Sets then say so, too.
+    centre = read_phase_centre("night/delays.toml")
+    print(f"delays follow hour angle {centre.hour_angle_deg:.3f}, declination {centre.declination_deg:.3f} degrees")
     bands = Bands(N_CHANNELS, spectra_per_heap=64, delays="night/delays.toml")
     made = correlate(["night"], bands, batches_per_dump=2, running=Running(device=device))
     dumps = made.visibilities[made.present.all(axis=1)]  # int32 [n_dumps, C, n_baselines, 4, 2]
@@ -80,16 +81,16 @@ def main(device: str = "auto") -> None:
     is_auto = np.isin(np.arange(made.info.n_baselines), [j * (j + 3) // 2 for j in range(len(made.info.antennas))])
     cross = products[:, ~is_auto] / products[:, is_auto].mean().real
 
-    # Where the antennas are, as seen from the source: u, v, w, and how late each is for each pixel.
+    # How late waves from each pixel come to each antenna: its place along u, v and w says it.
     sky, info = recording.sky, made.info
     east, north = (each.ravel() for each in np.meshgrid(PIXELS, PIXELS))
     cosines = np.column_stack([np.append(east, 0), np.append(north, 0)])  # the phase centre comes last
     offsets_m = sky.positions_m - sky.positions_m.mean(axis=0)
-    *pixels, centre = delays_s(axes(sky.hour_angle, sky.declination, sky.longitude), cosines, offsets_m)
+    *pixels, middle = delays_s(axes(sky.hour_angle, sky.declination, sky.longitude), cosines, offsets_m)
     frequencies_hz = info.centre_frequency_hz + (np.arange(N_CHANNELS) - N_CHANNELS / 2) * info.channel_width_hz
 
-    image = image_of(cross, frequencies_hz, np.array(pixels) - centre)
-    peak = np.argmax(image)
+    image = image_of(cross, frequencies_hz, np.array(pixels) - middle)
+    peak = np.argmax(image)  # a flux of 0.3 beside a noise of 1 is 0.23 of the power
     print(f"the peak, {image.max():.3f}, is at l = {east[peak]:.4f}, m = {north[peak]:.4f}; rms {image.std():.3f}")
 
 

@@ -149,6 +149,7 @@ def test_the_page_names_every_program() -> None:
 
 def test_the_page_from_a_cu_file_shows_what_the_files_have() -> None:
     page = (EXAMPLES.parent / "docs" / "from-cu-to-definition.md").read_text()
-    have = "".join(path.read_text() for path in (EXAMPLES / "diffuse").iterdir() if path.is_file())
+    files = [path.read_text() for path in (EXAMPLES / "diffuse").iterdir() if path.is_file()]
+    have = {line.strip() for text in files for line in text.splitlines()}
     blocks = re.findall(r"^```\w+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 6 and [block for block in blocks if block not in have] == []
+    assert len(blocks) == 6 and [line for line in "".join(blocks).splitlines() if line.strip() not in have] == []
