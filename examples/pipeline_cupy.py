@@ -39,7 +39,7 @@ def main() -> None:
     packed = np.frombuffer(host, np.uint8, N_POLS * n_samples * BITS // 8).reshape(N_POLS, -1)
     packed[:] = pack_samples(np.rint(wave).clip(-511, 511).astype(np.int16), BITS)
 
-    # All memory is allocated once, and the kernel is compiled before the first block.
+    # Arrays of the kernel are allocated once, and it is compiled before the first block.
     samples = cp.empty(packed.shape, cp.uint8)
     filtered = cp.empty((N_POLS, N_SPECTRA, step), cp.float32)
     power = cp.zeros((N_POLS, N_CHANNELS), cp.float32)
@@ -64,7 +64,7 @@ def main() -> None:
     # `kernel` is called without preparing: it finds the sizes in the inputs, and returns a new array, or fills `out`.
     # A definition says what sizes follow; pfb_fir's leaves one spectrum to the offsets.
     again = kernel(samples=samples, weights=weights, offsets=offsets, total_power=total)
-    print("a call without preparing gives the same:", bool(cp.array_equal(again, filtered[:, :-1])))
+    print("a call without preparing gives the same:", bool(cp.allclose(again, filtered[:, :-1], atol=1e-2)))
     print(f"rms of the samples: {rms:.1f}")
     print(f"most power is in channel {int(power[0].argmax())}; the tone is at {TONE}")
 

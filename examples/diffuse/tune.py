@@ -36,7 +36,7 @@ def main(device: str = "auto") -> None:
     import tuned
 
     (name,) = set(autotune.load(package.parent / "results")["device"])  # all recorded trials, as a DataFrame
-    print(tuned.diffuse(edges="cold", width=1920, height=1080, device=name).choice)  # what would run, and why
+    print(tuned.diffuse(edges="cold", width=3840, height=2160, device=name).choice)  # what would run, and why
 
 
 if __name__ == "__main__":
