@@ -52,13 +52,13 @@ def number(pattern: str, said: str) -> float:
 
 
 def test_a_cu_file_is_tuned_as_it_is(run: Run) -> None:
-    space = {"block_size_x": [32], "block_size_y": [4, 8], "rows_per_thread": [2]}
+    space = {"block_size_x": [32], "block_size_y": [4], "rows_per_thread": [2]}
     said = run("diffuse_cu/tune.py", "host", WIDTH=70, HEIGHT=45, SPACE=space)
-    assert "rate, step_s given by each call" in said and "2 configs are right; the fastest is block_size_x=32" in said
+    assert "rate, step_s given by each call" in said and "1 configs are right; the fastest is block_size_x=32" in said
     assert "tuned_cu.diffuse()(before, source, rate, step_s)" in said
 
 
-FEW = ("BLOCK_X=32", "BLOCK_Y=8", "ROWS=1", "ROWS=2")
+FEW = ("BLOCK_X=32", "BLOCK_Y=8", "ROWS=2")  # one config
 
 
 @pytest.mark.parametrize("device", ["host", pytest.param("cuda:0", marks=pytest.mark.gpu)])
