@@ -4,7 +4,7 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,8 +33,8 @@ def loaded(name: str, **smaller: object) -> ModuleType:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs a program's ``main`` in an empty folder; returns what it prints."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Runs a program's ``main`` in an empty folder; returns what it prints. A package that it imports goes again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
 
@@ -42,7 +42,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         loaded(name, **smaller).main(*arguments)
         return capfd.readouterr().out
 
-    return run
+    yield run
+    for module in [name for name in sys.modules if name.partition(".")[0] == "tuned"]:
+        del sys.modules[module]
 
 
 def number(pattern: str, said: str) -> float:

@@ -17,7 +17,7 @@ PROBLEM, PARAMETERS = ["problem.width", "problem.height"], ["BLOCK_X", "BLOCK_Y"
 
 
 def main(device: str = "") -> None:
-    results = Path("results").resolve()
+    results = Path("campaign").resolve()  # instead of the file's own
     words = ["campaign", str(PLAN), "--results", str(results), *(["--device", device] if device else [])]
     subprocess.run([sys.executable, "-m", "autotune", *words], cwd=Path(__file__).parent, check=True)
 

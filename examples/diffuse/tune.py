@@ -17,25 +17,24 @@ ONLY = ()  # values that the search keeps to: ("BLOCK_X=32", "BLOCK_X=64") leave
 
 
 def main(device: str = "auto") -> None:
-    winners = {}
+    sweeps = {}
     for edges in ("closed", "cold"):
-        sweep = autotune.sweep(DEFINITION, problem={"edges": edges}, device=device, only=ONLY)
-        winners[edges] = sweep.best.config
-        print(f"{edges} edges: {winners[edges]} is {sweep.speed_up:.2f} times as fast as the default")
+        sweep = sweeps[edges] = autotune.sweep(DEFINITION, problem={"edges": edges}, device=device, only=ONLY)
+        print(f"{edges} edges: {sweep.best.config} is {sweep.speed_up:.2f} times as fast as the default")
 
     # One launch, at the size that the arrays have. The float arguments are among the inputs.
     before = np.zeros((3, 5), np.float32)
     before[1, 2] = 100.0
     inputs = {"before": before, "source": np.zeros_like(before), "rate": np.float32(0.2), "step_s": np.float32(0.01)}
-    plate = autotune.run(DEFINITION, inputs=inputs, problem={"edges": "cold"}, config=winners["cold"], device=device)
-    print(plate["after"])
+    cold = {"problem": {"edges": "cold"}, "config": sweeps["cold"].best.config}
+    print(autotune.run(DEFINITION, inputs=inputs, **cold, device=device)["after"])
 
     # One package of both. It asks for the baked field, and takes plates of any size.
-    package = autotune.emit(["results"], "tuned", kernels=[DEFINITION])
+    package = autotune.emit([sweep.path for sweep in sweeps.values()], "tuned", kernels=[DEFINITION])
     sys.path.insert(0, str(package.parent))
     import tuned
 
-    (name,) = set(autotune.load(package.parent / "results")["device"])  # all recorded trials, as a DataFrame
+    (name,) = set(autotune.load(sweeps["cold"].path)["device"])  # all recorded trials, as a DataFrame
     print(tuned.diffuse(edges="cold", width=3840, height=2160, device=name).choice)  # what would run, and why
 
 
