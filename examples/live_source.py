@@ -3,7 +3,7 @@
     python examples/live_source.py [DEVICE]
 
 The source stands for a digitiser: it makes samples of a tone and of noise at its own pace, whether they are taken or
-not. Anything that fills an array can be one: a socket, a shared memory, a generator.
+not. Anything that fills an array can be one: a socket, shared memory, a generator.
 """
 
 import sys
