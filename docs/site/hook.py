@@ -1,7 +1,8 @@
 """Makes the site of pages that are written for a git host: their navigation, and what their links lead to.
 
 - The navigation is that of docs/README.md: its sections, with the pages that they link to.
-- README, CONTRIBUTING and CHANGELOG become pages, and so does each file of the tree that a page links to, as code.
+- README, CONTRIBUTING, CHANGELOG and the README of examples/ become pages, and so does each file of the tree that a
+  page links to, as code.
 - A notebook becomes a page.
 - Links, which lead from file to file of the repository, lead to those pages. A folder has none: its link becomes text.
 """
@@ -19,6 +20,7 @@ from nbconvert import MarkdownExporter
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = "docs"
 PROJECT = {"README.md": "about.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = {**PROJECT, "examples/README.md": "examples.md"}  # pages that lie outside of docs/
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 ANY_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 CODE = {".py": "python", ".cu": "cuda", ".cuh": "cuda", ".j2": "jinja", ".toml": "toml", ".json": "json"}
@@ -27,13 +29,13 @@ CODE = {".py": "python", ".cu": "cuda", ".cuh": "cuda", ".j2": "jinja", ".toml":
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Takes the navigation from the index."""
     config.nav = [{"Start": "README.md"}, *_sections(), {"Project": list(PROJECT.values())}]
-    config.watch += [str(ROOT / name) for name in PROJECT]
+    config.watch += [str(ROOT / name) for name in OUTSIDE]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that are made."""
-    for name, page in PROJECT.items():
+    for name, page in OUTSIDE.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
     for notebook in sorted((ROOT / DOCS / "notebooks").glob("*.ipynb")):
         page = _page_of(notebook.relative_to(ROOT).as_posix()) or ""
@@ -75,7 +77,7 @@ def _sections() -> Iterator[dict[str, list[str]]]:
 
 def _linked() -> Iterator[str]:
     """Returns the files of the tree that pages link to."""
-    for place in [*PROJECT, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]:
+    for place in [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]:
         for _, link in LINK.findall((ROOT / place).read_text()):
             path = link.partition("#")[0]
             if path and ":" not in link and (ROOT / (found := _in_tree(place, path))).is_file():
@@ -89,8 +91,8 @@ def _in_tree(place: str, link: str) -> str:
 
 def _page_of(path: str) -> str | None:
     """Returns the page, or the file, of the site for a file of the tree."""
-    if path in PROJECT:
-        return PROJECT[path]
+    if path in OUTSIDE:
+        return OUTSIDE[path]
     if path.startswith(f"{DOCS}/"):
         return path.removeprefix(f"{DOCS}/").replace(".ipynb", ".md")
     return f"source/{path}.md"
@@ -98,7 +100,7 @@ def _page_of(path: str) -> str | None:
 
 def _place_of(page: str) -> str:
     """Returns the file of the tree that a page of the site was made of."""
-    own = {made: name for name, made in PROJECT.items()}
+    own = {made: name for name, made in OUTSIDE.items()}
     return own.get(page, f"{DOCS}/{page}")
 
 
