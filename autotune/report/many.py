@@ -6,13 +6,14 @@ from itertools import groupby
 
 from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
 from ..analysis.losses import recorded_losses
+from ..analysis.roofline import limit_of
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
 from ..core.config import Value
 from ..core.definition import AnyKernel
 from ..core.units import percent, seconds_text
 from ..records.record import SweepRecord
 from ..runtime.wisdom import Loss
-from . import lookup_costs, maps, roofs
+from . import lookup_costs, maps, parameters_of_many, roofs
 from .blocks import (
     BLUE,
     MUTED,
@@ -91,6 +92,7 @@ def _of_kernel(
         _gains(lines),
         lookup_costs.portfolio_picture([sweep for _, sweep in pairs]),
         lookup_costs.tiers(losses),
+        *parameters_of_many.parameter_blocks([sweep for _, sweep in pairs]),
         _table(lines),
     ]
     return [block for block in possible if block is not None]
@@ -129,7 +131,7 @@ def _gains(lines: Sequence[SweepLine]) -> Picture | None:
 
 def _table(lines: Sequence[SweepLine]) -> Table:
     names = list(dict.fromkeys(name for line in lines for name in line.fields))
-    columns = (*names, "trials", "failed", "best", "default", "speed-up", "of roofline", "winner")
+    columns = (*names, "trials", "failed", "best", "default", "speed-up", "of roofline", "limited by", "winner")
     rows = [
         (
             *(line.fields.get(name, "-") for name in names),
@@ -139,13 +141,15 @@ def _table(lines: Sequence[SweepLine]) -> Table:
             seconds_text(line.told.default_s),
             "-" if line.told.speed_up is None else f"{line.told.speed_up:.3f}",
             percent(line.efficiency),
+            limit.name if (limit := limit_of(line.sweep)) else "-",
             _config(line.told),
         )
         for line in lines
     ]
     return Table(
         "Problems",
-        "One line for each sweep, with the fields of the problem that differ; times are medians.",
+        "One line for each sweep, with the fields of the problem that differ; times are medians. The roofline is what "
+        "the device was measured to reach in what limits the kernel: moving its bytes, or the arithmetic of that unit.",
         columns,
         rows,
         code=("winner",),

@@ -5,7 +5,7 @@ from itertools import combinations
 from statistics import median
 
 from ..core.config import Value
-from .blocks import SCALE, Picture, PlotlyFigure, axis, label, natural, plot_layout
+from .blocks import SCALE, UNTRIED, Picture, PlotlyFigure, axis, label, natural, plot_layout
 
 MappedProblem = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
 
@@ -35,16 +35,26 @@ def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
         "ygap": 2,
         "colorbar": {"title": {"text": "%"}, "outlinewidth": 0, "thickness": 14},
     }
+    untried = {
+        "type": "scatter",
+        "name": "no sweep of such a problem",
+        "mode": "markers",
+        "x": [None],
+        "y": [None],
+        "marker": {"symbol": "square", "size": 12, "color": UNTRIED},
+        "showlegend": True,
+    }
     n_most = len(values[varied[1]])  # rows of any map: its columns are the field with more values
-    shown = plot_layout(150 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y))
+    shown = plot_layout(170 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y), plot_bgcolor=UNTRIED)
     if len(pairs) > 1:
         shown["margin"] = {**shown["margin"], "t": 60}
         shown["updatemenus"] = [_menu(pairs, maps)]
     return Picture(
         "Efficiency of the winners, over two fields of the problem",
         "A cell is the share of the measured roofline, in percent; where several problems fall into one, it is their "
-        "median, and pointing at it names them." + (" The menu chooses the fields." if len(pairs) > 1 else ""),
-        {"data": [heat], "layout": shown},
+        "median, and pointing at it names them; cells without a sweep are grey."
+        + (" The menu chooses the fields." if len(pairs) > 1 else ""),
+        {"data": [heat, untried], "layout": shown},
     )
 
 
@@ -85,6 +95,7 @@ def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, object]]
             "args": [
                 {member: [cells] for member, cells in of_pair.items()},
                 {"xaxis.title.text": label(x), "yaxis.title.text": label(y)},
+                [0],  # the heat map, not the entry of the legend
             ],
         }
         for (y, x), of_pair in zip(pairs, maps, strict=True)

@@ -90,7 +90,7 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
         "against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
         "autotune verify 4",
         "2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
-        "Among equals the rule was: fewer registers.",
+        "1 other config ties with the fastest (within 0.5 %); among ties the one with fewer registers wins.",
         "why wrong",
         "autotune verify 13",
         "a block has a warp",
