@@ -9,7 +9,6 @@ from ..core.config import Value, merged_order
 from ..records.record import SweepRecord
 from .importance import ValueEffect, importances
 
-
 MOST_VALUES = 5  # values of winners that are told; more are counted
 WINNING = "values of the winners, and how many sweeps each won"
 COLUMNS = ("sweeps", "fixed to", "costs", "at worst", WINNING)  # of `cells`

@@ -55,7 +55,7 @@ def _values(found: Sequence[Failures]) -> Table | None:
     return Table(
         "Values that fail",
         "Every config that was tried with these values failed in this way; no config with them was measured.",
-        ("values", "configs with them", "all ended as", "of so many that did"),
+        ("values", "configs with them", "status", "all configs of that status"),
         rows,
         code=("values",),
     )

@@ -75,7 +75,7 @@ def _of_kernel(
         SweepLine(
             sweep,
             told,
-            assignments({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
+            _name({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
             own_fields(told.problem, common),
             proven.efficiency if (proven := proof(sweep, sweep.winner)) else None,
         )
@@ -89,7 +89,7 @@ def _of_kernel(
         Heading(f"{kernel} on {device}"),
         Facts(tuple(facts)),
         maps.efficiency(measured),
-        _gains(lines),
+        _gains(lines, telling),
         lookup_costs.portfolio_picture([sweep for _, sweep in pairs]),
         lookup_costs.tiers(losses),
         *parameters_of_many.parameter_blocks([sweep for _, sweep in pairs]),
@@ -98,7 +98,12 @@ def _of_kernel(
     return [block for block in possible if block is not None]
 
 
-def _gains(lines: Sequence[SweepLine]) -> Picture | None:
+def _name(values: Mapping[str, Value]) -> str:
+    """Returns the values alone where there are several, since their names would take the width of the picture."""
+    return ", ".join(map(str, values.values())) if len(values) > 1 else assignments(values)
+
+
+def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None:
     """Shows the speed-up of each winner over the default; None where no default was measured."""
     known = [line for line in lines if line.told.speed_up]
     if not known:
@@ -118,13 +123,14 @@ def _gains(lines: Sequence[SweepLine]) -> Picture | None:
     at_one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MUTED, "width": 1}}
     shown = plot_layout(
         90 + 17 * len(known),
-        xaxis=log_axis("speed-up over the default (times)"),
+        xaxis=log_axis("speed-up (times)"),
         yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
         shapes=[at_one],
     )
     return Picture(
         "What tuning gains: the winner over the default config",
-        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain.",
+        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain."
+        + (f" On the left are the values of {', '.join(telling)}." if len(telling) > 1 else ""),
         {"data": [dots], "layout": shown},
     )
 

@@ -35,6 +35,7 @@ def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
         "ygap": 2,
         "colorbar": {"title": {"text": "%"}, "outlinewidth": 0, "thickness": 14},
     }
+    has_gaps = any(share is None for of_pair in maps for row in of_pair["z"] for share in row)
     untried = {
         "type": "scatter",
         "name": "no sweep of such a problem",
@@ -52,9 +53,10 @@ def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
     return Picture(
         "Efficiency of the winners, over two fields of the problem",
         "A cell is the share of the measured roofline, in percent; where several problems fall into one, it is their "
-        "median, and pointing at it names them; cells without a sweep are grey."
+        "median, and pointing at it names them."
+        + (" Cells without a sweep are grey." if has_gaps else "")
         + (" The menu chooses the fields." if len(pairs) > 1 else ""),
-        {"data": [heat, untried], "layout": shown},
+        {"data": [heat, *[untried] * has_gaps], "layout": shown},
     )
 
 
@@ -73,7 +75,7 @@ def _n_cells(found: Sequence[MappedProblem], y: str, x: str) -> int:
     return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
 
 
-def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, object]:
+def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> PlotlyFigure:
     """Returns the cells of a heat map, rows of ``y`` and columns of ``x``; a cell without a problem is empty."""
     cells: dict[tuple[Value | None, Value | None], list[tuple[float, str]]] = {}
     for fields, share, text in found:
@@ -87,7 +89,7 @@ def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: s
     }
 
 
-def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, object]]) -> PlotlyFigure:
+def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[PlotlyFigure]) -> PlotlyFigure:
     buttons = [
         {
             "label": label(f"{y} over {x}"),

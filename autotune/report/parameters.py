@@ -58,13 +58,13 @@ def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Pict
     }
     shown = plot_layout(
         80 + 24 * len(known),
-        xaxis=axis("share of the variance of log time (%)", range=[0, 108]),
+        xaxis=axis("share of the variance (%)", range=[0, 112]),
         yaxis=axis(type="category", autorange="reversed", dtick=1, ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
         "How much each parameter matters",
-        "A long bar is a parameter whose value alone tells much of how fast a config is; shares need not add up to "
-        "100 %, since parameters act together."
+        "A long bar is a parameter whose value alone tells much of how fast a config is. A share is of the variance of "
+        "log time; shares need not add up to 100 %, since parameters act together."
         + (f" {STARRED}" if not all(_has(winner, each.name) for each in known) else ""),
         {"data": [bars], "layout": shown},
     )

@@ -45,14 +45,14 @@ def _shares(found: Sequence[ParameterAcross]) -> Picture | None:
     }
     shown = plot_layout(
         80 + 26 * max(3, len(found)),
-        xaxis=axis("share of the variance of log time (%)", range=[-2, 102]),
+        xaxis=axis("share of the variance (%)", range=[-2, 102]),
         yaxis=axis(
             type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.5, -0.5], dtick=1
         ),
     )
     return Picture(
         "How much each parameter matters, over all sweeps",
-        "A dot is the share in one sweep, of those in which the parameter varies, a box the middle half of them; a "
-        "parameter far to the right decides how fast a config is at most problems.",
+        "A dot is the share of the variance of log time in one sweep, of those in which the parameter varies; a box is "
+        "the middle half of them. A parameter far to the right decides how fast a config is at most problems.",
         {"data": [boxes], "layout": shown},
     )

@@ -130,7 +130,7 @@ def spending(where: Spent) -> Picture | None:
     }
     shown = plot_layout(
         80 + 26 * len(parts),
-        xaxis=axis("wall time (s)", range=[0, 1.2 * parts[0][1]]),
+        xaxis=axis("wall time (s)", range=[0, 1.5 * parts[0][1]]),
         yaxis=axis(type="category", autorange="reversed", ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
