@@ -109,6 +109,34 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
     assert timed == {1e6 * s: str(config["PHASES"]) for config, s in outcomes.MEDIANS_S.items()}
 
 
+def test_parameters_that_the_winner_lacks_come_last_and_are_marked(tmp_path: Path) -> None:
+    path = outcomes.sweep(tmp_path / "results")
+    for i, config in enumerate(outcomes.SUBGROUP[:4]):
+        trial = Trial(number=50 + i, status="measured", config=config, key=None, stamp=f"m{i}", median_s=1e-3 * (i + 1))
+        append(path, trial)
+    page = seen(tmp_path / "x.html", path)
+    bars = page.figures[2]["data"][0]
+    assert bars["y"][-1] == "SG_SIZE*" and {"ALGORITHM", "WGS"} < set(bars["y"])
+    assert [colour == bars["marker"]["color"][-1] for colour in bars["marker"]["color"]] == [False] * 3 + [True]
+    assert page.text.count("*: the winner does not have this parameter") == 2, "at the picture and the table"
+
+
+def test_values_that_fail_are_named_and_drawn(tmp_path: Path) -> None:
+    path = outcomes.sweep(tmp_path / "results")
+    for i in range(9):
+        config = Config(ALGORITHM="register", WGS=512, PHASES=2**i)
+        append(path, Trial(number=50 + i, status="wrong", config=config, key=None, stamp=f"w{i}", message="why"))
+    page = seen(tmp_path / "x.html", path)
+    assert "\nValues that fail\n" in page.text and "\nWGS=512\n9\nwrong\n10\n" in page.text
+    assert "(red: wrong, orange: constraint, violet: definition failed, grey: others)" in page.text
+    (by_wgs,) = [figure for figure in page.figures if figure["data"][0]["x"] == ["64", "128", "256", "512"]]
+    assert by_wgs["data"][0]["name"] == "wrong" and by_wgs["data"][0]["y"][-1] == 100
+    for i, wgs in enumerate((64, 128, 256)):
+        own = [trial for trial in SweepRecord.of(SweepFolder(path)).trials if trial.config["WGS"] == wgs]
+        share = 100 * sum(trial.status != "measured" for trial in own) / len(own)
+        assert sum(bars["y"][i] for bars in by_wgs["data"]) == pytest.approx(share, abs=0.05)
+
+
 def test_two_objectives_are_drawn_with_their_front(tmp_path: Path) -> None:
     goals = {"objectives": ("time", "energy"), "energy_s": 0.01, "trials": 40, "sampler": "exhaustive"}
     size, results = {"n_chan": 256}, tmp_path / "results"
@@ -127,7 +155,9 @@ def test_many_sweeps_are_compared(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", tmp_path / "results")
     assert "3 sweeps of filter on NVIDIA H200" in page.text and "n_samples=4096" in page.text
     assert f"{outcomes.BEST} (so far)" in page.text
-    gains, portfolio = page.figures
+    gains, portfolio, shares = page.figures
+    assert set(shares["data"][0]["y"]) == {"WGS", "PHASES"}
+    assert "64 (3)" in page.text or "128 (3)" in page.text, "how often each value won"
     assert [line["y"] for line in portfolio["data"]] == [[0.0], [0.0]], "one config is the best of all"
     assert gains["data"][0]["y"] == ["taps=16", "taps=32", "taps=64"]
     assert gains["data"][0]["x"] == [2.0, 2.0, 2.0]
@@ -135,7 +165,10 @@ def test_many_sweeps_are_compared(tmp_path: Path) -> None:
 
 def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", DDC)
-    roof, heat, gains, portfolio, lookup = page.figures
+    roof, heat, gains, portfolio, lookup, shares = page.figures
+    assert len(shares["data"][0]["x"]) == len(shares["data"][0]["y"]) > 64
+    assert heat["data"][-1]["name"] == "no sweep of such a problem", "in one of the maps that the menu offers"
+    assert gains["data"][0]["y"][0] == "16, 4, 8", "the reading names the fields"
     assert len(gains["data"][0]["x"]) == 64 and len(roof["data"][-1]["x"]) == 64
     assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("sample_bits", "16")
     assert [[share is None for share in row] for row in heat["data"][0]["z"]] == [[False] * 7] * 4
@@ -148,7 +181,14 @@ def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
         "all ddc have one size at run time"
     )
     assert 0 < lookup["data"][0]["x"][0] < 10, "a default that knows its problem loses a few percent"
+    assert "bytes\nALGORITHM=tensor" in page.text, "what limits each problem"
     one = seen(tmp_path / "y.html", DDC / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432")
+    assert "Grey lines (float32) do not apply" in one.text and "the slope: moving the bytes takes" in one.text
+    assert [line["name"] for line in one.figures[2]["data"][:3]] == [
+        "float32 (does not apply)",
+        "tensor cores, float16",
+        "tensor cores, int8",
+    ]
     for figure in (*page.figures, *one.figures):
         go.Figure(without_newer(figure))  # raises where plotly knows no such member
 
@@ -157,6 +197,13 @@ def without_newer(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure without what plotly before 6.3 does not know, which its script ignores."""
     text = re.sub(r'"minorloglabels": "\w+",? ?', "", json.dumps(figure))
     return json.loads(text.replace(", }", "}"))  # type: ignore[no-any-return]
+
+
+def test_problems_without_arithmetic_are_named_beside_the_roofline(tmp_path: Path) -> None:
+    of_ddc = DDC / "taps=128,decimation=8,sample_bits=10,n_pols=2,n_samples=33554432"
+    page = seen(tmp_path / "x.html", DDC.parent / "dequantize", of_ddc)
+    assert "Not drawn: problems of dequantize (7) that have no arithmetic to do" in page.text
+    assert "they reach 92." in page.text and not any(line["name"] == "dequantize" for line in page.figures[0]["data"])
 
 
 def test_two_sets_of_records_are_compared(tmp_path: Path) -> None:
@@ -293,6 +340,10 @@ def test_what_goes_wrong_is_told_in_a_line(
     path = outcomes.sweep(tmp_path / "results")
     code, told = ended(["report", str(path), "--out", str(tmp_path)], capsys, monkeypatch)
     assert code == 2 and "is a folder; a report is one file" in told
+    for name in ("report.pdf", "report"):
+        code, told = ended(["report", str(path), "--out", str(tmp_path / name)], capsys, monkeypatch)
+        assert code == 2 and f"--out {tmp_path / 'report.html'}. To make a PDF" in told
+        assert not (tmp_path / name).exists()
     out.write_text("as it was")
 
     def broken(*_: object) -> str:
