@@ -52,7 +52,7 @@ class ParameterAcross:
         if self.fixed is not None:
             losses = (f"{100 * loss:.1f} %" for loss in (self.fixed.median_loss, self.fixed.worst_loss))
             fixed = (f"{self.fixed.value} ({self.fixed.n_sweeps})", *losses)
-        return self.n_sweeps, *fixed, ", ".join([*shown, *more])
+        return self.n_sweeps, *fixed, ", ".join([*shown, *more]) or "-"
 
     def as_json(self) -> dict[str, object]:
         return {

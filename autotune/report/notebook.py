@@ -32,10 +32,11 @@ def figure(sweep: SweepRecord) -> "Figure":
         raise UsageError(needs_plotly()) from error
     winner = sweep.winner.config if sweep.winner else {}
     found = winners_first(importances(sweep.trials), winner)
+    lacks = bool(winner) and any(each.share is not None and each.name not in winner for each in found)
     possible = {
         "The final round": pictures.finalists(sweep),
         "The search": pictures.search(sweep),
-        "How much each parameter matters": parameters.importance(found, winner),
+        f"How much each parameter matters{'; *: the winner lacks it' * lacks}": parameters.importance(found, winner),
         ROOFLINE: roofs.roofline_picture(sweep),
     }
     shown = {name: picture.figure for name, picture in possible.items() if picture is not None}

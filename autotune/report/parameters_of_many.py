@@ -14,9 +14,9 @@ def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
         return []
     table = Table(
         "Values of the parameters",
-        "The share is the median over the sweeps in which the parameter varies. It is fixed to the value that costs "
-        "least, by how much longer the best config with it takes than the best of all (median, and at worst); the "
-        "number beside it is of the sweeps that measured it. Few trials make a value look worse than it is.",
+        "The share is the median over the sweeps in which the parameter varies. The value to fix it to is the one that "
+        "costs least; beside it stands how many sweeps measured it. It costs what the best config with it takes longer "
+        "than the best of all, at the median and at the worst problem. Few trials make a value look worse than it is.",
         ("parameter", "share of variance", *COLUMNS),
         [(each.name, each.share_text, *each.cells()) for each in found],
     )

@@ -69,7 +69,12 @@ def picture() -> str:
                 _cell(p, x0 + i * CELL_W, y0 + j * CELL_H, found[ratio, decimation, value])
         for i, decimation in enumerate(decimations):
             p.text(x0 + (i + 0.5) * CELL_W, y0 + len(bits) * CELL_H + 20, f"D = {decimation}", anchor="middle")
-    p.text(24, height - 40, "wgmma: of float16; int8: wgmma of bytes; mma: mma.sync of float16; -: no tensor cores.", "muted")
+    p.text(
+        24,
+        height - 40,
+        "wgmma: of float16; int8: wgmma of bytes; mma: mma.sync of float16; -: no tensor cores.",
+        "muted",
+    )
     p.text(24, height - 16, "Made from results/NVIDIA_H200/ddc by docs/pictures/ddc_efficiency.py.", "muted small")
     return p.svg()
 
