@@ -48,13 +48,13 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
         "Configs under the roofline of the device",
         "Up is faster. The lines are measured rates: of a large copy (the slope) and of arithmetic (the levels). All "
         "configs do the same work, so they lie on one vertical line."
-        + (limit_text(limit, known) if limit else "")
+        + (_limit_text(limit, known) if limit else "")
         + sampled.sampling_text(len(sweep.measured), best="fastest"),
         _figure(known, groups, limit),
     )
 
 
-def limit_text(limit: RooflineLimit, known: Mapping[str, float]) -> str:
+def _limit_text(limit: RooflineLimit, known: Mapping[str, float]) -> str:
     """Returns which of the ceilings holds for a sweep, and which do not."""
     what = "the slope: moving the bytes" if limit.by_bytes else f"the level of {limit.name}: the arithmetic"
     others = [UNITS[name] for name in UNITS if name in known and name not in limit.units]

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -29,6 +28,7 @@ from .. import outcomes
 from ..commands import ended
 from ..conftest import EXAMPLE
 from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, write_verdict
+from .seen import Page, seen
 
 pytestmark = pytest.mark.quick
 
@@ -37,47 +37,10 @@ ROOT = Path(__file__).parents[2]
 DDC = ROOT / "results" / "NVIDIA_H200" / "ddc"
 
 
-class Page(HTMLParser):
-    """What a browser sees of a page: its text, what it would load or run, and the figures."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.words: list[str] = [""]
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self._inside = ""
-        self.feed(html)
-        self.text = "\n".join(" ".join(word.split()) for word in self.words if word.strip())
-        (data,) = [script for script in self.scripts if script.startswith("[")]
-        self.figures: list[dict[str, Any]] = json.loads(data)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._inside = tag
-        if tag == "wbr":
-            return
-        (self.scripts if tag == "script" else self.words).append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
-        self.words.append("")
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "script":
-            self.scripts[-1] += data
-        elif self._inside != "style":
-            self.words[-1] += data
-
-
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page without the 5 MB of plotly's script, but in the test of that."""
     monkeypatch.setattr(pages, "_plotly", lambda: "const Plotly = {};")
-
-
-def seen(out: Path, *paths: Path) -> Page:
-    report(list(paths), out)
-    return Page(out.read_text())
 
 
 def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
@@ -107,34 +70,6 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
     (phases,) = [figure["data"][0] for figure in by_value if {"2", "4", "8"} == set(figure["data"][0]["x"])]
     timed = dict(zip(phases["y"], phases["x"], strict=True))
     assert timed == {1e6 * s: str(config["PHASES"]) for config, s in outcomes.MEDIANS_S.items()}
-
-
-def test_parameters_that_the_winner_lacks_come_last_and_are_marked(tmp_path: Path) -> None:
-    path = outcomes.sweep(tmp_path / "results")
-    for i, config in enumerate(outcomes.SUBGROUP[:4]):
-        trial = Trial(number=50 + i, status="measured", config=config, key=None, stamp=f"m{i}", median_s=1e-3 * (i + 1))
-        append(path, trial)
-    page = seen(tmp_path / "x.html", path)
-    bars = page.figures[2]["data"][0]
-    assert bars["y"][-1] == "SG_SIZE*" and {"ALGORITHM", "WGS"} < set(bars["y"])
-    assert [colour == bars["marker"]["color"][-1] for colour in bars["marker"]["color"]] == [False] * 3 + [True]
-    assert page.text.count("*: the winner does not have this parameter") == 2, "at the picture and the table"
-
-
-def test_values_that_fail_are_named_and_drawn(tmp_path: Path) -> None:
-    path = outcomes.sweep(tmp_path / "results")
-    for i in range(9):
-        config = Config(ALGORITHM="register", WGS=512, PHASES=2**i)
-        append(path, Trial(number=50 + i, status="wrong", config=config, key=None, stamp=f"w{i}", message="why"))
-    page = seen(tmp_path / "x.html", path)
-    assert "\nValues that fail\n" in page.text and "\nWGS=512\n9\nwrong\n10\n" in page.text
-    assert "(red: wrong, orange: constraint, violet: definition failed, grey: others)" in page.text
-    (by_wgs,) = [figure for figure in page.figures if figure["data"][0]["x"] == ["64", "128", "256", "512"]]
-    assert by_wgs["data"][0]["name"] == "wrong" and by_wgs["data"][0]["y"][-1] == 100
-    for i, wgs in enumerate((64, 128, 256)):
-        own = [trial for trial in SweepRecord.of(SweepFolder(path)).trials if trial.config["WGS"] == wgs]
-        share = 100 * sum(trial.status != "measured" for trial in own) / len(own)
-        assert sum(bars["y"][i] for bars in by_wgs["data"]) == pytest.approx(share, abs=0.05)
 
 
 def test_two_objectives_are_drawn_with_their_front(tmp_path: Path) -> None:
