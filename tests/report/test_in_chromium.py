@@ -97,7 +97,7 @@ def test_no_text_of_a_picture_is_cut_and_buttons_cover_no_legend(clean: Chromium
     sweeps = records(*sorted(DDC.glob("taps=128,*")), *sorted((DDC.parent / "channelise").glob("*")))
     many = written(tmp_path / "many.html", pages.page(sweeps))
     one = written(tmp_path / "one.html", pages.page(sweeps[:1]))
-    for page, width in ((many, 500), (one, 500), (many, 660)):  # buttons are shown from 640 on
+    for page, width in ((many, 500), (one, 500), (one, 760)):  # buttons are shown from 640 on
         clean.open(page, width=width)
         assert clean.ask(CUT) == [] and clean.ask(LEGEND_UNDER_BUTTONS) == []
 
