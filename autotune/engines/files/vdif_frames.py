@@ -17,6 +17,7 @@ MOST_EARLY = 64  # frames of a thread by which others may come before it
 WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
 MOST_THREADS = 1 << 10
 LOOKED_AT = 256  # frames, to find the threads and the end
+MOST_GUESSED = 1 << 15  # frames, to guess the sample rate
 SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
 ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
 SIZE = 2  # the word that has it
@@ -84,6 +85,20 @@ def headers(file: Bytes, n_bytes: int, numbers: Sequence[int]) -> np.ndarray:
     """Returns the first words of frames that lie one behind the other, as far as they are there: uint32 [n, 4]."""
     found = [file.take(number * n_bytes, LEGACY_BYTES) for number in numbers]
     return np.array([each.view("<u4") for each in found if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
+
+
+def guessed_rate(file: Bytes, frame: Frame) -> float:
+    """Returns the sample rate in Hz that the largest frame number of the first seconds lets one expect."""
+    first = file.take(0, LEGACY_BYTES).view("<u4")
+    largest, seconds = 0, int(first[0] & SECONDS)
+    for number in range(min(MOST_GUESSED, file.size() // frame.n_bytes)):
+        words = headers(file, frame.n_bytes, [number])
+        if not len(words) or not alike(words, first)[0]:
+            continue
+        if int(words[0, 0] & SECONDS) > seconds + 1:  # a whole second was seen
+            break
+        largest = max(largest, int(words[0, 1] & NUMBER))
+    return float((largest + 1) * frame.n_samples)
 
 
 def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from ..reading import (
     Bytes,
     Header,
     HeaderOverrides,
+    LackingError,
     Start,
     Tell,
     came,
@@ -160,11 +161,11 @@ def _order(header: Header, given: HeaderOverrides) -> str:
     order = given.order or header.text("ORDER")
     if order not in ORDERS:
         found = f"its ORDER is {order}" if order else "its header lacks ORDER"
-        refuse(
-            header.path,
+        why = (
             f"it has several channels and polarisations, and {found}: give order='TFP' if a sample's polarisations are "
-            "side by side, or 'TPF' if its channels are",
+            "side by side, or 'TPF' if its channels are"
         )
+        raise LackingError(header.path, why, "order", "TFP")
     return order
 
 

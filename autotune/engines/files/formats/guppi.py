@@ -4,11 +4,12 @@ Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations o
 ``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
 time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
 (headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX was 0), OBSFREQ and OBSBW (MHz),
-TELESCOP, and of several antennas NANTS and ANTNMES.
+TELESCOP, PKTSTART, and of several antennas NANTS and ANTNMES, or ANTNMS00 and so on.
 """
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,12 +21,14 @@ from ...streams.samples import SampleInfo, Samples
 from ...streams.times import step_of
 from .. import checks
 from ..interleaved_bytes import Layout, centre_of
+from ..joined_bytes import JoinedBytes
 from ..reading import (
     MOST_BYTES,
     MOST_GAP_S,
     Bytes,
     Header,
     HeaderOverrides,
+    LackingError,
     Start,
     Tell,
     cut_off,
@@ -57,7 +60,12 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     Raises:
         UsageError: when its first header is wrong, or lacks what is needed and not given.
     """
-    file = Bytes(path)
+    return read_joined([path], given, tell)
+
+
+def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
+    """Opens files whose blocks follow each other as those of one file. Raises UsageError as ``read`` does."""
+    file = JoinedBytes(paths)
     try:
         return GuppiSamples(file, given, tell)
     except BaseException:
@@ -65,11 +73,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
         raise
 
 
-def antennas_of(path: Path) -> tuple[int, int]:
-    """Returns how many antennas a file has, and the channels of each. Raises UsageError as ``read`` does."""
+def antennas_of(path: Path) -> tuple[list[str], int]:
+    """Returns the names of a file's antennas, and the channels of each. Raises UsageError as ``read`` does."""
     file = Bytes(path)
     try:
-        return _antennas(_read_header(file, 0, 0)[0])
+        header = _read_header(file, 0, 0)[0]
+        n_antennas, n_channels = _antennas(header)
+        return [_antenna(header, number, n_antennas) for number in range(n_antennas)], n_channels
     finally:
         file.close()
 
@@ -108,6 +118,7 @@ class GuppiSamples:
         if rest:
             refuse(file.path, f"BLOCSIZE={self._n_bytes} is not whole samples of {self._layout.sample_bytes} bytes")
         self._n_block, self._step = n, n - header.integer("OVERLAP", 0, n - 1, 0)
+        self.overlap = n - self._step
         self._tick = self._ticks(header)
         rate = given.sample_rate_hz or _rate(header)
         self._block: Block | None = self._at(0, header, data)
@@ -122,7 +133,7 @@ class GuppiSamples:
         )
         self._n_read = self._n_block // info.packet * info.packet  # samples of a block
         info = replace(info, n_samples=self._n_whole())
-        self.info = settled(file.path, info, _start(header), given, tell)
+        self.info = settled(file.path, info, _start(header, self._tick, rate), given, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
         self._time = self._block.time  # of the next packet
@@ -265,8 +276,9 @@ def _value(text: str) -> str:
 def _n_pols(header: Header) -> int:
     found = header.integer("NPOL", 1, 4)
     if found not in N_POLS:
-        why = "two polarisations, or one of two parts" if found == 2 else "nothing that is known"
-        refuse(header.path, f"{header.where} has NPOL={found}, which means {why}: give n_pols=1 or n_pols=2")
+        meaning = "two polarisations, or one of two parts" if found == 2 else "nothing that is known"
+        why = f"{header.where} has NPOL={found}, which means {meaning}: give n_pols=1 or n_pols=2"
+        raise LackingError(header.path, why, "n_pols", 2)
     return N_POLS[found]
 
 
@@ -302,8 +314,14 @@ def _antenna(header: Header, number: int, n_antennas: int) -> str:
     """Returns the name of an antenna of the file."""
     if n_antennas == 1:
         return header.text("TELESCOP")
-    names = [name.strip() for name in header.text("ANTNMES").split(",")]
+    names = [name.strip() for name in _antenna_names(header).split(",")]
     return names[number] if number < len(names) and names[number] else f"{header.text('TELESCOP')}{number}"
+
+
+def _antenna_names(header: Header) -> str:
+    """Returns the names of antennas with commas between: ANTNMES, or what does not fit into a card in ANTNMS00 on."""
+    parts = sorted(name for name in header.values if re.fullmatch(r"ANTNMS\d\d", name))
+    return header.text("ANTNMES") or ",".join(header.text(name).strip(",") for name in parts)
 
 
 def _centre(header: Header, channel: int, n_channels: int) -> float | None:
@@ -314,10 +332,14 @@ def _centre(header: Header, channel: int, n_channels: int) -> float | None:
     return centre_of(channel % n_channels, n_channels, centre_hz, bandwidth_hz)
 
 
-def _start(header: Header) -> Start | None:
+def _start(header: Header, tick: Fraction, rate: float) -> Start | None:
     """Returns when PKTIDX is 0; None if the header does not say it.
 
-    Where PKTIDX counts from SYNCTIME, STT_IMJD and its like are the time at which recording started, PKTSTART.
+    SYNCTIME says it. STT_IMJD and its like are the time of PKTSTART, which is 0 where the header lacks it.
+
+    Args:
+        tick: samples that PKTIDX counts as one.
+        rate: samples in a second.
     """
     if "SYNCTIME" in header:
         text = header.text("SYNCTIME")
@@ -328,4 +350,5 @@ def _start(header: Header) -> Start | None:
     for name in ("STT_SMJD", "STT_OFFS"):
         time += header.number(name, 0.0)
         step_s = max(step_s, step_of(header.text(name)))
+    time -= header.integer("PKTSTART", 0, checks.MOST_TIME, 0) * tick / Fraction(rate)
     return Start(time, f"STT_OFFS={header.text('STT_OFFS')}", step_s)
