@@ -108,7 +108,7 @@ def _array_of(paths: Sequence[Any]) -> ArrayFile | None:
     return read_array(Path(found[0])) if found else None
 
 
-def _open_array(array: ArrayFile, header: Mapping[str, Any], needs: Needs, tell: Tell, stack: ExitStack) -> list[Input]:
+def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) -> list[Input]:
     """Opens the antennas of a file. Raises UsageError with all that lacks of any of them, in one line."""
     given, wrong = [], []
     for number, antenna in enumerate(array.antennas):
