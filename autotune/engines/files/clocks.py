@@ -21,16 +21,17 @@ SAME = Offset()
 
 
 def offset_from(first: SampleInfo, info: SampleInfo, step: int = 1) -> Offset:
-    """Returns the offset of the zero of ``info`` from that of ``first``; 0 where either does not say it.
+    """Returns the offset of the zero of ``info`` from that of ``first``; both are one where either does not say it.
 
     Args:
-        step: samples; the whole part is a multiple of it, and the rest is at most half of it.
+        step: samples; shifted timestamps are whole steps apart, and the rest is at most half of one.
     """
-    if info.sync_time_unix is None or first.sync_time_unix is None or info.sync_time_unix == first.sync_time_unix:
-        return SAME
-    offset = (info.sync_time_unix - first.sync_time_unix) * Fraction(first.sample_rate_hz)
-    whole = step * round(offset / step)
-    return offset_of(info, whole, float(offset - whole))
+    zero = Fraction(0)
+    if info.sync_time_unix is not None and first.sync_time_unix is not None:
+        zero = (info.sync_time_unix - first.sync_time_unix) * Fraction(first.sample_rate_hz)
+    moved = info.first_timestamp - first.first_timestamp
+    whole = step * round((zero + moved) / step) - moved
+    return offset_of(info, whole, float(zero - whole))
 
 
 def offset_of(info: SampleInfo, whole: int, rest: float = 0.0) -> Offset:
