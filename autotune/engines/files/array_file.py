@@ -65,10 +65,14 @@ def is_array_file(path: Path) -> bool:
     """Returns whether a file is TOML that lists antennas with their files. Raises UsageError for one that is broken."""
     if path.suffix != ".toml" or not path.is_file():
         return False
-    said = read_toml(path, MOST_BYTES)
-    antennas: Any = said.get("antenna")
-    is_list = isinstance(antennas, list) and all(isinstance(each, dict) for each in antennas)
-    return is_list and ("files" in said or any("files" in each for each in antennas))
+    return lists_antennas(read_toml(path, MOST_BYTES))
+
+
+def lists_antennas(said: Mapping[str, object]) -> bool:
+    """Returns whether what TOML says are antennas with their files."""
+    antennas = said.get("antenna")
+    tables = [each for each in antennas if isinstance(each, dict)] if isinstance(antennas, list) else []
+    return bool(tables) and ("files" in said or any("files" in each for each in tables))
 
 
 def read_array(path: Path) -> ArrayFile:

@@ -100,10 +100,11 @@ class LackingError(UsageError):
     Args:
         field: its name in ``HeaderOverrides``.
         example: a value with which the file can be opened, which may be the right one.
+        hint: what is to be said of the example.
     """
 
-    def __init__(self, path: Path, why: str, field: str, example: object) -> None:
-        super().__init__(one_line(f"{path}: {why}"))
+    def __init__(self, path: Path, why: str, field: str, example: Any, hint: str = "") -> None:
+        super().__init__(one_line(f"{path}: {why}{hint}"))
         self.why, self.field, self.example = one_line(why), field, example
 
 

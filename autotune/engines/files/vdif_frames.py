@@ -1,5 +1,6 @@
 """Frames of VDIF files: their headers, those of some threads in the order of the file, and the way past damage."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,6 @@ MOST_EARLY = 64  # frames of a thread by which others may come before it
 WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
 MOST_THREADS = 1 << 10
 LOOKED_AT = 256  # frames, to find the threads and the end
-MOST_GUESSED = 1 << 15  # frames, to guess the sample rate
 SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
 ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
 SIZE = 2  # the word that has it
@@ -88,17 +88,17 @@ def headers(file: Bytes, n_bytes: int, numbers: Sequence[int]) -> np.ndarray:
 
 
 def guessed_rate(file: Bytes, frame: Frame) -> float:
-    """Returns the sample rate in Hz that the largest frame number of the first seconds lets one expect."""
-    first = file.take(0, LEGACY_BYTES).view("<u4")
-    largest, seconds = 0, int(first[0] & SECONDS)
-    for number in range(min(MOST_GUESSED, file.size() // frame.n_bytes)):
-        words = headers(file, frame.n_bytes, [number])
-        if not len(words) or not alike(words, first)[0]:
-            continue
-        if int(words[0, 0] & SECONDS) > seconds + 1:  # a whole second was seen
-            break
-        largest = max(largest, int(words[0, 1] & NUMBER))
-    return float((largest + 1) * frame.n_samples)
+    """Returns the sample rate in Hz that the largest frame number near the end of the first second lets one expect."""
+    n_frames = file.size() // frame.n_bytes
+    second = int(headers(file, frame.n_bytes, [0])[0, 0] & SECONDS)
+
+    def is_later(number: int) -> bool:
+        return bool((headers(file, frame.n_bytes, [number])[:, 0] & SECONDS > second).any())
+
+    end = bisect_left(range(n_frames), True, key=is_later)
+    words = headers(file, frame.n_bytes, range(max(0, end - LOOKED_AT), min(n_frames, end + MOST_EARLY)))
+    words = words[alike(words, file.take(0, LEGACY_BYTES).view("<u4"))]
+    return float((int((words[:, 1] & NUMBER).max(initial=0)) + 1) * frame.n_samples)
 
 
 def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from ..corrections.delays import DelayModel
 from ..files import formats
 from ..files.array_file import ArrayAntenna, ArrayFile, is_array_file, read_array
 from ..files.formats.interface import VISIBILITIES
-from ..files.lacking import lacking_in, not_said
+from ..files.lacking import look_at, not_said
 from ..files.opening import antennas_in
 from ..files.reading import LackingError, Tell, refuse
 from ..streams.phase_centre import PhaseCentre
@@ -118,11 +118,11 @@ def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) ->
             said |= _channel_of(antenna, said)
             given.append(files_input(antenna.files, said, name, tell, antenna.follow_on))
         except LackingError:
-            info, lacking = lacking_in(antenna.files[0], said)
-            lacks = needs.not_said_by(info, lacking)
+            look = look_at(antenna.files[0], said)
+            lacks = needs.not_said_by(look.info, look.lacking)
             more = [f"{needs.path} needs {_list(lacks)} besides"] if lacks else []
-            why = "; ".join([*(each.why for each in lacking), *more])
-            wrong.append(f"[[antenna]] {info.antenna or name}: {antenna.files[0]}: {why}")
+            why = "; ".join([*(each.why for each in look.lacking), *more])
+            wrong.append(f"[[antenna]] {look.info.antenna or name}: {antenna.files[0]}: {why}")
         except UsageError as error:
             wrong.append(f"[[antenna]] {name}: {error}")
         else:

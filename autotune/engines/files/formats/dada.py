@@ -115,6 +115,7 @@ class DadaSamples:
         is_lower = "BW" in header and header.number("BW") < 0
         self.falls = f"BW={header.text('BW')}" if is_lower else ""
         self._done = 0  # packets
+        self.number = header.integer("FILE_NUMBER", 0, checks.MOST_TIME) if "FILE_NUMBER" in header else None
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``.

@@ -81,8 +81,11 @@ class VdifSamples:
         rate = given.sample_rate_hz or frame.rate
         if not rate:
             seems = guessed_rate(file, frame)
-            why = f"its frames do not state the sample rate: give sample_rate_hz; by their numbers it may be {seems:g}"
-            raise LackingError(file.path, why, "sample_rate_hz", seems)
+            why, hint = (
+                "its frames do not state the sample rate: give sample_rate_hz",
+                f"; their numbers suggest {seems:g}",
+            )
+            raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")

@@ -1,0 +1,120 @@
+"""Puts files together that are the pieces and scans of one antenna, by their headers, their times and their names."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby, pairwise
+from typing import Any
+
+from ...core.errors import UsageError
+from .lacking import Look, look_at
+from .opening import antennas_in
+from .reading import LackingError, Tell
+
+ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "is_turned")
+RATE = "sample_rate_hz"
+SEPARATORS = re.compile(r"[._:+ -]+|(?<=\d)T(?=\d)")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The files of one antenna, in the order of time."""
+
+    looks: Sequence[Look]
+    in_file: str | int | None = None  # which of several antennas of its files
+    follow_on: bool = False  # they do not say their times
+
+    @property
+    def name(self) -> str:
+        return self.looks[0].info.antenna
+
+
+def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[Group]:
+    """Returns the antennas of some recordings, by the names of their first files; tells of files that cannot be opened.
+
+    Files of one name in the header and one name but for numbers are of one antenna if none of them overlap, those of
+    each folder if these do not, and else of an antenna each.
+
+    Args:
+        given: fields that all of their headers lack.
+    """
+    found: list[tuple[Look, str | int | None]] = []
+    for path in paths:
+        try:
+            names, n_channels = antennas_in(path)
+            for number, name in enumerate(names):
+                channel = {"channel": number * n_channels} if len(names) > 1 else {}
+                which = name if names.count(name) == 1 else number
+                found.append((look_at(path, {**given, **channel}), which if len(names) > 1 else None))
+        except UsageError as error:
+            tell(f"{error}; it is left out")
+    found = _at_one_rate(found, given)
+    groups: list[Group] = []
+    for _, some in groupby(sorted(found, key=_key), key=_key):
+        looks, places = zip(*some, strict=True)
+        groups += _split(looks, places[0])
+    return sorted(groups, key=lambda group: (str(group.looks[0].path), str(group.in_file)))
+
+
+def _at_one_rate(
+    found: Sequence[tuple[Look, str | int | None]], given: Mapping[str, Any]
+) -> list[tuple[Look, str | int | None]]:
+    """Returns files whose headers lack the rate with the largest one that any of them lets one expect.
+
+    Of a file that is shorter than a second one expects less.
+    """
+    rates = [each.example for look, _ in found for each in look.lacking if each.field == RATE]
+    made = []
+    for look, place in found:
+        lacking = next((each for each in look.lacking if each.field == RATE), None)
+        if lacking is not None and lacking.example != max(rates):
+            with suppress(UsageError):  # it cannot have that rate
+                again = look_at(look.path, {**given, RATE: max(rates)})
+                better = LackingError(look.path, lacking.why, RATE, max(rates))
+                look = replace(again, lacking=[better, *again.lacking])
+        made.append((look, place))
+    return made
+
+
+def begin_s(look: Look) -> Fraction:
+    """Returns when a file begins, in seconds since 1970, or since the zero of its time."""
+    return (look.info.sync_time_unix or 0) + look.info.first_timestamp / Fraction(look.info.sample_rate_hz)
+
+
+def gap_s(before: Look, later: Look) -> Fraction:
+    """Returns the seconds between the end of a file and the beginning of a later one; below 0 where they overlap."""
+    return begin_s(later) - begin_s(before) - (before.info.n_samples or 0) / Fraction(before.info.sample_rate_hz)
+
+
+def base_name(name: str) -> str:
+    """Returns a file's name without its numbers: On of On.0000.vdif and of On_2026-01-01T07:00:00_3.vdif."""
+    stem = name.rpartition(".")[0] or name
+    return "_".join(part for part in SEPARATORS.split(stem) if part and not part.isdigit())
+
+
+def _key(found: tuple[Look, str | int | None]) -> list[str]:
+    """Returns what files of one antenna have in common."""
+    look, in_file = found
+    said = [look.info.antenna, base_name(look.path.name), repr(in_file), str(look.info.sync_time_unix is None)]
+    return [*said, *(str(getattr(look.info, name)) for name in ALIKE)]
+
+
+def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:
+    """Returns the antennas of files that may be of one."""
+    ordered = sorted(looks, key=lambda look: (begin_s(look), look.number or 0, str(look.path)))
+    if all(_follows(*each) for each in pairwise(ordered)):
+        return [Group(ordered, in_file)]
+    numbers = [look.number for look in ordered]
+    if len({begin_s(look) for look in ordered}) == 1 and None not in numbers and len(set(numbers)) == len(numbers):
+        return [Group(ordered, in_file, follow_on=True)]
+    folders = {look.path.parent for look in looks}
+    if len(folders) > 1:
+        parts = [[look for look in looks if look.path.parent == folder] for folder in sorted(folders)]
+        return [group for part in parts for group in _split(part, in_file)]
+    return [Group([look], in_file) for look in looks]
+
+
+def _follows(before: Look, later: Look) -> bool:
+    return later.path != before.path and gap_s(before, later) * Fraction(before.info.sample_rate_hz) >= -before.overlap
