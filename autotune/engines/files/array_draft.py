@@ -15,7 +15,7 @@ from .toml import written
 
 HEAD = """\
 # The antennas of an array, for `autotune correlate`. Paths begin at the folder of this file. What stands in front of
-# the first table holds for all antennas that do not say it. Where a line begins with "#", a value lacks: fill it in.
+# the first table holds for all antennas that do not say it. What headers lack stands behind "#", to be filled in.
 """
 PLACES = {
     "centre_frequency_hz": ("1.4e9", "of the band, in Hz: UVH5 and Measurement Sets need it"),

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any
 
 from ...core.errors import UsageError
@@ -44,10 +45,7 @@ def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[
     for path in paths:
         try:
             names, n_channels = antennas_in(path)
-            for number, name in enumerate(names):
-                channel = {"channel": number * n_channels} if len(names) > 1 else {}
-                which = name if names.count(name) == 1 else number
-                found.append((look_at(path, {**given, **channel}), which if len(names) > 1 else None))
+            found += [_look(path, given, names, number, n_channels) for number in range(len(names))]
         except UsageError as error:
             tell(f"{error}; it is left out")
     found = _at_one_rate(found, given)
@@ -56,6 +54,20 @@ def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[
         looks, places = zip(*some, strict=True)
         groups += _split(looks, places[0])
     return sorted(groups, key=lambda group: (str(group.looks[0].path), str(group.in_file)))
+
+
+def _look(
+    path: Path, given: Mapping[str, Any], names: Sequence[str], number: int, n_channels: int
+) -> tuple[Look, str | int | None]:
+    """Returns what a file says of one of its antennas, and which one it is, if there are several."""
+    if len(names) == 1:
+        return look_at(path, given), None
+    name, channel = names[number], given.get("channel", 0)
+    look = look_at(path, {**given, "channel": number * n_channels + channel})
+    if n_channels > 1 and "channel" not in given:
+        why = f"it has {len(names)} antennas of {n_channels} channels each: choose one, channel=0 to {n_channels - 1}"
+        look = replace(look, lacking=[*look.lacking, LackingError(path, why, "channel", 0)])
+    return look, name if names.count(name) == 1 else number
 
 
 def _at_one_rate(

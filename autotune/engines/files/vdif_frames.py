@@ -1,6 +1,5 @@
 """Frames of VDIF files: their headers, those of some threads in the order of the file, and the way past damage."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -85,20 +84,6 @@ def headers(file: Bytes, n_bytes: int, numbers: Sequence[int]) -> np.ndarray:
     """Returns the first words of frames that lie one behind the other, as far as they are there: uint32 [n, 4]."""
     found = [file.take(number * n_bytes, LEGACY_BYTES) for number in numbers]
     return np.array([each.view("<u4") for each in found if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
-
-
-def guessed_rate(file: Bytes, frame: Frame) -> float:
-    """Returns the sample rate in Hz that the largest frame number near the end of the first second lets one expect."""
-    n_frames = file.size() // frame.n_bytes
-    second = int(headers(file, frame.n_bytes, [0])[0, 0] & SECONDS)
-
-    def is_later(number: int) -> bool:
-        return bool((headers(file, frame.n_bytes, [number])[:, 0] & SECONDS > second).any())
-
-    end = bisect_left(range(n_frames), True, key=is_later)
-    words = headers(file, frame.n_bytes, range(max(0, end - LOOKED_AT), min(n_frames, end + MOST_EARLY)))
-    words = words[alike(words, file.take(0, LEGACY_BYTES).view("<u4"))]
-    return float((int((words[:, 1] & NUMBER).max(initial=0)) + 1) * frame.n_samples)
 
 
 def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:

@@ -96,8 +96,9 @@ def _headers(samples: object, header: Mapping[str, Any]) -> list[Mapping[str, An
     names, n_channels = antennas_in(Path(samples)) if isinstance(samples, str | Path) else ([""], 0)
     if len(names) == 1:
         return [header]
-    channel = _one_channel(Path(str(samples)), header, len(names), n_channels)
-    return [{**header, "channel": number * n_channels + channel} for number in range(len(names))]
+    path = Path(str(samples))
+    channels = [_one_channel(path, header, len(names), n_channels, number) for number in range(len(names))]
+    return [{**header, "channel": channel} for channel in channels]
 
 
 def _array_of(paths: Sequence[Any]) -> ArrayFile | None:
@@ -117,12 +118,8 @@ def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) ->
         try:
             said |= _channel_of(antenna, said)
             given.append(files_input(antenna.files, said, name, tell, antenna.follow_on))
-        except LackingError:
-            look = look_at(antenna.files[0], said)
-            lacks = needs.not_said_by(look.info, look.lacking)
-            more = [f"{needs.path} needs {_list(lacks)} besides"] if lacks else []
-            why = "; ".join([*(each.why for each in look.lacking), *more])
-            wrong.append(f"[[antenna]] {look.info.antenna or name}: {antenna.files[0]}: {why}")
+        except LackingError as error:
+            wrong.append(f"[[antenna]] {name}: {antenna.files[0]}: {_all_lacking(error, antenna, said, needs)}")
         except UsageError as error:
             wrong.append(f"[[antenna]] {name}: {error}")
         else:
@@ -175,7 +172,7 @@ def _channel_of(antenna: ArrayAntenna, header: Mapping[str, Any]) -> dict[str, i
     if number is None or not 0 <= number < len(names):
         found = "none is chosen" if antenna.in_file is None else f"antenna = {antenna.in_file!r} is not one of them"
         refuse(path, f"it has the antennas {', '.join(names)}, and {found}")
-    return {"channel": number * n_channels + _one_channel(path, header, len(names), n_channels)}
+    return {"channel": _one_channel(path, header, len(names), n_channels, number)}
 
 
 def _list(names: Sequence[str]) -> str:
@@ -183,13 +180,24 @@ def _list(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _one_channel(path: Path, header: Mapping[str, Any], n_antennas: int, n_channels: int) -> int:
-    """Returns the channel that is read of each antenna of a file. Raises UsageError when none of them is chosen."""
+def _one_channel(path: Path, header: Mapping[str, Any], n_antennas: int, n_channels: int, antenna: int) -> int:
+    """Returns the channel of a file that is read of one of its antennas. Raises LackingError when it is not said."""
     channel = header.get("channel", 0 if n_channels == 1 else None)
     if not isinstance(channel, int) or not 0 <= channel < n_channels:
-        refuse(
-            path,
+        why = (
             f"it has {n_antennas} antennas of {n_channels} channels each: choose one channel of each, channel=0 to "
-            f"{n_channels - 1}",
+            f"{n_channels - 1}"
         )
-    return channel
+        raise LackingError(path, why, "channel", antenna * n_channels)
+    return antenna * n_channels + channel
+
+
+def _all_lacking(error: LackingError, antenna: ArrayAntenna, header: Mapping[str, Any], needs: Needs) -> str:
+    """Returns all that an antenna's headers lack besides what an error tells, and what the output needs of it."""
+    try:
+        look = look_at(antenna.files[0], {**header, error.field: error.example})
+    except UsageError:
+        return error.why
+    lacks = needs.not_said_by(look.info, look.lacking)
+    more = [f"{needs.path} needs {_list(lacks)} besides"] if lacks else []
+    return "; ".join([error.why, *(each.why for each in look.lacking), *more])

@@ -20,6 +20,7 @@ from ....core.errors import UsageError
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import step_of
 from .. import checks
+from ..guppi_antennas import antenna_name, antennas_of_header, channel_among
 from ..interleaved_bytes import Layout, centre_of
 from ..joined_bytes import JoinedBytes
 from ..reading import (
@@ -78,8 +79,8 @@ def antennas_of(path: Path) -> tuple[list[str], int]:
     file = Bytes(path)
     try:
         header = _read_header(file, 0, 0)[0]
-        n_antennas, n_channels = _antennas(header)
-        return [_antenna(header, number, n_antennas) for number in range(n_antennas)], n_channels
+        n_antennas, n_channels = antennas_of_header(header)
+        return [antenna_name(header, number, n_antennas) for number in range(n_antennas)], n_channels
     finally:
         file.close()
 
@@ -109,9 +110,9 @@ class GuppiSamples:
         header, data = _read_header(file, 0, 0)
         if header.integer("NBITS", 1, 64) != 8:
             refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 8 are read")
-        n_antennas, n_each = _antennas(header)
+        n_antennas, n_each = antennas_of_header(header)
         n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
-        channel = _channel(file.path, given, n_channels, n_antennas)
+        channel = channel_among(file.path, given, n_channels, n_antennas)
         self._layout = Layout(n_channels, n_pols, True, channel)
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
         n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
@@ -128,7 +129,7 @@ class GuppiSamples:
             sample_rate_hz=rate,
             packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
             first_timestamp=self._block.time,
-            antenna=_antenna(header, channel // n_each, n_antennas),
+            antenna=antenna_name(header, channel // n_each, n_antennas),
             centre_frequency_hz=_centre(header, channel, n_each),
         )
         self._n_read = self._n_block // info.packet * info.packet  # samples of a block
@@ -287,41 +288,6 @@ def _rate(header: Header) -> float:
     if seconds < 1 / checks.MOST_RATE_HZ:
         refuse(header.path, f"{header.where} has TBIN={header.text('TBIN')}, must be the seconds of a sample")
     return float(1 / seconds)
-
-
-def _antennas(header: Header) -> tuple[int, int]:
-    """Returns how many antennas there are, and the channels of each."""
-    n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
-    n_antennas = header.integer("NANTS", 1, n_channels, 1)
-    if n_channels % n_antennas:
-        refuse(header.path, f"its OBSNCHAN={n_channels} channels are not those of NANTS={n_antennas} antennas")
-    return n_antennas, n_channels // n_antennas
-
-
-def _channel(path: Path, given: HeaderOverrides, n_channels: int, n_antennas: int) -> int:
-    """Returns the channel that is to be read; those of several antennas lie one antenna after the other."""
-    if n_antennas > 1 and (not isinstance(given.channel, int) or not 0 <= given.channel < n_channels):
-        each = n_channels // n_antennas
-        refuse(
-            path,
-            f"it has {n_antennas} antennas of {each} channels: choose a channel of one, channel=0 to {n_channels - 1}; "
-            f"those of antenna 1 are {each} to {2 * each - 1}",
-        )
-    return given.one_channel(path, n_channels)
-
-
-def _antenna(header: Header, number: int, n_antennas: int) -> str:
-    """Returns the name of an antenna of the file."""
-    if n_antennas == 1:
-        return header.text("TELESCOP")
-    names = [name.strip() for name in _antenna_names(header).split(",")]
-    return names[number] if number < len(names) and names[number] else f"{header.text('TELESCOP')}{number}"
-
-
-def _antenna_names(header: Header) -> str:
-    """Returns the names of antennas with commas between: ANTNMES, or what does not fit into a card in ANTNMS00 on."""
-    parts = sorted(name for name in header.values if re.fullmatch(r"ANTNMS\d\d", name))
-    return header.text("ANTNMES") or ",".join(header.text(name).strip(",") for name in parts)
 
 
 def _centre(header: Header, channel: int, n_channels: int) -> float | None:

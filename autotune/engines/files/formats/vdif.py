@@ -16,17 +16,8 @@ from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
 from ..joined_bytes import JoinedBytes
 from ..reading import Bytes, HeaderOverrides, LackingError, Start, Tell, cut_off, packets_in, refuse, settled
-from ..vdif_frames import (
-    HEADER_BYTES,
-    MOST_EARLY,
-    NUMBER,
-    Frame,
-    FrameReader,
-    Frames,
-    frame_of,
-    guessed_rate,
-    is_vdif,
-)
+from ..vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of, is_vdif
+from ..vdif_rate import guessed_rate
 from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
