@@ -219,9 +219,10 @@ def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other:
     def checked(value: object) -> dict[str, object]:
         if not isinstance(value, dict):
             raise Unsound(f"is {value_text(value)}, must be an object")
-        for member in needed:
-            if member not in value:
-                raise Unsound(f"lacks {member}")
+        unknown = [] if other is not None else [str(member) for member in value if member not in checks]
+        lacking = [member for member in needed if member not in value]
+        if lacking and not any(suggestion(member, lacking) for member in unknown):
+            raise Unsound(f"lacks {lacking[0]}")
         found = {}
         for member, each in value.items():
             check = checks.get(member, other)

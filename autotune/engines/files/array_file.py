@@ -70,8 +70,8 @@ def is_array_file(path: Path) -> bool:
 
 def lists_antennas(said: Mapping[str, object]) -> bool:
     """Returns whether what TOML says are antennas with their files."""
-    antennas = said.get("antenna")
-    tables = [each for each in antennas if isinstance(each, dict)] if isinstance(antennas, list) else []
+    lists = [value for value in said.values() if isinstance(value, list)]
+    tables = [each for value in lists for each in value if isinstance(each, dict)]
     return bool(tables) and ("files" in said or any("files" in each for each in tables))
 
 

@@ -70,7 +70,7 @@ def open_antennas(
         raise UsageError("there are no antennas to correlate")
     if (array := _array_of(paths)) is not None:
         if header:
-            refuse(array.path, f"{', '.join(header)} is given besides: say it in front of its tables, for all antennas")
+            refuse(array.path, f"{', '.join(header)} cannot be given besides: say it in front of its tables")
         given = _open_array(array, needs, tell, stack)
         return Opened(given, _bands_of(array, bands, given), array.phase_centre)
     are_files = all(isinstance(each, str | Path) for each in paths)
