@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from .clocks import span_text
-from .grouping import Group, gap_s
+from .grouping import Group, base_name, gap_s
 from .reading import LackingError
 from .toml import written
 
@@ -38,26 +37,41 @@ def array_text(groups: Sequence[Group], folder: Path, given: Mapping[str, Any]) 
     """
     lacks = [_lacking(group) for group in groups]
     common = [line for line in lacks[0] if all(line in each for each in lacks) and not line.startswith("# position_m")]
-    names = Counter(group.name for group in groups)
+    names = _names(groups)
     common = [written(name, value) for name, value in given.items()] + common
     parts = [HEAD, *([f"\n{''.join(common)}"] if common else []), CENTRE]
     for number, (group, lacking) in enumerate(zip(groups, lacks, strict=True)):
         own = [line for line in lacking if line not in common]
-        parts.append(f"\n{_table(group, number, names[group.name] > 1, folder)}{''.join(own)}")
+        parts.append(f"\n{_table(group, names[number], folder)}{''.join(own)}")
     return "".join(parts)
 
 
-def _table(group: Group, number: int, is_shared: bool, folder: Path) -> str:
+def _names(groups: Sequence[Group]) -> list[str]:
+    """Returns a name for each antenna: its header's, its file's or its folder's, if no other has it; else a number."""
+    made = [f"m{number:03}" for number in range(len(groups))]
+    for kind in (_folder_name, _file_name, _header_name):  # the last one that fits is taken
+        names = [kind(group) for group in groups]
+        made = [name if name and names.count(name) == 1 else old for name, old in zip(names, made, strict=True)]
+    return made
+
+
+def _folder_name(group: Group) -> str:
+    return group.looks[0].path.resolve().parent.name
+
+
+def _file_name(group: Group) -> str:
+    return base_name(group.looks[0].path.name)
+
+
+def _header_name(group: Group) -> str:
+    return group.name
+
+
+def _table(group: Group, name: str, folder: Path) -> str:
     first = group.looks[0].info
-    name = group.looks[0].path.stem if is_shared or not group.name else group.name
-    if group.in_file is not None and is_shared:
-        name = f"m{number:03}"
-    why = f"  # several have the name {json.dumps(group.name, ensure_ascii=False)} in their headers"
-    lines = [
-        "[[antenna]]\n",
-        f"{written('name', name).rstrip()}{why if is_shared and group.name else ''}\n",
-        _files(group, folder),
-    ]
+    lines = ["[[antenna]]\n", written("name", name), _files(group, folder)]
+    if group.name not in ("", name):
+        lines[1] = f"{lines[1].rstrip()}  # several have the name {json.dumps(group.name, ensure_ascii=False)}\n"
     if group.in_file is not None:
         lines.append(f"{written('antenna', group.in_file).rstrip()}  # which one of those in its files\n")
     if group.follow_on:

@@ -35,8 +35,8 @@ class Group:
 def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[Group]:
     """Returns the antennas of some recordings, by the names of their first files; tells of files that cannot be opened.
 
-    Files of one name in the header and one name but for numbers are of one antenna if none of them overlap, those of
-    each folder if these do not, and else of an antenna each.
+    Files whose headers have one name are of one antenna if none of them overlap; else those of one file's name but for
+    numbers, then those of one folder, if these do not; else each is of an antenna of its own.
 
     Args:
         given: fields that all of their headers lack.
@@ -109,7 +109,8 @@ def base_name(name: str) -> str:
 def _key(found: tuple[Look, str | int | None]) -> list[str]:
     """Returns what files of one antenna have in common."""
     look, in_file = found
-    said = [look.info.antenna, base_name(look.path.name), repr(in_file), str(look.info.sync_time_unix is None)]
+    name = look.info.antenna or f"\0{_base(look)}"
+    said = [name, repr(in_file), str(look.info.sync_time_unix is None)]
     return [*said, *(str(getattr(look.info, name)) for name in ALIKE)]
 
 
@@ -121,11 +122,19 @@ def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:
     numbers = [look.number for look in ordered]
     if len({begin_s(look) for look in ordered}) == 1 and None not in numbers and len(set(numbers)) == len(numbers):
         return [Group(ordered, in_file, follow_on=True)]
-    folders = {look.path.parent for look in looks}
-    if len(folders) > 1:
-        parts = [[look for look in looks if look.path.parent == folder] for folder in sorted(folders)]
-        return [group for part in parts for group in _split(part, in_file)]
+    for kind in (_base, _folder):
+        if len({kind(look) for look in looks}) > 1:
+            parts = groupby(sorted(looks, key=kind), key=kind)
+            return [group for _, part in parts for group in _split(list(part), in_file)]
     return [Group([look], in_file) for look in looks]
+
+
+def _base(look: Look) -> str:
+    return base_name(look.path.name)
+
+
+def _folder(look: Look) -> str:
+    return str(look.path.parent)
 
 
 def _follows(before: Look, later: Look) -> bool:

@@ -121,6 +121,12 @@ class ScansSource:
                 found.append(Late(((before.end or scan.begin) + scan.begin) // 2, rest, phase))
         return found
 
+    @property
+    def n_recorded(self) -> int | None:
+        """Returns the samples of each polarisation of all scans; None where that is not known."""
+        known = [scan.info.n_samples for scan in self._scans if scan.info.n_samples is not None]
+        return sum(known) if len(known) == len(self._scans) else None
+
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``. A chunk has fewer packets at the end of each scan, too.
 

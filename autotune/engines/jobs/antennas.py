@@ -63,7 +63,8 @@ def of_samples(
     opened_antennas = open_antennas(inputs, bands, header, needs_of(out), running.tell, stack)
     bands = opened_antennas.bands
     aligned = stations(opened_antennas.inputs, running.tell)
-    infos = [each.input.info for each in aligned]
+    given = [each.input for each in aligned]
+    infos = [each.info for each in given]
     n_chunk = running.chunk_samples(infos)
     opened = [bands.outputs(each.input, n_chunk) for each in aligned]
     for station, (some, _) in zip(aligned, opened, strict=True):
@@ -77,7 +78,7 @@ def of_samples(
 
     def engine(sink: VisibilitySink) -> FXEngine:
         def say(line: str) -> None:
-            running.report(line, share_taken(infos, made.f_counters))
+            running.report(line, share_taken([each.n_to_read for each in given], made.f_counters))
 
         sources = [each.input.source for each in aligned]
         made = FXEngine(

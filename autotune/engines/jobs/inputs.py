@@ -31,10 +31,16 @@ class Input:
     source: Source
     again: Callable[[], Source] | None
     late: Sequence[Late] = ()  # where the rest of their clock changes
+    n_recorded: int | None = None  # samples of each polarisation without the gaps between files, if there are any
 
     @property
     def info(self) -> SampleInfo:
         return self.source.info
+
+    @property
+    def n_to_read(self) -> int | None:
+        """Returns the samples of each polarisation that will be read; None where that is not known."""
+        return self.n_recorded or self.info.n_samples
 
 
 def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell = untold) -> Input:
@@ -99,7 +105,7 @@ def files_input(paths: Sequence[Path], header: HeaderFields, name: str, tell: Te
         source.info = replace(source.info, antenna=name or paths[0].stem)
     given = HeaderOverrides(**{**header, "antenna": source.info.antenna})
     again = partial(open_scans, paths, given, untold, follow_on)
-    return Input(source, again, getattr(source, "late", ()))
+    return Input(source, again, getattr(source, "late", ()), getattr(source, "n_recorded", None))
 
 
 def must_be_known_fields(header: HeaderFields) -> None:
