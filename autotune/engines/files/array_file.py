@@ -9,7 +9,7 @@
 
     [[antenna]]
     name = "On"
-    files = ["On.0000.vdif", "On.0001.vdif"]     # paths, from the folder of this file on
+    files = ["On.0000.vdif", "On.0001.vdif"]     # from the folder of this file on; or a list for each polarisation
     threads = [0, 1]
     position_m = [3370606.0, 711917.0, 5349830.0]
     delays = 12.25                     # samples; or one for each polarisation; or [[antenna.delays]], pieces
@@ -43,7 +43,7 @@ OVERRIDES = {field.name for field in fields(HeaderOverrides)} - {"antenna"}
 class ArrayAntenna:
     """An antenna of an array, as its file says it."""
 
-    files: tuple[Path, ...]
+    files: tuple[tuple[Path, ...], ...]  # of both polarisations together, or of each its own
     header: Mapping[str, Any]  # fields of HeaderOverrides
     name: str = ""
     in_file: str | int | None = None  # which one of several in its files
@@ -110,7 +110,7 @@ def _antenna(folder: Path, common: Mapping[str, object], table: object) -> Array
     header = {name: said.pop(name) for name in sorted(OVERRIDES & said.keys())}
     HeaderOverrides(**header)
     return ArrayAntenna(
-        files=tuple(folder / file for file in said["files"]),
+        files=tuple(tuple(folder / file for file in files) for files in said["files"]),
         header=header,
         name=said.get("name", ""),
         in_file=said.get("antenna"),
@@ -126,8 +126,14 @@ def _any(value: object) -> object:
 
 
 def _files(value: object) -> Any:
-    files = schema.sequence_of(schema.as_word)([value] if isinstance(value, str) else value)
-    if not all(files):
+    """Checks for a path, a list of them, or two lists, one for each polarisation."""
+    is_paired = isinstance(value, list) and any(isinstance(each, list) for each in value)
+    files = (
+        schema.sequence_of(PATHS, N_POLS)(value)
+        if is_paired
+        else (PATHS([value] if isinstance(value, str) else value),)
+    )
+    if not all(each and all(each) for each in files):
         raise schema.Unsound("is empty, must be paths of files")
     return files
 
@@ -164,6 +170,7 @@ def _in_file(value: object) -> object:
     return schema.as_word(value) if isinstance(value, str) else schema.as_count(value)
 
 
+PATHS = schema.sequence_of(schema.as_word)
 COUNTS = schema.sequence_of(schema.as_count)
 DELAY_OF_ONE = schema.members_of({name: check for name, check in DELAY_FIELDS.items() if name != "antenna"}, ("start",))
 FIELDS: dict[str, schema.Check] = {

@@ -15,9 +15,10 @@ import numpy as np
 from ...core.errors import UsageError, one_line
 from ..streams.samples import SampleInfo, Samples, Source
 from .clocks import SAME, Offset, offset_from, offset_of, span_text, whole_bytes
+from .fine_packets import FinePackets
 from .joined_bytes import joined_name
 from .opening import can_be_joined, open_joined
-from .reading import HeaderOverrides, Tell, packets_in, refuse, untold
+from .reading import HeaderOverrides, Tell, refuse, untold
 
 ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "antenna", "position_m", "is_turned")
 
@@ -58,6 +59,7 @@ class Late:
     start: int
     rest: float  # samples
     phase: float  # radians
+    pol: int | None = None  # of one polarisation; None: of all
 
 
 def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
@@ -77,7 +79,7 @@ def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow
     scans: list[Scan] = []
     for look in looks:
         if scans:
-            _must_be_alike(scans[-1], look)
+            must_be_alike(scans[-1], look)
             if follow_on:
                 whole = _end_of(scans[-1]) - look.info.first_timestamp
                 look = replace(look, offset=offset_of(first, whole))
@@ -106,9 +108,7 @@ class ScansSource:
         n_samples = None if last.end is None else last.end - first.begin
         self.info = replace(first.info, packet=packet, n_samples=n_samples)
         self._scans, self._given, self._tell = list(scans), given, tell
-        self._number, self._now = 0, open_joined(first.paths, given, untold)
-        self._left: Samples | None = None  # of what was read and not taken yet, which is in _rows
-        self._rows = np.empty((self.info.n_pols, 0), np.complex64 if self.info.is_complex else np.uint8)
+        self._number, self._now = 0, self._opened(first)
         self._end = first.begin  # of what was taken
 
     @property
@@ -133,11 +133,10 @@ class ScansSource:
         Raises:
             UsageError: of the last scan; and when a scan goes on past the beginning of the next one.
         """
-        n_room = packets_in(out, self.info)
         while self._number < len(self._scans):
             scan, is_last = self._scans[self._number], self._number == len(self._scans) - 1
             try:
-                samples = self._read(scan, out, n_room)
+                samples = self._now.read(out)
             except UsageError as error:
                 if is_last:
                     raise
@@ -152,31 +151,14 @@ class ScansSource:
             self._number += 1
             if not is_last:
                 self._now.close()
-                self._now = open_joined(self._scans[self._number].paths, self._given, untold)
+                self._now = self._opened(self._scans[self._number])
         return None
 
     def close(self) -> None:
         self._now.close()
 
-    def _read(self, scan: Scan, out: np.ndarray, n_room: int) -> Samples | None:
-        """Reads packets of this source, which are parts of the scan's."""
-        n_parts = scan.info.packet // self.info.packet
-        if n_parts == 1:
-            samples = self._now.read(out)
-            return samples and replace(samples, time=samples.time + scan.offset.whole)
-        width = out.shape[1] // n_room
-        if self._left is None:
-            self._rows = np.empty((len(out), -(-n_room // n_parts) * n_parts * width), out.dtype)
-            if (samples := self._now.read(self._rows)) is None:
-                return None
-            received = np.repeat(samples.received, n_parts, axis=1)
-            self._left = Samples(samples.time + scan.offset.whole, received)
-        taken, n = self._left, min(n_room, self._left.received.shape[1])
-        out[:, : n * width] = self._rows[:, : n * width]
-        self._rows = self._rows[:, n * width :]
-        rest = taken.received[:, n:]
-        self._left = Samples(taken.time + n * self.info.packet, rest) if rest.shape[1] else None
-        return replace(taken, received=taken.received[:, :n])
+    def _opened(self, scan: Scan) -> FinePackets:
+        return FinePackets(open_joined(scan.paths, self._given, untold), self.info.packet, scan.offset.whole)
 
 
 def _look(path: Path, given: HeaderOverrides, tell: Tell) -> Scan:
@@ -188,7 +170,8 @@ def _look(path: Path, given: HeaderOverrides, tell: Tell) -> Scan:
         source.close()
 
 
-def _must_be_alike(before: Scan, later: Scan) -> None:
+def must_be_alike(before: Scan, later: Scan) -> None:
+    """Raises UsageError when two scans are not of one antenna; names both, and what differs."""
     for name in ALIKE:
         has, had = getattr(later.info, name), getattr(before.info, name)
         if has != had:

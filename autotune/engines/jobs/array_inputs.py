@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) ->
             said |= _channel_of(antenna, said)
             given.append(files_input(antenna.files, said, name, tell, antenna.follow_on))
         except LackingError as error:
-            wrong.append(f"[[antenna]] {name}: {antenna.files[0]}: {_all_lacking(error, antenna, said, needs)}")
+            wrong.append(f"[[antenna]] {name}: {antenna.files[0][0]}: {_all_lacking(error, antenna, said, needs)}")
         except UsageError as error:
             wrong.append(f"[[antenna]] {name}: {error}")
         else:
@@ -159,10 +160,10 @@ def _channel_of(antenna: ArrayAntenna, header: Mapping[str, Any]) -> dict[str, i
     Raises:
         UsageError: when a file is not there, or none of its antennas is chosen.
     """
-    for file in antenna.files:
+    for file in chain(*antenna.files):
         if not file.exists():
             refuse(file, "it is not there; paths in the file of an array begin at its folder")
-    path = antenna.files[0]
+    path = antenna.files[0][0]
     names, n_channels = antennas_in(path)
     if len(names) == 1 and antenna.in_file in (None, 0, names[0]):
         return {}
@@ -195,7 +196,7 @@ def _one_channel(path: Path, header: Mapping[str, Any], n_antennas: int, n_chann
 def _all_lacking(error: LackingError, antenna: ArrayAntenna, header: Mapping[str, Any], needs: Needs) -> str:
     """Returns all that an antenna's headers lack besides what an error tells, and what the output needs of it."""
     try:
-        look = look_at(antenna.files[0], {**header, error.field: error.example})
+        look = look_at(antenna.files[0][0], {**header, error.field: error.example})
     except UsageError:
         return error.why
     lacks = needs.not_said_by(look.info, look.lacking)

@@ -11,9 +11,10 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError
 from ..files.opening import neither
+from ..files.paired import open_paired
 from ..files.reading import HeaderOverrides, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.recordings_in import recordings_in
-from ..files.scans import Late, open_scans
+from ..files.scans import Late
 from ..files.toml import read_toml
 from ..files.turned import LOWER, TurnedSource
 from ..streams.in_memory import ArraySource
@@ -59,7 +60,7 @@ def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell
     """
     must_be_known_fields(header)
     if isinstance(samples, str | Path):
-        return files_input([Path(samples)], header, name, tell)
+        return files_input([[Path(samples)]], header, name, tell)
     if isinstance(samples, np.ndarray):
         rows, info = _packed(samples, header, name)
         if header.get("sync_time_unix") is not None:
@@ -97,14 +98,16 @@ def _is_other_toml(path: Path) -> bool:
     return path.suffix == ".toml" and path.is_file() and "file" not in read_toml(path, MOST_TOML)
 
 
-def files_input(paths: Sequence[Path], header: HeaderFields, name: str, tell: Tell, follow_on: bool = False) -> Input:
-    """Opens the files of one antenna, as ``open_scans`` does; ``name`` is that of one that has none of its own."""
+def files_input(
+    files: Sequence[Sequence[Path]], header: HeaderFields, name: str, tell: Tell, follow_on: bool = False
+) -> Input:
+    """Opens the files of one antenna, as ``open_paired`` does; ``name`` is that of one that has none of its own."""
     must_be_known_fields(header)
-    source = open_scans(paths, HeaderOverrides(**header), tell, follow_on)
+    source = open_paired(files, HeaderOverrides(**header), tell, follow_on)
     if not source.info.antenna:
-        source.info = replace(source.info, antenna=name or paths[0].stem)
+        source.info = replace(source.info, antenna=name or files[0][0].stem)
     given = HeaderOverrides(**{**header, "antenna": source.info.antenna})
-    again = partial(open_scans, paths, given, untold, follow_on)
+    again = partial(open_paired, files, given, untold, follow_on)
     return Input(source, again, getattr(source, "late", ()), getattr(source, "n_recorded", None))
 
 

@@ -49,7 +49,10 @@ class Station:
         on_time = [model.later(self.offset.rest, self.offset.phase) for model in delays]
         for late in self.input.late:
             start = late.start + self.offset.whole
-            on_time = [model.later(late.rest, late.phase, start) for model in on_time]
+            on_time = [
+                model.later(late.rest, late.phase, start) if late.pol in (None, pol) else model
+                for pol, model in enumerate(on_time)
+            ]
         return on_time
 
 

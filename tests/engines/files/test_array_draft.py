@@ -52,7 +52,7 @@ def test_files_of_each_antenna_are_found_in_the_order_of_time(tmp_path: Path, se
         name: len(files) for name, files in truth.items()
     }
     array = filled(text, tmp_path)
-    assert {each.name: list(each.files) for each in array.antennas} == truth
+    assert {each.name: list(each.files[0]) for each in array.antennas} == truth
     assert all(
         each.header["position_m"] == (0, 0, 0) and "centre_frequency_hz" in each.header for each in array.antennas
     )
@@ -79,7 +79,7 @@ def test_what_headers_lack_is_asked_for_once_if_it_is_alike(tmp_path: Path) -> N
         and "threads [2, 3, 5], and none are chosen" in second
         and "# threads = [2, 3]\n" in second
     )
-    assert [antenna.files[2].name for antenna in filled(text, tmp_path).antennas] == ["On.0002.vdif", "Wb.0002.vdif"]
+    assert [antenna.files[0][2].name for antenna in filled(text, tmp_path).antennas] == ["On.0002.vdif", "Wb.0002.vdif"]
     text, _ = drafted([tmp_path], tmp_path.parent, sample_rate_hz=160_000.0, threads=(2, 3))
     assert "\nsample_rate_hz = 160000.0\nthreads = [2, 3]\n" in text and f'"{tmp_path.name}/Wb.0000.vdif"' in text
 
@@ -94,7 +94,7 @@ def test_a_series_of_dada_follows_by_offsets_or_by_numbers(tmp_path: Path) -> No
         paths = dada_series(tmp_path, sky, (0, 16, 32, 64, 96), **said)
         text, _ = drafted(paths[::-1], tmp_path)
         (antenna,) = filled(text, tmp_path).antennas
-        assert list(antenna.files) == paths and antenna.follow_on == bool(more)
+        assert list(antenna.files[0]) == paths and antenna.follow_on == bool(more)
 
 
 def test_files_of_one_time_are_antennas_of_their_own(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_files_of_one_time_are_antennas_of_their_own(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         dada_series(tmp_path / folder, sky, (0, 32, 64))
     text, _ = drafted([tmp_path / "east", tmp_path / "west"], tmp_path)
-    assert [[file.parent.name for file in each.files] for each in filled(text, tmp_path).antennas] == [
+    assert [[file.parent.name for file in each.files[0]] for each in filled(text, tmp_path).antennas] == [
         ["east"] * 2,
         ["west"] * 2,
     ]
@@ -124,7 +124,10 @@ def test_antennas_in_one_file_are_listed_with_their_names(tmp_path: Path) -> Non
         makers.guppi(tmp_path / f"ata.{piece}.raw", [block], [640 + piece * 64], said)
     text, _ = drafted([tmp_path], tmp_path)
     array = filled(text, tmp_path)
-    assert [(each.name, each.in_file, len(each.files)) for each in array.antennas] == [("1a", "1a", 2), ("2b", "2b", 2)]
+    assert [(each.name, each.in_file, len(each.files[0])) for each in array.antennas] == [
+        ("1a", "1a", 2),
+        ("2b", "2b", 2),
+    ]
     assert "channel=0 to 1\n# channel = 0\n" in text and "# n_pols = 2\n" in text
 
 

@@ -12,6 +12,7 @@ import pytest
 from autotune import unpack_samples
 from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.files.packing import pack_samples
+from autotune.engines.files.paired import PairedSource, open_paired
 from autotune.engines.files.reading import HeaderOverrides, untold
 from autotune.engines.files.scans import ScansSource, open_scans
 from autotune.engines.streams.samples import Source
@@ -240,6 +241,43 @@ def test_a_series_of_dada_is_joined_without_a_hole(tmp_path: Path) -> None:
     for said, follow_on in (({}, False), ({"OBS_OFFSET": 0}, True)):
         heard = hear(opened(dada_series(tmp_path, sky, (0, 2048, 4096, 5600, 6000), **said), follow_on), 700)
         assert heard.came.all() and heard.time == 0 and (heard.samples == sky[:, 0, :, 0].T).all()
+
+
+# ---------------------------------------------------------------------- polarisations in files of their own
+@pytest.mark.parametrize("seed", range(8))
+def test_polarisations_of_files_of_their_own_are_put_beside_each_other(tmp_path: Path, seed: int) -> None:
+    """Each has scans of its own, that begin and end at other times than the other's."""
+    rng = np.random.default_rng(seed)
+    sky, came = rng.integers(-90, 90, (2, 6000)), np.zeros((2, 6000), bool)
+    files: list[list[Path]] = [[], []]
+    for pol in range(2):
+        at = int(rng.integers(0, 300))
+        for k in range(int(rng.integers(1, 4))):
+            n = 8 * int(rng.integers(10, 200))
+            files[pol].append(raw(tmp_path / f"{pol}{k}.toml", sky[pol : pol + 1, at : at + n], at))
+            came[pol, at : at + n] = True
+            at += n + int(rng.choice([0, 1, 77]))
+    source = open_paired(files, HeaderOverrides(), untold)
+    first, last = (int(each) for each in np.flatnonzero(came.any(axis=0))[[0, -1]])
+    assert source.info.n_samples == last + 1 - first
+    heard = hear(source, int(rng.integers(1, 4000)))
+    n = heard.came.shape[1]
+    assert heard.time == first and (heard.came == came[:, first : first + n]).all() and not came[:, first + n :].any()
+    assert (heard.samples == np.where(came, sky, 0)[:, first : first + n]).all()
+
+
+def test_the_second_polarisation_has_its_own_rest(tmp_path: Path) -> None:
+    sky = np.random.default_rng(3).integers(-90, 90, (1, 64))
+    paths = [
+        raw(tmp_path / f"{k}.toml", sky, 0, more=f'sync_time_unix = "1700000000.000004{tenth}"\n')
+        for k, tenth in enumerate((0, 3))
+    ]
+    source = open_paired([[path] for path in paths], HeaderOverrides(), untold)
+    assert isinstance(source, PairedSource)
+    assert [(late.pol, round(late.rest, 6), round(late.phase / np.pi, 6)) for late in source.late] == [(1, 0.3, -0.15)]
+    with refused("0.toml: it has two polarisations"):
+        raw(tmp_path / "0.toml", np.repeat(sky, 2, axis=0), 0)
+        open_paired([[path] for path in paths], HeaderOverrides(), untold)
 
 
 # ---------------------------------------------------------------------- what does not fit

@@ -1,5 +1,6 @@
 """Arrays by a file: what it says of each antenna is what runs, and all that lacks is said before anything does."""
 
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from autotune.engines.corrections.delays import DelayModel, Piece
+from autotune.engines.files.array_file import read_array
 from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.scans import ScansSource
@@ -204,6 +206,22 @@ def test_delays_and_gains_are_those_that_bands_would_give(tmp_path: Path) -> Non
         correlate(written(tmp_path, text), by_bands, batches_per_dump=1, running=ON_HOST)
 
 
+def test_polarisations_in_files_of_their_own_are_correlated(tmp_path: Path) -> None:
+    """One antenna's second polarisation was sampled a part of a sample later, as its header says."""
+    n, rest = 1 << 14, Fraction("0.4")
+    lines = np.fft.rfft(RNG.normal(0, 25, (2, n)))
+    moved = np.fft.irfft(lines[1] * np.exp(2j * np.pi * np.fft.rfftfreq(n) * float(rest)), n)
+    clocks = [f'sync_time_unix = "{1_700_000_000 * 10**7 + int(10 * part)}/{10**7}"\n' for part in (0, rest)]
+    rows = np.fft.irfft(lines, n)
+    raw(tmp_path / "a.toml", _quantised(rows), 0, more=clocks[0])
+    raw(tmp_path / "x.toml", _quantised(rows[:1]), 0, more=clocks[0])
+    raw(tmp_path / "y.toml", _quantised(moved[np.newaxis]), 0, more=clocks[1])
+    tables = '[[antenna]]\nname = "a"\nfiles = "a.toml"\n[[antenna]]\nname = "b"\nfiles = [["x.toml"], ["y.toml"]]\n'
+    made = correlate(written(tmp_path, tables), BANDS, batches_per_dump=2, running=ON_HOST)
+    v = made.visibilities[made.present.all(axis=1)].astype(float).sum(axis=0)[1:, 1, [0, 3]]
+    assert len(made.timestamps) > 10 and np.degrees(np.abs(np.angle(v[..., 0] + 1j * v[..., 1]))).max() < 1
+
+
 # ---------------------------------------------------------------------- arrays in one file
 def test_antennas_of_guppi_raw_are_renamed_and_placed(tmp_path: Path) -> None:
     """As ATA and MeerKAT's BLUSE record: times from SYNCTIME or PKTSTART, names over several cards, two files."""
@@ -251,7 +269,24 @@ def test_synctime_comes_before_the_time_of_pktstart(tmp_path: Path) -> None:
         assert open_samples(tmp_path / "x.raw").info.sync_time_unix == zero
 
 
-def test_the_phase_centre_is_kept(tmp_path: Path) -> None:
-    from autotune.engines.files.array_file import read_array
+def test_files_that_it_names_are_recordings_or_refused(tmp_path: Path) -> None:
+    """Of code, of a pickle, of a folder or of a pipe nothing runs, and nobody waits; paths may lead elsewhere."""
+    (tmp_path / "in").mkdir()
+    ran = tmp_path / "ran"
+    (tmp_path / "x.py").write_text(f"open({str(ran)!r}, 'w')\n" * 100)
+    (tmp_path / "x.npy").write_bytes(b"cbuiltins\nopen\n(S'" + str(ran).encode() + b"'\nS'w'\ntR." + bytes(5000))
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("x.py", "x.npy", "pipe", "in"):
+        with refused("array.toml: [[antenna]] m000: ", f"{name}: it is"):
+            correlate(written(tmp_path / "in", f'[[antenna]]\nfiles = "../{name}"\n'), BANDS, batches_per_dump=2)
+    assert not ran.exists()
+    raw(tmp_path / "a.toml", RNG.integers(-50, 50, (2, 4096)), 0)
+    text = "".join(
+        f'[[antenna]]\nname = "{name}"\nfiles = "{path}"\n'
+        for name, path in (("a", "../a.toml"), ("b", tmp_path / "a.toml"))
+    )
+    assert correlate(written(tmp_path / "in", text), BANDS, batches_per_dump=2, running=ON_HOST).present.all()
 
+
+def test_the_phase_centre_is_kept(tmp_path: Path) -> None:
     assert read_array(written(tmp_path, STATIONS)).phase_centre == PhaseCentre(2.5, right_ascension_deg=187.25)
