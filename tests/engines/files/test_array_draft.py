@@ -13,9 +13,9 @@ from autotune.engines.files.grouping import base_name, grouped
 from autotune.engines.jobs.inputs import recordings
 
 from ...commands import typed
-from ..files.test_scans import dada_series, raw
 from . import makers
 from .common import refused
+from .test_scans import dada_series, raw, vdif
 
 RNG = np.random.default_rng(19)
 
@@ -82,6 +82,15 @@ def test_what_headers_lack_is_asked_for_once_if_it_is_alike(tmp_path: Path) -> N
     assert [antenna.files[0][2].name for antenna in filled(text, tmp_path).antennas] == ["On.0002.vdif", "Wb.0002.vdif"]
     text, _ = drafted([tmp_path], tmp_path.parent, sample_rate_hz=160_000.0, threads=(2, 3))
     assert "\nsample_rate_hz = 160000.0\nthreads = [2, 3]\n" in text and f'"{tmp_path.name}/Wb.0000.vdif"' in text
+
+
+def test_files_that_are_cut_between_threads_are_of_one_antenna(tmp_path: Path) -> None:
+    frames = [(slot, thread) for slot in range(60) for thread in (0, 1)]
+    sky = RNG.integers(-90, 90, (2, 60, 80))
+    paths = [vdif(tmp_path / f"x.{k}", frames[a:b], sky) for k, (a, b) in enumerate(((0, 41), (41, 83), (83, 120)))]
+    text, _ = drafted(paths, tmp_path, sample_rate_hz=160_000.0)
+    (antenna,) = filled(text, tmp_path).antennas
+    assert list(antenna.files[0]) == paths
 
 
 def test_a_series_of_dada_follows_by_offsets_or_by_numbers(tmp_path: Path) -> None:

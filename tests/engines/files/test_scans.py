@@ -154,6 +154,14 @@ def test_the_second_scan_of_a_falling_band_keeps_its_signs(tmp_path: Path) -> No
     assert [round(late.phase / np.pi, 3) for late in source.late] in ([1.0], [-1.0])
 
 
+def test_packets_that_are_missing_stay_missing_on_a_finer_grid(tmp_path: Path) -> None:
+    sky = np.random.default_rng(7).integers(-90, 90, (2, 640))
+    first = raw(tmp_path / "a.toml", sky, 0, more="missing = [[1, 128, 100]]\n")
+    heard = hear(opened([first, raw(tmp_path / "b.toml", sky, 643)]), 300)
+    holes = np.flatnonzero(~heard.came[1, :640])
+    assert (holes == np.arange(128, 256)).all() and heard.came[0, :640].all() and heard.came[:, 643:].all()
+
+
 # ---------------------------------------------------------------------- pieces of frames and blocks
 def vdif(path: Path, slots: Sequence[tuple[int, int]], sky: np.ndarray, begin: int = 5000) -> Path:
     """Frames, (slot, thread), of sky, int [2, n_slots, N_FRAME]."""
@@ -272,9 +280,11 @@ def test_the_second_polarisation_has_its_own_rest(tmp_path: Path) -> None:
         raw(tmp_path / f"{k}.toml", sky, 0, more=f'sync_time_unix = "1700000000.000004{tenth}"\n')
         for k, tenth in enumerate((0, 3))
     ]
-    source = open_paired([[path] for path in paths], HeaderOverrides(), untold)
+    later = raw(tmp_path / "2.toml", sky, 0, more='sync_time_unix = "1700000000.0010042"\n')
+    source = open_paired([paths[:1], [paths[1], later]], HeaderOverrides(), untold)
     assert isinstance(source, PairedSource)
-    assert [(late.pol, round(late.rest, 6), round(late.phase / np.pi, 6)) for late in source.late] == [(1, 0.3, -0.15)]
+    rests = [(late.pol, round(late.rest, 6), round(late.phase / np.pi, 6)) for late in source.late]
+    assert rests == [(1, 0.3, -0.15), (1, -0.1, 0.05)]
     with refused("0.toml: it has two polarisations"):
         raw(tmp_path / "0.toml", np.repeat(sky, 2, axis=0), 0)
         open_paired([[path] for path in paths], HeaderOverrides(), untold)
@@ -311,6 +321,14 @@ def test_files_that_are_not_alike_are_refused_by_their_names(tmp_path: Path, fie
     paths[1].write_text("\n".join([*lines, f"{field} = {value}"]))
     with refused("a.toml", "b.toml", field):
         opened(paths)
+
+
+def test_files_of_vdif_that_overlap_by_more_than_their_disorder_are_refused(tmp_path: Path) -> None:
+    sky = np.random.default_rng(1).integers(-90, 90, (2, 300, N_FRAME))
+    spans = (("a", 0, 200), ("b", 100, 300))
+    paths = [vdif(tmp_path / n, [(k, t) for k in range(b, e) for t in (0, 1)], sky) for n, b, e in spans]
+    with refused("/b has samples from", "/a from", "must not overlap"):
+        opened(paths, sample_rate_hz=RATE)
 
 
 def test_a_piece_that_is_cut_off_is_told_and_the_next_one_is_read(tmp_path: Path) -> None:

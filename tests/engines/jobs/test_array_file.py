@@ -10,11 +10,16 @@ import pytest
 
 from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.files.array_file import read_array
+from autotune.engines.files.clocks import Offset
 from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.opening import open_samples
-from autotune.engines.files.scans import ScansSource
+from autotune.engines.files.scans import Late, ScansSource
 from autotune.engines.jobs import Bands, Running, correlate
+from autotune.engines.jobs.inputs import Input
+from autotune.engines.jobs.station_clock import Station
+from autotune.engines.streams.in_memory import ArraySource
 from autotune.engines.streams.phase_centre import PhaseCentre
+from autotune.engines.streams.samples import SampleInfo
 
 from ..files import makers
 from ..files.common import refused
@@ -75,6 +80,16 @@ def test_scans_are_correlated_with_the_rests_of_their_clocks(tmp_path: Path, mor
 def test_scans_without_their_rests_would_have_slopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ScansSource, "late", [])
     assert wrong_degrees(*scans_of_parts(tmp_path, "")) > 30
+
+
+def test_rests_hold_on_the_clock_of_the_first_antenna() -> None:
+    source = ArraySource(np.zeros((2, 64), np.uint8), SampleInfo(8, 2, 1e6, 8))
+    station = Station(
+        Input(source, None, [Late(500, 0.25, 0.5), Late(800, -1.0, 0.0, pol=1)]), Offset(10_000, 0.125, 1.0)
+    )
+    first, second = station.on_time([DelayModel(), DelayModel()])
+    assert [(each.start, each.delay, each.phase) for each in first.pieces[1:]] == [(10_500, 0.375, 1.5)]
+    assert [(each.start, each.delay) for each in second.pieces[1:]] == [(10_500, 0.375), (10_800, -0.625)]
 
 
 # ---------------------------------------------------------------------- antennas that differ
