@@ -49,7 +49,8 @@ class Kernels:
         tune: an effort, such as ``quick``: what nobody knows well is first tuned on the backend's device. The sweeps
             are recorded in ``results``, by default in the folder ``results`` of the user's cache.
         filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
-            (one kernel, where it serves) or ``auto``: what is expected to be faster.
+            (one kernel, where it serves) or ``auto``: what is expected to be faster; on host, NumPy.
+        kernels_on_host: whether kernels run on host where NumPy could do their work, which is faster.
 
     Raises:
         UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
@@ -63,12 +64,14 @@ class Kernels:
         results: str | Path | None = None,
         tune: str | None = None,
         filter_bank: str = AUTO,
+        kernels_on_host: bool = False,
     ) -> None:
         for name, value in (("package", package), ("results", results)):
             check_type(name, value, (str, Path, type(None)), "a path or a name, or None")
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
+        self.uses_numpy = backend.device.kind == "host" and not kernels_on_host
         self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
         if tune is not None:
             from ...sweep.settings import effort
