@@ -13,7 +13,7 @@ import numpy as np
 from ..corrections.gains import Gains
 from ..machine.backend import Stream
 from ..machine.host_backend import HostBackend
-from ..machine.host_samples import unpack_floats
+from ..machine.host_samples import sum_of_squares, unpack_floats
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from ..streams.voltages import REAL_LOW
@@ -46,9 +46,8 @@ class Scratch:
     """What a thread works in."""
 
     samples: np.ndarray  # float32 [n + taps - 1, step], of real samples
-    filtered: np.ndarray  # float32 [n, step], or twice as many of complex samples
+    filtered: np.ndarray  # float32 [n, 2 C], and complex64 [n, C] afterwards
     spectra: np.ndarray  # complex64 [n, channels that a transform makes]
-    voltages: np.ndarray  # complex64 [n, C]
     codes: np.ndarray  # int8 [n, C, 2]
 
 
@@ -88,11 +87,11 @@ class NumpyBank:
             buffer.total_power[piece.pol] += power
 
     def _cuts(self, runs: Sequence[Run]) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Yields the ends of pieces, in the batch, and their gains: complex64 [n_pols, n_channels]."""
+        """Yields the ends of pieces, in the batch, and the gains of scaled spectra: complex64 [n_pols, n_channels]."""
         length = self._settings.spectra_per_heap
         for gains in self._gains.of(runs[0].batch):
             begin, end = max(runs[0].place, gains.begin), min(runs[-1].place + runs[-1].n, gains.end)
-            values = np.ascontiguousarray(gains.values.T)
+            values = np.ascontiguousarray(gains.values.T * np.float32(self._step))
             while begin < end:
                 until = min(end, begin + self._n, (begin // length + 1) * length)
                 yield begin, until, values
@@ -105,12 +104,13 @@ class NumpyBank:
         filtered, spectra = scratch.filtered[:n], scratch.spectra[:n]
         power = self._filter(piece, filtered)
         with np.errstate(all="ignore"):  # samples that are not numbers, and sums beyond what a float holds
+            # Scaled by 1 / step, which gains undo: NumPy transforms in float64 where a scale is not a float32.
             if self._info.is_complex:
-                np.fft.fft(filtered.view(np.complex64), axis=1, out=spectra)
+                np.fft.fft(filtered.view(np.complex64), axis=1, norm="forward", out=spectra)
             else:
-                np.fft.rfft(filtered, axis=1, out=spectra)
+                np.fft.rfft(filtered, axis=1, norm="forward", out=spectra)
             kept = spectra[:, : self._settings.n_channels]
-            voltages = np.multiply(kept, piece.gains, out=scratch.voltages[:n])
+            voltages = np.multiply(kept, piece.gains, out=filtered.view(np.complex64))
             self._rotate(piece, voltages)
             saturated = self._quantise(voltages, scratch.codes[:n])
         self._place(piece, scratch.codes[:n])
@@ -128,8 +128,7 @@ class NumpyBank:
             windows = np.lib.stride_tricks.sliding_window_view(rows, taps, axis=0)  # [spectrum, place in a row, tap]
             np.einsum("nct,tc->nc", windows, self._weights, out=filtered[begin - piece.begin : end - piece.begin])
             if not self._info.is_complex:
-                newest = rows[taps - 1 :].astype(np.float64)
-                power += int(np.einsum("nc,nc->", newest, newest))  # exact: below 2^53
+                power += sum_of_squares(rows[taps - 1 :], self._info.sample_bits)
         return power
 
     def _rows(self, piece: Piece, first: int, n: int) -> np.ndarray:
@@ -188,9 +187,8 @@ class NumpyBank:
             n_rows = 0 if self._info.is_complex else n + len(self._weights) - 1
             self._local.scratch = Scratch(
                 np.empty((n_rows, self._step), np.float32),
-                np.empty((n, self._weights.shape[1]), np.float32),
+                np.empty((n, 2 * n_channels), np.float32),
                 np.empty((n, n_channels + (not self._info.is_complex)), np.complex64),
-                np.empty((n, n_channels), np.complex64),
                 np.empty((n, n_channels, 2), np.int8),
             )
         scratch: Scratch = self._local.scratch

@@ -1,11 +1,14 @@
 """Unpacks samples on a host's CPU, fast: ``core.packed_samples`` says how they are packed, and is the plain way."""
 
 from functools import lru_cache
+from math import gcd
 
 import numpy as np
 
 from ...core.packed_samples import unpack_samples
 
+EXACT = 1 << 24  # a float32 holds all integers up to it
+LEAST_TOGETHER = 64  # squares that are worth to be added in float32
 WORD = 8  # bytes: a word holds 4 samples of any width, from any bit of its first 4 on
 
 
@@ -32,6 +35,16 @@ def unpack_floats(row: np.ndarray, bits: int, first: int, out: np.ndarray) -> No
         _shift(packed, bits, samples.reshape(-1, 8))
     if samples is not out:
         out[...] = samples[skipped : skipped + n]
+
+
+def sum_of_squares(samples: np.ndarray, bits: int) -> int:
+    """Returns the sum of the squares of integers of so many bits, float32 and contiguous; it is exact below 2^53."""
+    most = max(1, EXACT >> (2 * bits - 2))  # squares whose sum a float32 holds
+    length = gcd(samples.size, most)
+    if length < LEAST_TOGETHER:
+        return int(np.einsum("i,i->", samples.reshape(-1), samples.reshape(-1), dtype=np.float64))
+    rows = samples.reshape(-1, length)
+    return int(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))
 
 
 def _look_up(packed: np.ndarray, bits: int, samples: np.ndarray) -> None:
