@@ -12,7 +12,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ...core.units import seconds_text
 from ..corrections.gains import Gains
-from ..kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
+from ..kernels.choice import CHAIN, CHANNELISE, Kernels
 from ..machine.backend import Backend, Stream
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
@@ -49,7 +49,7 @@ def filter_bank(
 
     def decide() -> tuple[type[NumpyBank] | type[ChanneliseBank] | type[ChainBank], str]:
         of = f"filter bank of {settings.n_channels} channels{' of complex samples' if info.is_complex else ''}"
-        if bay.kernels.filter_bank == AUTO and bay.kernels.uses_numpy:
+        if bay.kernels.uses_numpy:
             return NumpyBank, f"{of}: NumPy; as always on host"
         is_one, why = uses_channelise(bay.backend, bay.kernels, info, settings)
         if is_one:

@@ -50,7 +50,8 @@ class Kernels:
             are recorded in ``results``, by default in the folder ``results`` of the user's cache.
         filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
             (one kernel, where it serves) or ``auto``: what is expected to be faster; on host, NumPy.
-        kernels_on_host: whether kernels run on host where NumPy could do their work, which is faster.
+        kernels_on_host: whether kernels run on host, too, as they do where a filter bank of kernels is asked for.
+            Otherwise NumPy does their work there, which is faster: ``uses_numpy``.
 
     Raises:
         UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
@@ -71,7 +72,7 @@ class Kernels:
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
-        self.uses_numpy = backend.device.kind == "host" and not kernels_on_host
+        self.uses_numpy = backend.device.kind == "host" and filter_bank == AUTO and not kernels_on_host
         self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
         if tune is not None:
             from ...sweep.settings import effort
