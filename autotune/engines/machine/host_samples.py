@@ -1,6 +1,6 @@
 """Unpacks samples on a host's CPU, fast: ``core.packed_samples`` says how they are packed, and is the plain way."""
 
-from functools import lru_cache
+from functools import cache
 from math import gcd
 
 import numpy as np
@@ -53,7 +53,7 @@ def _look_up(packed: np.ndarray, bits: int, samples: np.ndarray) -> None:
     _table(bits).take(packed, out=wide[: len(packed)], mode="clip")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _table(bits: int) -> np.ndarray:
     samples = unpack_samples(np.arange(256, dtype=np.uint8), bits, 0, 256 * 8 // bits)
     return samples.astype(np.float32).view(np.complex128 if bits == 2 else np.float64)

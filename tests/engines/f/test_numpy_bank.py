@@ -1,7 +1,5 @@
 """The filter bank of NumPy makes the voltages of the plain formula in float64, for any samples, bits and delays."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 

@@ -30,7 +30,8 @@ def dumps_of(
         found[made.time] = made.visibilities.copy(), made.good.copy(), int(made.saturated[0])
         return backend.stream().record()
 
-    stage = XStage(Bay(backend, Kernels(backend, lambda line: None, kernels_on_host=by_kernels)), settings, deliver, XCounters())
+    kernels = Kernels(backend, lambda line: None, kernels_on_host=by_kernels)
+    stage = XStage(Bay(backend, kernels), settings, deliver, XCounters())
     chunk, at = backend.empty(settings.chunk_shape, np.int8), 0
     for n in cuts:
         chunk[:n] = np.where(present[at : at + n].reshape(n, -1, *[1] * (v.ndim - 2)), v[at : at + n], 77)
