@@ -24,7 +24,7 @@ from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 from .conftest import EXAMPLE
-from .engines.f.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
+from .engines.f.test_band import HEAP, PACKET, WEIGHTS, C
 from .recorded import DEFAULT, H100, H200, record
 
 FILES = sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))
@@ -116,7 +116,7 @@ def loaded(name: str) -> ModuleType:
     return module
 
 
-@BANKS
+@pytest.mark.parametrize("bank", [CHAIN, CHANNELISE])
 def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> None:
     """Also when the band has sent other offsets, delays and phases from the same pinned memory since then."""
     replay, packets, n_recorded = loaded("replay"), 16, 9

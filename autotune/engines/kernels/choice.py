@@ -18,6 +18,7 @@ from ...system.cache import cache_dir
 from ...system.limits import check_type
 from ...transfer.duration import HOW, ExpectedTime
 from ..machine.backend import Backend, Launcher
+from ..machine.host_backend import HostBackend
 from .known import ConfigSource, LookupAnswer, best
 from .package_source import PackageSource
 
@@ -72,7 +73,8 @@ class Kernels:
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
-        self.uses_numpy = backend.device.kind == "host" and filter_bank == AUTO and not kernels_on_host
+        is_asked = kernels_on_host or filter_bank != AUTO
+        self.uses_numpy = isinstance(backend, HostBackend) and backend.device.kind == "host" and not is_asked
         self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
         if tune is not None:
             from ...sweep.settings import effort
