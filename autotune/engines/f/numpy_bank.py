@@ -29,7 +29,7 @@ FINE = 64  # channels of the finer of the two tables that make a spectrum's rota
 
 
 @dataclass(frozen=True)
-class Piece:
+class PieceOfBatch:
     """Spectra of one polarisation that follow each other, within a heap, with the same gains."""
 
     pol: int
@@ -81,7 +81,9 @@ class NumpyBank:
         for some in neighbours(runs):
             assert loaded is not None
             for begin, end, gains in self._cuts(some):
-                pieces += [Piece(pol, begin, end, of_pol, some, loaded, buffer) for pol, of_pol in enumerate(gains)]
+                pieces += [
+                    PieceOfBatch(pol, begin, end, of_pol, some, loaded, buffer) for pol, of_pol in enumerate(gains)
+                ]
         for piece, (saturated, power) in zip(pieces, self._workers.each(self._make, pieces), strict=True):
             buffer.saturated[piece.begin // self._settings.spectra_per_heap, 0, piece.pol] += saturated
             buffer.total_power[piece.pol] += power
@@ -98,7 +100,7 @@ class NumpyBank:
                 begin = until
 
     # ------------------------------------------------------------------ one piece
-    def _make(self, piece: Piece) -> tuple[int, int]:
+    def _make(self, piece: PieceOfBatch) -> tuple[int, int]:
         """Makes the voltages of a piece; returns how many are saturated, and the power of its samples."""
         n, scratch = piece.end - piece.begin, self._scratch()
         filtered, spectra = scratch.filtered[:n], scratch.spectra[:n]
@@ -116,7 +118,7 @@ class NumpyBank:
         self._place(piece, scratch.codes[:n])
         return saturated, power
 
-    def _filter(self, piece: Piece, filtered: np.ndarray) -> int:
+    def _filter(self, piece: PieceOfBatch, filtered: np.ndarray) -> int:
         """Fills float32 [n, weights of a row] with weighted sums of samples; returns the power of real samples."""
         power, taps = 0, len(self._weights)
         for run in piece.runs:
@@ -131,7 +133,7 @@ class NumpyBank:
                 power += sum_of_squares(rows[taps - 1 :], self._info.sample_bits)
         return power
 
-    def _rows(self, piece: Piece, first: int, n: int) -> np.ndarray:
+    def _rows(self, piece: PieceOfBatch, first: int, n: int) -> np.ndarray:
         """Returns samples from a place in the rows of a chunk on: float32 [n, step], or [n, 2 step] of complex ones."""
         row = piece.loaded.rows[piece.pol]
         if self._info.is_complex:
@@ -140,7 +142,7 @@ class NumpyBank:
         unpack_floats(row, self._info.sample_bits, first, rows.reshape(-1))
         return rows
 
-    def _rotate(self, piece: Piece, voltages: np.ndarray) -> None:
+    def _rotate(self, piece: PieceOfBatch, voltages: np.ndarray) -> None:
         """Turns complex64 [n, C] by what is left of the delays, and by phases, in place."""
         place = slice(piece.begin, piece.end)
         batch = piece.runs[0].batch
@@ -169,7 +171,7 @@ class NumpyBank:
         codes.reshape(parts.shape)[...] = parts
         return n_saturated
 
-    def _place(self, piece: Piece, codes: np.ndarray) -> None:
+    def _place(self, piece: PieceOfBatch, codes: np.ndarray) -> None:
         """Puts int8 [n, C, 2] into the heap, transposed."""
         heap, first = divmod(piece.begin, self._settings.spectra_per_heap)
         to = piece.buffer.voltages[heap, 0, :, first : first + len(codes), piece.pol]

@@ -10,16 +10,16 @@ from .numpy_correlator import NumpyAccumulate, NumpyCorrelate, UsedBatches
 from .slices import slices_of
 from .x_settings import XSettings, accumulate_fields, correlate_fields
 
-Launch = Callable[..., None]  # as ``machine.backend.Launcher`` is called
+XLaunch = Callable[..., None]  # as ``machine.backend.Launcher`` is called
 
 
 @dataclass(frozen=True)
 class XLaunchers:
     """Launchers with the arguments of ``correlate`` and ``accumulate``, and their problems of the largest sizes."""
 
-    correlate: Launch
+    correlate: XLaunch
     batches: Any  # its fields first_batch and n_used say which batches of a chunk are correlated
-    accumulate: Launch
+    accumulate: XLaunch
     dump: Any
     n_slices: int  # of the accumulators
     most: int  # batches that one launch takes
