@@ -111,7 +111,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder, channels = Path(made), ["--channels", str(given.channels)]
         paths = [str(path) for path in record(folder, given.antennas, given.mebibytes << 20)]
-        tiny = [str(path) for path in record(folder, 1, 1 << 20)]
+        tiny = [str(path) for path in record(folder, 1, 4 << 20)]
         engine, numpy_out, out = [sys.executable, "-m", "autotune"], folder / "x.npy", folder / "x.h5"
         host = [*channels, "--device", "host", "--out", str(out)]
         for what, files in (("channelise", paths[:1]), ("correlate", paths)):
@@ -123,14 +123,14 @@ def main() -> None:
                     numpy_out,
                 ),
                 "autotune": ([*engine, *words], out),
-                "autotune, 1 MiB": ([*engine, what, *tiny, *host, *dumps], out),
+                "autotune, 4 MiB": ([*engine, what, *tiny, *host, *dumps], out),
             }
             if given.kernels:
                 runs["autotune --kernels-on-host"] = ([*engine, *words, "--kernels-on-host"], out)
             for name, (command, written) in runs.items():
                 cpu, wall = seconds(command, written, 1 if "kernels" in name else given.times)
                 print(
-                    f"| {what}: {name} | {1 if '1 MiB' in name else len(files)} | {cpu:.2f} | {wall:.2f} |", flush=True
+                    f"| {what}: {name} | {1 if '4 MiB' in name else len(files)} | {cpu:.2f} | {wall:.2f} |", flush=True
                 )
 
 

@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class HostWorkers:
-    """Threads that do pieces of work in NumPy, which other threads do not wait for: one on each usable core.
+    """Threads for pieces of work in NumPy, which computes without Python's lock: as many as there are usable cores.
 
     They are started by the first step of several pieces, and run on the cores of the thread that asked for it.
     """
