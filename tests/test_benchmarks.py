@@ -86,7 +86,7 @@ def test_choices_of_engines_are_compared(tmp_path: Path) -> None:
     )
     assert told.returncode == 0, told.stderr
     banks, slices = told.stdout.splitlines()[-2:]
-    assert banks.startswith("64 channels, 8 bits  chain") and banks.endswith("unknown   as always on host")
+    assert banks.startswith("64 channels, 8 bits  chain") and banks.endswith("unknown   as always with kernels on host")
     assert slices.startswith("2 antennas           1") and ", 32 " in slices
     found = json.loads((tmp_path / "found").read_text())
     assert [row["chosen"] for row in found["choices"]] == ["chain", "1"]
