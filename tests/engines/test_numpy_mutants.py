@@ -19,7 +19,7 @@ VOLTAGES = {
         "for gains in self._gains.of(runs[0].batch):",
         "for gains in self._gains.of(runs[0].batch)[:1]:",
     ),
-    "gains are those of the other polarisation": ("f.numpy_bank", "enumerate(gains)]", "enumerate(gains[::-1])]"),
+    "gains are those of the other polarisation": ("f.numpy_bank", "in enumerate(gains)", "in enumerate(gains[::-1])"),
     "no sample is saturated": ("f.numpy_bank", "return n_saturated", "return 0"),
     "the most negative value is kept": ("f.numpy_bank", "np.fmax(parts, -most,", "np.fmax(parts, -most - 1,"),
     "nibbles are exchanged": ("f.numpy_bank", "== REAL_LOW", "!= REAL_LOW"),
