@@ -24,7 +24,7 @@ from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 from .conftest import EXAMPLE
-from .engines.f.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
+from .engines.f.test_band import HEAP, PACKET, WEIGHTS, C
 from .recorded import DEFAULT, H100, H200, record
 
 FILES = sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))
@@ -86,7 +86,7 @@ def test_choices_of_engines_are_compared(tmp_path: Path) -> None:
     )
     assert told.returncode == 0, told.stderr
     banks, slices = told.stdout.splitlines()[-2:]
-    assert banks.startswith("64 channels, 8 bits  chain") and banks.endswith("unknown   as always on host")
+    assert banks.startswith("64 channels, 8 bits  chain") and banks.endswith("unknown   as always with kernels on host")
     assert slices.startswith("2 antennas           1") and ", 32 " in slices
     found = json.loads((tmp_path / "found").read_text())
     assert [row["chosen"] for row in found["choices"]] == ["chain", "1"]
@@ -116,7 +116,7 @@ def loaded(name: str) -> ModuleType:
     return module
 
 
-@BANKS
+@pytest.mark.parametrize("bank", [CHAIN, CHANNELISE])
 def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> None:
     """Also when the band has sent other offsets, delays and phases from the same pinned memory since then."""
     replay, packets, n_recorded = loaded("replay"), 16, 9

@@ -4,48 +4,48 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 import errno
-import logging
 import re
 import sys
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ..core.architecture import ARCHITECTURES
-from ..core.config import Config
-from ..core.definition import Kernel
 from ..core.errors import TrialFailure, UsageError, one_line
-from ..core.problem import Problem
-from ..devices import Target, cuda
-from ..rendering.render import render as render_variant
-from ..source.registry import all_kernels, load_kernel
-from ..sweep.request import parse_config, parse_values, problems_on
 from ..system.installation import VERSION
-from . import report as kernel_report
-from .commands.array import array
-from .commands.campaign import campaign, worker
-from .commands.channelise import channelise
-from .commands.compare import compare
-from .commands.correlate import correlate
-from .commands.digest import digest
-from .commands.doctor import doctor
-from .commands.emit import emit
-from .commands.export import export
-from .commands.new import new
-from .commands.options import ConfigOption, JsonOption, KernelOption, ProblemOption
-from .commands.portfolio import portfolio
-from .commands.replay import replay
-from .commands.report import report
-from .commands.services import dsim, fengine, xengine
-from .commands.show import show
-from .commands.sky import sky
-from .commands.sweep import sweep
-from .commands.tune import tune
-from .commands.verify import verify
-from .console import only_data, print_json, stderr, stdout, whole_streams
+from .console import only_data, stderr, stdout, whole_streams
 from .help import CommandsInGroups, HelpfulCommand
 from .stopped import NOTHING, STANDS, stopped
+
+MODULES = {  # of the commands, in the order of the help: each is a function of that name
+    "list": "listing",
+    "render": "listing",
+    "new": "new",
+    "verify": "verify",
+    "sweep": "sweep",
+    "tune": "tune",
+    "campaign": "campaign",
+    "worker": "campaign",
+    "show": "show",
+    "report": "report",
+    "compare": "compare",
+    "export": "export",
+    "emit": "emit",
+    "digest": "digest",
+    "portfolio": "portfolio",
+    "replay": "replay",
+    "sky": "sky",
+    "channelise": "channelise",
+    "correlate": "correlate",
+    "array": "array",
+    "dsim": "services",
+    "fengine": "services",
+    "xengine": "services",
+    "lookup": "listing",
+    "doctor": "doctor",
+}
+FUNCTIONS = {"list": "list_kernels"}  # of other names
 
 
 class Command(HelpfulCommand):
@@ -60,9 +60,38 @@ class Command(HelpfulCommand):
             raise stopped(STANDS.get(ctx.info_name, NOTHING)) from None
 
 
+class CommandTable(Mapping[str, Any]):
+    """The commands by name. The module of each is imported when it is asked for: one needs a part of the tree."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module = import_module(f".commands.{MODULES[name]}", __package__)
+            one = typer.Typer(add_completion=False, rich_markup_mode=None)
+            one.command(name, cls=Command)(getattr(module, FUNCTIONS.get(name, name)))
+            self._made[name] = typer.main.get_command(one)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+class CommandGroup(CommandsInGroups):
+    """``autotune`` itself."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = CommandTable()
+
+
 app = typer.Typer(
     name="autotune",
-    cls=CommandsInGroups,
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -86,111 +115,6 @@ def every_command(
     ] = False,
 ) -> None:
     """Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest."""
-
-
-@app.command("list", cls=Command)
-def list_kernels(
-    kernel: Annotated[
-        str, typer.Option("--kernel", help="Only this one: its name, or the path of its definition (x.py).")
-    ] = "",
-    arch: Annotated[
-        str, typer.Option("--arch", help="Architecture whose limits apply. [default: that of the GPU here, or sm_90]")
-    ] = "",
-    problem: Annotated[
-        str,
-        typer.Option(
-            "--problem",
-            metavar="FIELD=VALUE,..",
-            help="With --kernel: the problem whose configs are counted. [default: the kernel's default problem]",
-        ),
-    ] = "",
-    json: JsonOption = False,
-) -> None:
-    """List kernels with their problems, parameters and the size of their space.
-
-    With --kernel it also says how many configs each constraint refuses.
-    """
-    if problem and not kernel:
-        raise UsageError("--problem is for one kernel: name it by --kernel")
-    here = [] if arch else cuda.identifiers()
-    device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
-    listed = [load_kernel(kernel)] if kernel else all_kernels().values()
-    target = Target("cuda", device.arch, device)
-    asked = [problem] if problem else []
-    kernels = [kernel_report.kernel_summary(each, device, problems_on(each, asked, target)[0]) for each in listed]
-    if json:
-        return print_json(kernels)
-    for summary in kernels:
-        kernel_report.print_kernel(summary, with_refused=bool(kernel))
-
-
-@app.command(cls=Command)
-def render(
-    kernel: KernelOption,
-    problem: ProblemOption = [],
-    config: ConfigOption = "",
-    arch: Annotated[
-        str,
-        typer.Option(
-            "--arch", help=f"Architecture whose limits and default configuration apply: {', '.join(ARCHITECTURES)}."
-        ),
-    ] = "sm_90",
-) -> None:
-    """Print the CUDA source of one variant: the default configuration unless --config names one."""
-    definition = load_kernel(kernel)
-    target = Target("cuda", arch, cuda.of_architecture(arch))
-    for chosen in problems_on(definition, problem, target):
-        stdout.file.write(render_variant(definition, chosen, _config(definition, config, chosen, target)).source)
-
-
-app.command(cls=Command)(new)
-app.command(cls=Command)(verify)
-app.command(cls=Command)(sweep)
-app.command(cls=Command)(tune)
-app.command(cls=Command)(campaign)
-app.command(cls=Command)(worker)
-app.command(cls=Command)(show)
-app.command(cls=Command)(report)
-app.command(cls=Command)(compare)
-app.command(cls=Command)(export)
-app.command(cls=Command)(emit)
-app.command(cls=Command)(digest)
-app.command(cls=Command)(portfolio)
-app.command(cls=Command)(replay)
-app.command(cls=Command)(sky)
-app.command(cls=Command)(channelise)
-app.command(cls=Command)(correlate)
-app.command(cls=Command)(array)
-app.command(cls=Command)(dsim)
-app.command(cls=Command)(fengine)
-app.command(cls=Command)(xengine)
-
-
-@app.command(cls=Command)
-def lookup(
-    package: Annotated[Path, typer.Argument(help="A package that `autotune emit` wrote.")],
-    kernel: Annotated[str, typer.Option("--kernel", help="A kernel of the package.")],
-    problem: Annotated[str, typer.Option("--problem", help="taps=256,decimation=16,...")] = "",
-    device: Annotated[
-        str, typer.Option("--device", help="A device's name, such as 'NVIDIA H200'. [default: the GPU here]")
-    ] = "",
-    json: JsonOption = False,
-) -> None:
-    """Show which configuration a package would choose, and why; needs no GPU if --device names one."""
-    from ..runtime.lookup import report_choice
-
-    logging.disable(logging.WARNING)  # this command prints what the package would log
-    answer = report_choice(package, kernel, parse_values(problem), device or None)
-    if json:
-        return print_json(answer)
-    stdout.print(answer["text"], markup=False)
-
-
-app.command(cls=Command)(doctor)
-
-
-def _config(kernel: Kernel[Problem], text: str, problem: Problem, target: Target) -> Config:
-    return parse_config(kernel, text, problem, target) if text else kernel.default_config(problem, target.device)
 
 
 def main() -> None:

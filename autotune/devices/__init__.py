@@ -75,7 +75,9 @@ def find_device(name: str = "auto") -> Target:
     """
     usable: list[str] = []
     asked_kind = name.partition(":")[0]
-    for kind in (*MODULES, *ON_REQUEST, *([asked_kind] if asked_kind in installed(DEVICES) else [])):
+    own = (*MODULES, *ON_REQUEST)
+    others = [asked_kind] if asked_kind not in (*own, "auto") and asked_kind in installed(DEVICES) else []
+    for kind in sorted((*own, *others), key=lambda kind: kind != asked_kind):  # no other need be looked for, maybe
         module = device_module(kind)
         identifiers = module.identifiers()
         usable += identifiers if kind in MODULES else []

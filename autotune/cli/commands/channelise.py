@@ -22,6 +22,7 @@ from .engine_options import (
     FilterBankOption,
     GainsOption,
     HeaderOption,
+    KernelsOnHostOption,
     NarrowOption,
     PackageOption,
     PlotOption,
@@ -68,6 +69,7 @@ def channelise(
     tune: TuneOption = None,
     filter_bank: FilterBankOption = AUTO,
     device: DeviceOption = "auto",
+    kernels_on_host: KernelsOnHostOption = False,
     chunk: ChunkOption = None,
 ) -> None:
     """Make quantised voltages of channels: filter bank, delays, gains. Ctrl-C ends it at a heap's end.
@@ -85,7 +87,7 @@ def channelise(
             header=header_of(header),
             keep=False,
             plot=plot,
-            running=running(package, results, tune, filter_bank, device, chunk, report),
+            running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
     for band in made.bands:
         if not band.why_nothing:

@@ -21,6 +21,7 @@ from .engine_options import (
     FilterBankOption,
     GainsOption,
     HeaderOption,
+    KernelsOnHostOption,
     NarrowOption,
     PackageOption,
     PlotOption,
@@ -75,6 +76,7 @@ def correlate(
     tune: TuneOption = None,
     filter_bank: FilterBankOption = AUTO,
     device: DeviceOption = "auto",
+    kernels_on_host: KernelsOnHostOption = False,
     chunk: ChunkOption = None,
 ) -> None:
     """Correlate all pairs of antennas, from their samples or their voltages, and add up dumps.
@@ -96,7 +98,7 @@ def correlate(
             keep=False,
             plot=plot,
             sky=sky,
-            running=running(package, results, tune, filter_bank, device, chunk, report),
+            running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
     if not (why := made.why_nothing):
         stdout.print(_told(made), markup=False)

@@ -66,7 +66,14 @@ FilterBankOption = Annotated[
     typer.Option(
         "--filter-bank",
         help="What makes voltages of samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
-        "channelise where package or records let one expect that it is faster.",
+        "channelise where package or records let one expect that it is faster; on host, NumPy.",
+    ),
+]
+KernelsOnHostOption = Annotated[
+    bool,
+    typer.Option(
+        "--kernels-on-host",
+        help="On host, run the CUDA kernels, translated to C++ with checks, in the place of NumPy: it takes longer.",
     ),
 ]
 ChunkOption = Annotated[
@@ -97,13 +104,14 @@ def running(
     tune: str | None,
     filter_bank: str,
     device: str,
+    kernels_on_host: bool,
     chunk: int | None,
     report: Report,
 ) -> Running:
     """Returns the way in which an engine runs. Records are those in ``results``, if it is there and none are given."""
     here = Path("results")
     known = results or (here if here.is_dir() else None)
-    return Running(package, known, tune, filter_bank, device, chunk, tell=note, report=report)
+    return Running(package, known, tune, filter_bank, device, kernels_on_host, chunk, tell=note, report=report)
 
 
 def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:

@@ -11,7 +11,7 @@ from ...core.errors import UsageError
 from ...engines.kernels.choice import AUTO
 from ...system.installation import install_with
 from ..console import note, print_json
-from .engine_options import FilterBankOption, PackageOption, RecordsOption, TuneOption, running
+from .engine_options import FilterBankOption, KernelsOnHostOption, PackageOption, RecordsOption, TuneOption, running
 from .options import DeviceOption, JsonOption
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def fengine(
     tune: TuneOption = None,
     filter_bank: FilterBankOption = AUTO,
     device: DeviceOption = "auto",
+    kernels_on_host: KernelsOnHostOption = False,
 ) -> None:
     """Run an F-engine on the network: samples of a digitiser in, voltages of channels out, both by SPEAD.
 
@@ -76,7 +77,8 @@ def fengine(
     def made() -> "Serving":
         from ...engines.service.f_service import FService, f_service_settings
 
-        return FService(f_service_settings(config), _running(package, results, tune, filter_bank, device), note)
+        how = _running(package, results, tune, filter_bank, device, kernels_on_host)
+        return FService(f_service_settings(config), how, note)
 
     _serve(made, once, json, status)
 
@@ -90,6 +92,7 @@ def xengine(
     results: RecordsOption = None,
     tune: TuneOption = None,
     device: DeviceOption = "auto",
+    kernels_on_host: KernelsOnHostOption = False,
 ) -> None:
     """Run an X-engine on the network: voltages of F-engines in, visibilities out, to SPEAD or files.
 
@@ -100,13 +103,16 @@ def xengine(
     def made() -> "Serving":
         from ...engines.service.x_service import XService, x_service_settings
 
-        return XService(x_service_settings(config), _running(package, results, tune, AUTO, device), note)
+        how = _running(package, results, tune, AUTO, device, kernels_on_host)
+        return XService(x_service_settings(config), how, note)
 
     _serve(made, once, json, status)
 
 
-def _running(package: str | None, results: Path | None, tune: str | None, filter_bank: str, device: str) -> "Running":
-    return running(package, results, tune, filter_bank, device, None, lambda line, share: None)
+def _running(
+    package: str | None, results: Path | None, tune: str | None, filter_bank: str, device: str, kernels_on_host: bool
+) -> "Running":
+    return running(package, results, tune, filter_bank, device, kernels_on_host, None, lambda line, share: None)
 
 
 def _serve(made: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:

@@ -12,6 +12,7 @@ from ..machine.backend import DeviceArray, Stream
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
+from .batch_gains import BatchGains
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
@@ -50,14 +51,9 @@ class ChanneliseBank:
         stream: Stream,
         decimation: int,
     ) -> None:
-        self._info, self._settings, self._gains, self._stream, self._decimation = (
-            info,
-            settings,
-            gains,
-            stream,
-            decimation,
-        )
+        self._info, self._settings, self._stream = info, settings, stream
         shape, backend = settings.shape(info), bay.backend
+        self._gains = BatchGains(gains, settings, shape.step, decimation)
         n, n_pols = shape.spectra_per_batch, info.n_pols
         self._step, self._steps = shape.step, shape.step * np.arange(n)
         weights = settings.weights_on(backend, stream, info.is_complex)
@@ -74,8 +70,6 @@ class ChanneliseBank:
         self._places = lru_cache(maxsize=N_PLACES)(
             lambda begin, end: [array[begin:end] for array in of_spectra.values()]
         )
-        self._batch: Batch | None = None  # the one whose gains are kept
-        self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
         """Make voltages of spectra, in their places in the batch: all that came is made at once."""
@@ -97,24 +91,11 @@ class ChanneliseBank:
         arrays = {"samples": loaded.rows, **self._arrays(buffer)}
         # The definition has each spectrum a step after the one before it, in the samples that there are.
         most = loaded.n_samples // self._step - len(self._settings.weights) + 1
-        for first, last, number, values in self._gains_from(batch):
-            for at in range(max(begin, first), min(end, last), most):
-                self._sent_gains.send(number, values)
-                n = min(most, end - at, last - at)
+        for gains in self._gains.of(batch):
+            for at in range(max(begin, gains.begin), min(end, gains.end), most):
+                self._sent_gains.send(gains.number, gains.values)
+                n = min(most, end - at, gains.end - at)
                 self._make(self._problem(at, n, loaded.n_samples), arrays, {}, self._stream)
-
-    def _gains_from(self, batch: Batch) -> list[tuple[int, int, int, np.ndarray]]:
-        """Returns which spectra of a batch have which gains."""
-        if batch is not self._batch:
-            length = self._settings.spectra_per_heap
-            time, heap_samples = batch.time * self._decimation, length * self._step * self._decimation
-            ranges = self._gains.ranges(time, self._settings.heaps_per_batch, heap_samples)
-            self._gains_of_batch = [
-                (first * length, (first + n) * length, *self._gains.at(time + first * heap_samples))
-                for first, n in ranges
-            ]
-            self._batch = batch
-        return self._gains_of_batch
 
 
 def launch_arrays(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: Voltages) -> dict[str, DeviceArray]:

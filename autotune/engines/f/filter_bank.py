@@ -1,7 +1,7 @@
-"""The filter bank of a band: delays, transform, gains and quantisation included. There are two, and a choice of them.
+"""The filter bank of a band: delays, transform, gains and quantisation included. There are three, and a choice of them.
 
 ``chain_bank`` runs pfb_fir, a Fourier transform and postproc, ``channelise_bank`` the kernel channelise, which does the
-work of all three without spectra in memory.
+work of all three without spectra in memory. On host ``numpy_bank`` does it without kernels.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
+from .numpy_bank import NumpyBank
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
@@ -46,14 +47,16 @@ def filter_bank(
 ) -> FilterBank:
     """Returns the filter bank that was asked for, or that is expected to be the faster one; tells which, and why."""
 
-    def decide() -> tuple[bool, str]:
+    def decide() -> tuple[type[NumpyBank] | type[ChanneliseBank] | type[ChainBank], str]:
+        of = f"filter bank of {settings.n_channels} channels{' of complex samples' if info.is_complex else ''}"
+        if bay.kernels.uses_numpy:
+            return NumpyBank, f"{of}: NumPy; as always on host"
         is_one, why = uses_channelise(bay.backend, bay.kernels, info, settings)
-        what = "channelise" if is_one else "pfb_fir, FFT and postproc"
-        of = " of complex samples" if info.is_complex else ""
-        return is_one, f"filter bank of {settings.n_channels} channels{of}: {what}; {why}"
+        if is_one:
+            return ChanneliseBank, f"{of}: channelise; {why}"
+        return ChainBank, f"{of}: pfb_fir, FFT and postproc; {why}"
 
-    asked = frozenset(fields_of(info, settings).items())
-    bank = ChanneliseBank if bay.kernels.decided(asked, decide) else ChainBank
+    bank = bay.kernels.decided(frozenset(fields_of(info, settings).items()), decide)
     return bank(bay, info, settings, gains, stream, decimation)
 
 
@@ -63,7 +66,7 @@ def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settin
         return False, "as asked for"
     is_asked = kernels.filter_bank == CHANNELISE
     if not is_asked and backend.device.kind == "host":
-        return False, "as always on host"
+        return False, "as always with kernels on host"
     try:
         alone = kernels.expected_time("channelise", **fields_of(info, settings))
     except UsageError as error:

@@ -7,6 +7,7 @@ to a wide band: it is there if all packets under its low-pass filter came.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from ..corrections.delays import DecimatedDelays, DelayModel
 from ..corrections.gains import Gains
 from ..machine.activity import KERNELS
 from ..machine.backend import Event
+from ..machine.host_backend import HostBackend
 from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .band import Band
+from .numpy_down_converter import NumpyDownConverter
 from .sample_buffers import ALIGN, LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
@@ -78,14 +81,7 @@ class NarrowBand:
         self._weights = backend.empty(low_pass.shape, np.float32)
         self._stream.copy_in(self._weights, pinned)
         self._stream.record().wait()
-        self._down_convert, self._problem = bay.kernels.launcher(
-            "ddc",
-            taps=low_pass.size,
-            decimation=decimation,
-            sample_bits=info.sample_bits,
-            n_pols=1,
-            n_samples=self._window,
-        )
+        self._down_convert, self._problem = down_converter(bay, info, settings, self._window)
         baseband = SampleInfo(COMPLEX_BITS, info.n_pols, info.sample_rate_hz / decimation, packet=n_outputs)
         narrow = replace(settings.band, max_delay_diff=-(-settings.band.max_delay_diff // decimation))
         made = [DecimatedDelays(model, decimation) for model in delays]
@@ -223,3 +219,15 @@ class NarrowBand:
         """Returns the mixer's phase at a sample, in cycles: exact, and rounded once."""
         turns, of = self._mix
         return turns * sample % of / of % 1.0
+
+
+def down_converter(
+    bay: Bay, info: SampleInfo, settings: NarrowSettings, window: int
+) -> tuple[Callable[..., None], Any]:
+    """Returns a launcher of ``ddc``, or NumPy on host, for one polarisation of ``window`` samples, and its problem."""
+    taps, decimation, bits = settings.low_pass.size, settings.decimation, info.sample_bits
+    if isinstance(bay.backend, HostBackend) and bay.kernels.uses_numpy:
+        line = f"narrow band of {taps} taps, one of {decimation} samples kept: NumPy; as always on host"
+        bay.kernels.decided(("narrow", taps, decimation, bits), lambda: (None, line))
+        return NumpyDownConverter(bay.backend, settings.low_pass, decimation, bits, settings.centre), None
+    return bay.kernels.launcher("ddc", taps=taps, decimation=decimation, sample_bits=bits, n_pols=1, n_samples=window)

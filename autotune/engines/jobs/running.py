@@ -44,6 +44,7 @@ class Running:
     ``tune``: "quick" tunes first what neither has.
     ``filter_bank``: "chain" or "channelise"; "auto" takes what they expect to be faster (docs/engines-kernels.md).
     ``device``: auto (a GPU if there is one), host, cuda or cuda:1.
+    ``kernels_on_host``: whether kernels run on host, too, where NumPy does their work otherwise, and faster.
     ``chunk``: samples of each polarisation that go to the device together; None: as many as suit the device.
     ``tell``: takes lines about what was chosen.
     ``report``: takes a line of progress now and then, and the share of the samples that was taken, if that is known.
@@ -54,6 +55,7 @@ class Running:
     tune: str | None = None
     filter_bank: str = AUTO
     device: str = "auto"
+    kernels_on_host: bool = False
     chunk: int | None = None
     tell: Tell = field(default=lambda text: None, repr=False)
     report: Report = field(default=no_report, repr=False)
@@ -70,8 +72,15 @@ class Running:
 
     def kernels(self) -> Kernels:
         """Returns what chooses the configs of kernels."""
-        known = {"package": self.package, "results": self.results}
-        return Kernels(self.backend, self.tell, **known, tune=self.tune, filter_bank=self.filter_bank)
+        return Kernels(
+            self.backend,
+            self.tell,
+            package=self.package,
+            results=self.results,
+            tune=self.tune,
+            filter_bank=self.filter_bank,
+            kernels_on_host=self.kernels_on_host,
+        )
 
     def chunk_samples(self, infos: Sequence[SampleInfo]) -> int:
         """Returns the samples of each polarisation that go to the device together.

@@ -18,6 +18,7 @@ from ...system.cache import cache_dir
 from ...system.limits import check_type
 from ...transfer.duration import HOW, ExpectedTime
 from ..machine.backend import Backend, Launcher
+from ..machine.host_backend import HostBackend
 from .known import ConfigSource, LookupAnswer, best
 from .package_source import PackageSource
 
@@ -49,7 +50,9 @@ class Kernels:
         tune: an effort, such as ``quick``: what nobody knows well is first tuned on the backend's device. The sweeps
             are recorded in ``results``, by default in the folder ``results`` of the user's cache.
         filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
-            (one kernel, where it serves) or ``auto``: what is expected to be faster.
+            (one kernel, where it serves) or ``auto``: what is expected to be faster; on host, NumPy.
+        kernels_on_host: whether kernels run on host, too, as they do where a filter bank of kernels is asked for.
+            Otherwise NumPy does their work there, which is faster: ``uses_numpy``.
 
     Raises:
         UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
@@ -63,12 +66,15 @@ class Kernels:
         results: str | Path | None = None,
         tune: str | None = None,
         filter_bank: str = AUTO,
+        kernels_on_host: bool = False,
     ) -> None:
         for name, value in (("package", package), ("results", results)):
             check_type(name, value, (str, Path, type(None)), "a path or a name, or None")
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
+        is_asked = kernels_on_host or filter_bank != AUTO
+        self.uses_numpy = isinstance(backend, HostBackend) and backend.device.kind == "host" and not is_asked
         self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
         if tune is not None:
             from ...sweep.settings import effort

@@ -18,6 +18,7 @@ from ...devices.host.session import HostFunction
 from ...rendering.render import render
 from ...runtime.binding import Binding
 from .backend import Sent, Stream, Transform, check_served
+from .host_workers import HostWorkers
 
 
 class HostEvent:
@@ -108,9 +109,10 @@ class HostLauncher:
 
 
 class HostBackend:
-    """Implements ``backend.Backend`` on the CPU."""
+    """Implements ``backend.Backend`` on the CPU. What engines do there with NumPy, ``workers`` do."""
 
     def __init__(self) -> None:
+        self.workers = HostWorkers()
         self.identifier = "host"
         self.device = host.describe(self.identifier)
 

@@ -14,9 +14,9 @@ from ..machine.backend import Backend, DeviceArray, Event
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..run.counters import XCounters
+from .launchers import x_launchers
 from .plan import BatchRange, Integration, XPlan
-from .slices import slices_of
-from .x_settings import PRODUCTS, XSettings, accumulate_fields, correlate_fields
+from .x_settings import PRODUCTS, XSettings
 
 
 @dataclass
@@ -46,17 +46,13 @@ class XStage:
         deliver: Callable[[Visibilities], Event],
         counters: XCounters,
     ) -> None:
-        s, backend, kernels = settings, bay.backend, bay.kernels
+        s, backend = settings, bay.backend
         self.settings, self._deliver, self._counters = settings, deliver, counters
         self.stream, self._activity = backend.stream(), bay.activity
         self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
         self.plan = XPlan(s.n_antennas, s.batch_samples, s.batches_per_dump)
-        n_slices = slices_of(s, kernels, backend.device.kind)
-        fields = correlate_fields(s, n_slices)
-        self._most = fields["n_used"] or s.batches_per_chunk
-        self._correlate, self._correlate_problem = kernels.launcher("correlate", **fields)
-        self._reduce, self._reduce_problem = kernels.launcher("accumulate", **accumulate_fields(s, n_slices))
-        sums = (n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
+        self._launchers = x_launchers(bay, s)
+        sums = (self._launchers.n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
         self._accumulators = backend.empty(sums, np.int64)
         self.stream.zero(self._accumulators)
         self._buffers = [self._visibilities(backend) for _ in range(s.n_buffers)]
@@ -84,10 +80,11 @@ class XStage:
             self._dump(item)
             return
         arrays = {"voltages": voltages, "accumulators": self._accumulators}
-        for first in range(item.first, item.first + item.n, self._most):
-            n = min(self._most, item.first + item.n - first)
-            problem = replace(self._correlate_problem, first_batch=first, n_used=n)
-            self._correlate(problem, arrays, {}, self.stream)
+        most = self._launchers.most
+        for first in range(item.first, item.first + item.n, most):
+            n = min(most, item.first + item.n - first)
+            problem = replace(self._launchers.batches, first_batch=first, n_used=n)
+            self._launchers.correlate(problem, arrays, {}, self.stream)
 
     def _dump(self, dump: Integration) -> None:
         buffer, stream = self._buffers[self._number], self.stream
@@ -104,7 +101,7 @@ class XStage:
             "saturated": buffer.saturated,
             "present": buffer.present,
         }
-        self._reduce(self._reduce_problem, arrays, {}, stream)
+        self._launchers.accumulate(self._launchers.dump, arrays, {}, stream)
         buffer.done = stream.record()
         buffer.free = self._deliver(buffer)
         self._number = (self._number + 1) % len(self._buffers)

@@ -27,7 +27,7 @@ C, TAPS, HEAP, PACKET = 64, 4, 8, 256
 L = 2 * C
 WEIGHTS = prototype(C, TAPS)
 SUM = float(WEIGHTS.sum(dtype=float))
-BANKS = pytest.mark.parametrize("bank", [CHAIN, CHANNELISE])
+BANKS = pytest.mark.parametrize("bank", [AUTO, CHAIN, CHANNELISE])
 Heap = tuple[np.ndarray, np.ndarray]  # int8 [C, HEAP, n_pols, 2], uint32 [n_pols]
 
 

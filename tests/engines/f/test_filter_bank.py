@@ -1,4 +1,4 @@
-"""Both filter banks make the same voltages, and the one that is known to be faster is used."""
+"""All filter banks make the same voltages, and the one that is known to be faster is used."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from autotune.engines.f.channelise_bank import ChanneliseBank, fields_of
 from autotune.engines.f.engine import FEngine
 from autotune.engines.f.filter_bank import filter_bank
 from autotune.engines.f.filters import prototype
+from autotune.engines.f.numpy_bank import NumpyBank
 from autotune.engines.f.voltage_buffers import BandSettings
 from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.host_backend import HostBackend
@@ -31,14 +32,14 @@ from .test_band import HEAP, C
 from .test_engine import INFO, N_PACKETS, SETTINGS, engine, output, packed
 
 
-def test_both_make_the_same_voltages() -> None:
-    """Both are float32, which rounds otherwise in few places; counters are the same, but for those. In the end delays
+def test_all_make_the_same_voltages() -> None:
+    """All are float32, which rounds otherwise in few places; counters are the same, but for those. In the end delays
     grow so fast that a chunk has more spectra than its samples have steps.
     """
     received = np.ones((2, N_PACKETS), bool)
     received[0, 33] = False
     sinks, counted = {}, {}
-    for bank in (CHAIN, CHANNELISE):
+    for bank in (CHAIN, CHANNELISE, AUTO):
         sinks[bank] = KeptVoltages()
         made = output(sinks[bank], replace(SETTINGS, heaps_per_batch=8))
         made.delays[0].add(Piece(INFO.first_timestamp + 9000, 7.6, 3e-3, 0.2, 1e-5))
@@ -46,13 +47,15 @@ def test_both_make_the_same_voltages() -> None:
             model.add(Piece(INFO.first_timestamp + 15000, 30.0, 0.45))
         made.gains.set(INFO.first_timestamp + 7000, 0.3 - 0.1j)
         (counted[bank],) = engine(ArraySource(packed(), INFO, received), made, bank=bank).run()
-    one, other = sinks[CHAIN], sinks[CHANNELISE]
-    assert len(one.timestamps) > 15 and np.array_equal(one.timestamps, other.timestamps)
-    off = np.abs(one.voltages.astype(int) - other.voltages)
-    assert off.max() <= 1 and np.count_nonzero(off) <= 1e-3 * off.size
-    assert one.saturated.any() and np.abs(one.saturated.astype(int) - other.saturated).max() <= 1
-    assert np.array_equal(counted[CHAIN].power, counted[CHANNELISE].power)
-    assert counted[CHAIN].power_samples == counted[CHANNELISE].power_samples
+    one = sinks[CHAIN]
+    for bank in (CHANNELISE, AUTO):
+        other = sinks[bank]
+        assert len(one.timestamps) > 15 and np.array_equal(one.timestamps, other.timestamps)
+        off = np.abs(one.voltages.astype(int) - other.voltages)
+        assert off.max() <= 1 and np.count_nonzero(off) <= 1e-3 * off.size
+        assert one.saturated.any() and np.abs(one.saturated.astype(int) - other.saturated).max() <= 1
+        assert np.array_equal(counted[CHAIN].power, counted[bank].power)
+        assert counted[CHAIN].power_samples == counted[bank].power_samples
 
 
 class Counting(HostBackend):
@@ -99,7 +102,8 @@ def chosen(
     for _ in range(2):
         made = filter_bank(bay, INFO, settings, gains, backend.stream(), 1)
     (line,) = [line for line in told if line.startswith("filter bank")]
-    return {ChainBank: CHAIN, ChanneliseBank: CHANNELISE}[type(made)], line, backend.n_bytes // 2
+    names = {ChainBank: CHAIN, ChanneliseBank: CHANNELISE, NumpyBank: AUTO}
+    return names[type(made)], line, backend.n_bytes // 2
 
 
 def recorded(results: Path, name: str, median_us: float) -> None:
@@ -144,7 +148,9 @@ def test_auto_is_channelise_where_it_is_expected_to_be_faster(tmp_path: Path, ti
                 f"pfb_fir {pfb_fir_us:.0f} us (measured here), postproc 4 us (measured here), {fft}"
             )
             assert not timed, "the transform is timed where it decides, once"
-        assert chosen(results=results, device=HOST)[1].endswith("; as always on host")
+        assert chosen(results=results, device=HOST)[1].endswith(" channels: NumPy; as always on host")
+        bank, line, _ = chosen(results=results, device=HOST, kernels_on_host=True)
+        assert bank == CHAIN and line.endswith("; as always with kernels on host")
 
 
 @pytest.mark.parametrize(("channelise_us", "expected"), [(11.0, CHANNELISE), (18.0, CHAIN)])

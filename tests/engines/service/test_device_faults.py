@@ -53,7 +53,7 @@ class FaultyBackend(HostBackend):
 
 
 def faulty(failing: Collection[int]) -> Running:
-    made = Running(device="host")
+    made = Running(device="host", kernels_on_host=True)  # launches are what fails
     made.__dict__["backend"] = FaultyBackend(failing)
     return made
 

@@ -115,7 +115,8 @@ def test_visibilities_are_the_same_whatever_the_slices(bits: int) -> None:
     present[7, 1] = False
     settings = XSettings(n_antennas, C, HEAP, BATCH, PER_DUMP, n_batches, bits)
     found = [
-        dumps_of(v, present, 0, [6, 5], replace(settings, n_slices=n_slices)) for n_slices in (None, 1, 2, 3, 8, 32)
+        dumps_of(v, present, 0, [6, 5], replace(settings, n_slices=n_slices), by_kernels=True)
+        for n_slices in (None, 1, 2, 3, 8, 32)
     ]
     for dumps in found[1:]:
         assert dumps.keys() == found[0].keys() and len(dumps) == 2

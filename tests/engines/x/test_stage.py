@@ -1,4 +1,4 @@
-"""Dumps through the kernels on host: exact integers, whatever is missing and however a stream is cut."""
+"""Dumps on host, by NumPy and by the kernels: exact integers, whatever is missing and however a stream is cut."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ C, HEAP, BATCH, PER_DUMP = 3, 16, 1 << 12, 5
 
 
 def dumps_of(
-    v: np.ndarray, present: np.ndarray, first: int, cuts: Sequence[int], settings: XSettings
+    v: np.ndarray, present: np.ndarray, first: int, cuts: Sequence[int], settings: XSettings, by_kernels: bool
 ) -> dict[int, tuple[np.ndarray, np.ndarray, int]]:
     backend, found = HostBackend(), {}
 
@@ -30,7 +30,8 @@ def dumps_of(
         found[made.time] = made.visibilities.copy(), made.good.copy(), int(made.saturated[0])
         return backend.stream().record()
 
-    stage = XStage(Bay(backend, Kernels(backend, lambda line: None)), settings, deliver, XCounters())
+    kernels = Kernels(backend, lambda line: None, kernels_on_host=by_kernels)
+    stage = XStage(Bay(backend, kernels), settings, deliver, XCounters())
     chunk, at = backend.empty(settings.chunk_shape, np.int8), 0
     for n in cuts:
         chunk[:n] = np.where(present[at : at + n].reshape(n, -1, *[1] * (v.ndim - 2)), v[at : at + n], 77)
@@ -40,8 +41,11 @@ def dumps_of(
     return found
 
 
+@pytest.mark.parametrize("by_kernels", [False, True])
 @pytest.mark.parametrize(("n_antennas", "bits", "n_slices"), [(1, 8, 1), (4, 8, 2), (5, 4, 1), (80, 8, 1)])
-def test_dumps_are_exact_and_do_not_depend_on_how_a_stream_is_cut(n_antennas: int, bits: int, n_slices: int) -> None:
+def test_dumps_are_exact_and_do_not_depend_on_how_a_stream_is_cut(
+    n_antennas: int, bits: int, n_slices: int, by_kernels: bool
+) -> None:
     rng = np.random.default_rng(n_antennas)
     n_batches, first = 23, (1 << 44) + 3
     most = 127 if bits == 8 else 7
@@ -51,8 +55,8 @@ def test_dumps_are_exact_and_do_not_depend_on_how_a_stream_is_cut(n_antennas: in
     present[9, n_antennas // 2] = False
     present[16:18] = False
     settings = XSettings(n_antennas, C, HEAP, BATCH, PER_DUMP, n_batches, bits, n_slices)
-    whole = dumps_of(v, present, first, [n_batches], settings)
-    in_chunks = dumps_of(v, present, first, random_cuts(rng, n_batches, 6), settings)
+    whole = dumps_of(v, present, first, [n_batches], settings, by_kernels)
+    in_chunks = dumps_of(v, present, first, random_cuts(rng, n_batches, 6), settings, by_kernels)
     start = -(-first // PER_DUMP) * PER_DUMP  # dumps that are whole
     times = range(start, first + n_batches - PER_DUMP + 1, PER_DUMP)
     assert sorted(whole) == [t * BATCH for t in times] == sorted(in_chunks)

@@ -1,0 +1,44 @@
+"""What correlates voltages and makes dumps: kernels, or NumPy on host."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..machine.host_backend import HostBackend
+from ..run.bay import Bay
+from .numpy_correlator import NumpyAccumulate, NumpyCorrelate, UsedBatches
+from .slices import slices_of
+from .x_settings import XSettings, accumulate_fields, correlate_fields
+
+XLaunch = Callable[..., None]  # as ``machine.backend.Launcher`` is called
+
+
+@dataclass(frozen=True)
+class XLaunchers:
+    """Launchers with the arguments of ``correlate`` and ``accumulate``, and their problems of the largest sizes."""
+
+    correlate: XLaunch
+    batches: Any  # its fields first_batch and n_used say which batches of a chunk are correlated
+    accumulate: XLaunch
+    dump: Any
+    n_slices: int  # of the accumulators
+    most: int  # batches that one launch takes
+
+
+def x_launchers(bay: Bay, settings: XSettings) -> XLaunchers:
+    """Returns the launchers of an X-engine. Raises UsageError when the settings are not a problem of the kernels."""
+    kernels, backend = bay.kernels, bay.backend
+    if isinstance(backend, HostBackend) and kernels.uses_numpy:
+        line = f"correlation of {settings.n_antennas} antennas: NumPy; as always on host"
+        kernels.decided(("correlation", settings), lambda: (None, line))
+        correlate = NumpyCorrelate(backend, settings)
+        return XLaunchers(correlate, UsedBatches(), NumpyAccumulate(), UsedBatches(), 1, settings.batches_per_chunk)
+    n_slices = slices_of(settings, kernels, backend.device.kind)
+    fields = correlate_fields(settings, n_slices)
+    most = fields["n_used"] or settings.batches_per_chunk
+    return XLaunchers(
+        *kernels.launcher("correlate", **fields),
+        *kernels.launcher("accumulate", **accumulate_fields(settings, n_slices)),
+        n_slices,
+        most,
+    )
