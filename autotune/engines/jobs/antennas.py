@@ -15,6 +15,7 @@ from ..files.opening import antennas_in
 from ..files.reading import Tell
 from ..fx.engine import FXEngine
 from ..sky.expected import DelaysByAntenna
+from ..streams.phase_centre import PhaseCentre
 from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSource
 from ..x.engine import XEngine
@@ -22,6 +23,7 @@ from .band_settings import Bands
 from .channelise import voltage_infos
 from .inputs import Input, antenna_input, recordings
 from .level import level_text
+from .pointing import pointed
 from .running import Running, share_taken
 from .station_clock import stations
 
@@ -46,11 +48,13 @@ def of_samples(
     header: Mapping[str, object],
     running: Running,
     stack: ExitStack,
+    phase_centre: PhaseCentre | str | None = None,
 ) -> Antennas:
-    """Opens recordings, arrays or sources. ``stack`` closes them.
+    """Opens recordings, arrays or sources. ``stack`` closes them; delays stop the fringes of ``phase_centre``.
 
     Raises:
-        UsageError: when there are none, their samples are not enough for a dump, or ``bands`` are not one.
+        UsageError: when there are none, their samples are not enough for a dump, ``bands`` are not one, or the phase
+            centre cannot be (``pointed``).
     """
     if bands is None:
         raise UsageError("the number of channels must be given for samples")
@@ -65,13 +69,16 @@ def of_samples(
     aligned = stations(given, running.tell)
     infos = [each.input.info for each in aligned]
     n_chunk = running.chunk_samples(infos)
-    opened = [bands.outputs(each.input, n_chunk) for each in aligned]
+    each_bands = [bands] * len(infos)
+    if phase_centre is not None:
+        each_bands = pointed(bands, infos, phase_centre, running.tell)
+    opened = [some.outputs(each.input, n_chunk) for some, each in zip(each_bands, aligned, strict=True)]
     for station, (some, _) in zip(aligned, opened, strict=True):
         some[0].delays = station.on_time(some[0].delays)
     outputs = [some[0] for some, _ in opened]
     if levels := [level for _, some in opened for level in some]:
         running.tell(level_text(levels))
-    antennas = [voltage_infos(info, bands, *each)[0] for info, each in zip(infos, opened, strict=True)]
+    antennas = [voltage_infos(info, some, *each)[0] for info, some, each in zip(infos, each_bands, opened, strict=True)]
     _must_fill(antennas, batches_per_dump)
     kernels = running.kernels()
 
@@ -92,7 +99,7 @@ def of_samples(
         )
         return made
 
-    delays = {info.antenna: bands.delays_of(info) for info in infos}
+    delays = {info.antenna: some.delays_of(info) for info, some in zip(infos, each_bands, strict=True)}
     return Antennas(antennas, engine, delays, outputs[0].settings.window)
 
 

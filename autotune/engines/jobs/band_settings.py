@@ -82,6 +82,13 @@ class Bands:
         if self.spectra_per_heap < 1:
             raise UsageError(f"spectra_per_heap={self.spectra_per_heap} must be at least 1")
 
+    def middle(self, info: SampleInfo) -> float:
+        """Returns the samples from a spectrum's timestamp to the middle of its filter, of the first band."""
+        step = self.n_channels if self.narrow or info.is_complex else 2 * self.n_channels
+        if self.with_whole or not self.narrow:
+            return self.taps * step / 2
+        return self.taps * step * self.narrow[0].decimation / 2 + self.narrow[0].taps / 2
+
     def settings(self, info: SampleInfo, chunk_samples: int, delays: Sequence[DelayModel]) -> list[Any]:
         """Returns the settings of each band of one antenna: the whole one first, if it is made."""
         made: list[BandSettings | NarrowSettings] = []
