@@ -28,7 +28,7 @@ class PlainArray:
     seed: int
     n_antennas: int = 6
     across_m: float = 1000.0
-    rate_hz: float = 2.3e6
+    rate_hz: float = 0.83e6
     centre_hz: float = 1.42e9
     n: int = 1 << 20
     is_complex: bool = True

@@ -142,9 +142,7 @@ def _tell_doubts(
             "clocks, nor tides; beyond 10 km give a file of delays (--delays) that has them"
         )
     if elevation_deg < 0:
-        tell(
-            f"the phase centre stands {-elevation_deg:.1f} degrees below the horizon: check its coordinates, and times"
-        )
+        tell(f"the phase centre is {-elevation_deg:.1f} degrees below the horizon: check its coordinates, and the time")
     problem, arcsec = orientation_error(time)
     if problem:
         phase_deg = 360 * longest_m * highest_hz / LIGHT_M_S * np.radians(arcsec / 3600)
