@@ -71,7 +71,7 @@ def stopping_models(
     tau = -(seen @ baselines.T) * (rate / LIGHT_M_S)  # samples, [n_times, n_antennas], at the antennas' own times
     delays = -tau / (1 - np.gradient(tau, piece, axis=0))
     tell(
-        f"phase centre {centre.name}: delays in {n_pieces} pieces of {piece / rate:.3g} s, within "
+        f"fringes of {centre.name} are stopped: delays are linear over pieces of {piece / rate:.3g} s, within "
         f"{MOST_DELAY_ERROR_S * 1e12:g} ps and {MOST_PHASE_ERROR_DEG:g} degrees of geometry"
     )
     _tell_doubts(longest_m, max(map(_highest, infos)), least_elevation(seen, location), times[n_pieces // 2], tell)

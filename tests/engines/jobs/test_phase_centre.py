@@ -53,7 +53,7 @@ def test_fringes_stand_still_over_pieces(tmp_path: Path) -> None:
     found = correlated(night, BANDS, text, 1, running).values
     assert len(found) > 200 and largest_deg(found) < 0.5
     assert np.degrees(np.abs(np.angle(found))).max() < 2, "noise of a single dump"
-    assert any("delays in 2 pieces of 3.86 s, within 0.1 ps and 0.1 degrees" in line for line in told)
+    assert any("linear over pieces of 3.86 s, within 0.1 ps and 0.1 degrees" in line for line in told)
 
 
 WRONG: dict[str, Callable[[Piece], Piece]] = {
