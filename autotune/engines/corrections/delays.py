@@ -22,7 +22,7 @@ BEFORE = -LATEST  # when the delay begins that holds before any piece
 _start = attrgetter("start")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a phase centre may have many
 class Piece:
     """A delay and a phase from ``start`` on: each is linear in the output's time t.
 

@@ -48,7 +48,8 @@ class Bands:
     """The bands that are made of samples, alike for all antennas.
 
     ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all.
-    ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself.
+    ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself. ``correlate`` computes
+    delays of a direction if it is given one.
     ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by name or for all; None
     gives voltages the level that quantises noise well.
     ``nibbles``: of 4 bits, which nibble of a byte has the real part: real_low, or real_high, as SPEAD has it.

@@ -16,8 +16,9 @@ from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.simulated_recording import Recording
 from autotune.engines.streams.phase_centre import PhaseCentre
 
+from ...commands import typed
 from ..plain_array import PlainArray
-from .phases import BANDS, ON_HOST, TAPS, C, centre_of, correlated, largest_deg
+from .phases import BANDS, ON_HOST, TAPS, C, centre_of, correlated, largest_deg, stored
 
 PER_DUMP = {"complex": 8, "real": 4, "lower": 4, "narrow": 2}  # heaps of a dump of 4096 samples
 KINDS: dict[str, dict[str, bool]] = {
@@ -54,6 +55,17 @@ def test_fringes_stand_still_over_pieces(tmp_path: Path) -> None:
     assert len(found) > 200 and largest_deg(found) < 0.5
     assert np.degrees(np.abs(np.angle(found))).max() < 2, "noise of a single dump"
     assert any("linear over pieces of 3.86 s, within 0.1 ps and 0.1 degrees" in line for line in told)
+
+
+def test_the_command(slow: tuple[Path, SkyCoord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    night, source = slow
+    text = f"{source.ra.deg:.9f} {source.dec.deg:.9f}"
+    words = ["correlate", str(night), "--channels", str(C), "--taps", str(TAPS), "--spectra-per-heap", "32"]
+    words += ["--accumulate", "1", "--phase-centre", text, "--device", "host", "--out", str(tmp_path / "x.h5")]
+    typed(words, monkeypatch)
+    found = stored(tmp_path / "x.h5")
+    assert largest_deg(found.values) < 0.5
+    assert found.info.phase_centre == PhaseCentre(*(round(x, 9) for x in (source.dec.deg, source.ra.deg)), name=text)
 
 
 WRONG: dict[str, Callable[[Piece], Piece]] = {
