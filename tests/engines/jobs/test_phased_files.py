@@ -31,7 +31,7 @@ class Beside:
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Beside:
-    array, folder = PlainArray(seed=40, n=1 << 17), tmp_path_factory.mktemp("beside")
+    array, folder = PlainArray(seed=40, n=90_112), tmp_path_factory.mktemp("beside")
     centre = array.source()
     source = centre.directional_offset_by(130 * units.deg, 1 * units.deg)
     night = array.write(folder / "night", [(source, 1.0)])
