@@ -91,7 +91,7 @@ def measured() -> dict[str, list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         sky, night = Path(folder) / "sky.toml", Path(folder) / "night"
         cell = radians(CELL_ARCSEC / 3600)
-        each = [f"[[source]]\nl = {l * cell}\nm = {m * cell}\nflux = {flux}\n" for l, m, flux in SOURCES]
+        each = [f"[[source]]\nl = {x * cell}\nm = {y * cell}\nflux = {flux}\n" for x, y, flux in SOURCES]
         sky.write_text(SKY + "".join(each))
         for _ in Recording(sky, night).write():
             pass
