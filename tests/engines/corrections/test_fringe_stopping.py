@@ -1,5 +1,6 @@
 """Delays towards a direction: as pyuvdata's w and astropy's AltAz have them, to a tenth of a picosecond; and doubts."""
 
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -117,6 +118,13 @@ def test_texts_of_directions() -> None:
     for text in ("3C 273", "", "12h", "10 95", "nan nan", "1 2 3"):
         with pytest.raises(UsageError, match="must be a right ascension and a declination"):
             direction_of_text(text)
+
+
+def test_astropy_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "astropy", None)
+    for call in (lambda: direction_of_text("1 2"), lambda: stopping_models([], PhaseCentre(1.0, 2.0), 0.0, print)):
+        with pytest.raises(UsageError, match=r"a phase centre needs astropy .* autotune's extra uv"):
+            call()
 
 
 def test_doubts_are_told() -> None:
