@@ -12,6 +12,7 @@ is fastest, from emit and prediction, which foretell what they do not say, and f
 from .f.engine import FEngine
 from .fx.engine import FXEngine
 from .jobs import Bands, Narrow, Running, channelise, correlate
+from .streams.phase_centre import PhaseCentre
 from .x.engine import XEngine
 
-__all__ = ["Bands", "FEngine", "FXEngine", "Narrow", "Running", "XEngine", "channelise", "correlate"]
+__all__ = ["Bands", "FEngine", "FXEngine", "Narrow", "PhaseCentre", "Running", "XEngine", "channelise", "correlate"]

@@ -20,6 +20,7 @@ PICTURES = (
     "engine_plots",
     "engine_timeline",
     "overview",
+    "phase_centre",
     "rooms",
     "trial",
     "walk",

@@ -80,6 +80,11 @@ class Picture:
         path = "".join(f"M{_n(x)} {_n(y)}h0" for x, y in points)
         self._parts.append(f'<path d="{path}" stroke="{colour}" stroke-width="{_n(size)}" stroke-linecap="round"/>')
 
+    def bars(self, bars: Iterable[tuple[float, float, float]], colour: str, height: float) -> None:
+        """Level bars of one colour: left end, middle, length."""
+        path = "".join(f"M{_n(x)} {_n(y)}h{_n(length)}" for x, y, length in bars)
+        self._parts.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{_n(height)}"/>')
+
     def arrow(self, *points: tuple[float, float], dashed: bool = False) -> None:
         self.line(*points, dashed=dashed, arrow=True)
 

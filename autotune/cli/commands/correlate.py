@@ -67,6 +67,15 @@ def correlate(
     gains: GainsOption = None,
     narrow: NarrowOption = [],
     header: HeaderOption = [],
+    phase_centre: Annotated[
+        str | None,
+        typer.Option(
+            "--phase-centre",
+            metavar="RA DEC",
+            help="Stop the fringes of this direction (ICRS), from positions and times: '12h29m06.7s +2d03m09s', or "
+            "degrees. Adds to --delays. [default: none]",
+        ),
+    ] = None,
     plot: PlotOption = None,
     sky: Annotated[
         Path | None, typer.Option("--sky", help="Draw the fringes of this sky beside, if --plot is given: sky.toml.")
@@ -98,6 +107,7 @@ def correlate(
             keep=False,
             plot=plot,
             sky=sky,
+            phase_centre=phase_centre,
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
     if not (why := made.why_nothing):

@@ -22,7 +22,7 @@ BEFORE = -LATEST  # when the delay begins that holds before any piece
 _start = attrgetter("start")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a phase centre may have many
 class Piece:
     """A delay and a phase from ``start`` on: each is linear in the output's time t.
 
@@ -86,9 +86,12 @@ class DelayModel:
     """
 
     def __init__(self, *pieces: Piece) -> None:
-        self._pieces: tuple[Piece, ...] = (Piece(BEFORE),)
+        kept = [Piece(BEFORE)]
         for piece in pieces:
-            self.add(piece)
+            while kept and kept[-1].start >= piece.start:
+                kept.pop()
+            kept.append(piece)
+        self._pieces: tuple[Piece, ...] = tuple(kept)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -111,17 +114,27 @@ class DelayModel:
 
     def later(self, delay: float, phase: float, start: int = BEFORE) -> "DelayModel":
         """Returns a model with a constant delay, samples, and a constant phase, radians, besides, from ``start`` on."""
-        split = self._from(start)
-        added = (replace(each, delay=each.delay + delay, phase=each.phase + phase) for each in split)
-        return DelayModel(*(each for each in self.pieces if each.start < start), *added)
+        before = [each for each in self.pieces if each.start < start]
+        held = [self._from(start), *(each for each in self.pieces if each.start > start)]
+        return DelayModel(
+            *before, *(replace(each, delay=each.delay + delay, phase=each.phase + phase) for each in held)
+        )
 
-    def _from(self, start: int) -> list[Piece]:
-        """Returns the pieces that hold from ``start`` on; the first of them starts there."""
-        pieces = self._pieces
-        held = pieces[_number_at(pieces, start)]
-        since = held.since(start)
-        delay, phase = held.delay + held.rate * since, held.phase + held.phase_rate * since
-        return [replace(held, start=start, delay=delay, phase=phase), *(each for each in pieces if each.start > start)]
+    def plus(self, other: "DelayModel") -> "DelayModel":
+        """Returns a model whose delays and phases are the sums of those of both."""
+        starts = sorted({piece.start for model in (self, other) for piece in model.pieces})
+        return DelayModel(*(_sum(self._from(start), other._from(start)) for start in starts))
+
+    def _from(self, start: int) -> Piece:
+        """Returns the piece that holds at a time, as it goes on from there."""
+        piece = self._pieces[_number_at(self._pieces, start)]
+        since = piece.since(start)
+        return replace(
+            piece,
+            start=start,
+            delay=piece.delay + piece.rate * since,
+            phase=piece.phase + piece.phase_rate * since,
+        )
 
     def extremes(self, begin: int, end: int) -> list[float]:
         """Returns the delays at both ends of each piece, as far as it holds from ``begin`` to ``end``; in samples."""
@@ -166,6 +179,17 @@ class DelayModel:
 def _number_at(pieces: Sequence[Piece], time: int) -> int:
     """Returns the number of the piece that holds at a time."""
     return max(bisect_right(pieces, time, key=_start) - 1, 0)
+
+
+def _sum(first: Piece, second: Piece) -> Piece:
+    """Returns the sum of two pieces that start together."""
+    return Piece(
+        first.start,
+        first.delay + second.delay,
+        first.rate + second.rate,
+        first.phase + second.phase,
+        first.phase_rate + second.phase_rate,
+    )
 
 
 def _coarse(piece: Piece, time: int, delay: float, quantum: int) -> int:

@@ -116,6 +116,7 @@ def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -
         centre_frequency_hz=centre,
         channel_width_hz=samples.sample_rate_hz / step,
         nibbles=band.nibbles,
+        middle_samples=settings.middle,
     )
 
 

@@ -44,6 +44,11 @@ class NarrowSettings:
         """Returns the samples of the engine's input that a spectrum is made of."""
         return (self.band.window - 1) * self.decimation + int(self.low_pass.size)
 
+    @property
+    def middle(self) -> float:
+        """Returns the samples of the engine's input from a spectrum's timestamp to the middle of both filters."""
+        return self.band.middle * self.decimation + self.low_pass.size / 2
+
 
 class NarrowBand:
     """Makes voltages of a narrow band; the arguments are those of ``band.Band``.

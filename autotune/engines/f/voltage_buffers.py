@@ -35,6 +35,11 @@ class BandSettings:
         """Returns the samples of the engine's input that a spectrum is made of."""
         return int(self.weights.size)
 
+    @property
+    def middle(self) -> float:
+        """Returns the samples from a spectrum's timestamp to the middle of its filter."""
+        return self.window / 2
+
     def shape(self, info: SampleInfo) -> FShape:
         """Returns the lengths of the plan. Raises UsageError where the weights do not fit."""
         step = self.n_channels if info.is_complex else 2 * self.n_channels

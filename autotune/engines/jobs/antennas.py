@@ -21,6 +21,7 @@ from .array_inputs import needs_of, open_antennas
 from .band_settings import Bands
 from .channelise import voltage_infos
 from .level import level_text
+from .pointing import pointed
 from .running import Running, share_taken
 from .station_clock import stations
 
@@ -36,7 +37,6 @@ class Antennas:
     engine: Callable[[VisibilitySink], Engine]
     delays: DelaysByAntenna = field(default_factory=dict)  # of each antenna by its name, where samples are taken
     window: int = 0  # samples that a spectrum is made of, where they are known
-    phase_centre: PhaseCentre | None = None  # that the file of an array says
 
 
 def of_samples(
@@ -47,13 +47,17 @@ def of_samples(
     running: Running,
     stack: ExitStack,
     out: Path | None = None,
+    phase_centre: PhaseCentre | str | None = None,
 ) -> Antennas:
     """Opens recordings, the file of an array, arrays or sources. ``stack`` closes them.
 
-    ``out``: where visibilities go, which may need what the samples do not say.
+    Args:
+        out: where visibilities go, which may need what the samples do not say.
+        phase_centre: whose fringes delays stop; without it, that of the file of an array.
 
     Raises:
-        UsageError: when there are none, their samples are not enough for a dump, or ``bands`` are not one.
+        UsageError: when there are none, their samples are not enough for a dump, ``bands`` are not one, or the phase
+            centre cannot be (``pointed``).
     """
     if bands is None:
         raise UsageError("the number of channels must be given for samples")
@@ -66,13 +70,16 @@ def of_samples(
     given = [each.input for each in aligned]
     infos = [each.info for each in given]
     n_chunk = running.chunk_samples(infos)
-    opened = [bands.outputs(each.input, n_chunk) for each in aligned]
+    each_bands = [bands] * len(infos)
+    if (towards := phase_centre or opened_antennas.phase_centre) is not None:
+        each_bands = pointed(bands, infos, towards, running.tell)
+    opened = [some.outputs(each.input, n_chunk) for some, each in zip(each_bands, aligned, strict=True)]
     for station, (some, _) in zip(aligned, opened, strict=True):
         some[0].delays = station.on_time(some[0].delays)
     outputs = [some[0] for some, _ in opened]
     if levels := [level for _, some in opened for level in some]:
         running.tell(level_text(levels))
-    antennas = [voltage_infos(info, bands, *each)[0] for info, each in zip(infos, opened, strict=True)]
+    antennas = [voltage_infos(info, some, *each)[0] for info, some, each in zip(infos, each_bands, opened, strict=True)]
     _must_fill(antennas, batches_per_dump)
     kernels = running.kernels()
 
@@ -93,8 +100,8 @@ def of_samples(
         )
         return made
 
-    delays = {info.antenna: bands.delays_of(info) for info in infos}
-    return Antennas(antennas, engine, delays, outputs[0].settings.window, opened_antennas.phase_centre)
+    delays = {info.antenna: some.delays_of(info) for info, some in zip(infos, each_bands, strict=True)}
+    return Antennas(antennas, engine, delays, outputs[0].settings.window)
 
 
 def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: ExitStack) -> Antennas:

@@ -48,7 +48,8 @@ class Bands:
     """The bands that are made of samples, alike for all antennas.
 
     ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all.
-    ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself.
+    ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself. ``correlate`` computes
+    delays of a direction if it is given one.
     ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by name or for all; None
     gives voltages the level that quantises noise well.
     ``nibbles``: of 4 bits, which nibble of a byte has the real part: real_low, or real_high, as SPEAD has it.
@@ -81,6 +82,13 @@ class Bands:
             raise UsageError(f"taps={self.taps} of the filter bank: there are 1 to {MOST_TAPS}")
         if self.spectra_per_heap < 1:
             raise UsageError(f"spectra_per_heap={self.spectra_per_heap} must be at least 1")
+
+    def middle(self, info: SampleInfo) -> float:
+        """Returns the samples from a spectrum's timestamp to the middle of its filter, of the first band."""
+        step = self.n_channels if self.narrow or info.is_complex else 2 * self.n_channels
+        if self.with_whole or not self.narrow:
+            return self.taps * step / 2
+        return self.taps * step * self.narrow[0].decimation / 2 + self.narrow[0].taps / 2
 
     def settings(self, info: SampleInfo, chunk_samples: int, delays: Sequence[DelayModel]) -> list[Any]:
         """Returns the settings of each band of one antenna: the whole one first, if it is made."""

@@ -16,6 +16,7 @@ from ..run.counters import FCounters, XCounters
 from ..sky.description import read_sky
 from ..sky.expected import theory_of
 from ..streams.in_memory import KeptVisibilities
+from ..streams.phase_centre import PhaseCentre
 from ..streams.visibilities import VisibilityInfo
 from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
@@ -90,6 +91,7 @@ def correlate(
     keep: bool = True,
     plot: str | Path | None = None,
     sky: str | Path | None = None,
+    phase_centre: PhaseCentre | str | None = None,
     running: Running | None = None,
 ) -> CorrelateResult:
     """Make visibilities of all pairs of antennas: F-engines and an X-engine, run once; of voltages, an X-engine.
@@ -105,6 +107,8 @@ def correlate(
         header: what the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
         sky: path of the sky.toml of a simulated recording, whose fringes are drawn beside.
+        phase_centre: a direction, or its right ascension and declination as text ("12h29m06.7s +2d03m09s", or degrees),
+            whose fringes delays stop that follow from positions and times. Those of ``bands`` add to them.
         running: on what device the engine runs, with which kernels, and who is told of it.
 
     Raises:
@@ -119,11 +123,13 @@ def correlate(
     path = None if out is None else Path(out)
     with ExitStack() as stack:
         if are_voltages(inputs):
+            if phase_centre is not None:
+                raise UsageError("voltages have their delays: a phase centre is for samples")
             if bands is not None or header:
                 raise UsageError("voltages have their channels and their header: no header can be given for them")
             antennas = of_voltages(inputs, batches_per_dump, running, stack)
         else:
-            antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack, path)
+            antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack, path, phase_centre)
         info = visibility_info(antennas.infos, batches_per_dump)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)

@@ -33,6 +33,7 @@ def visibilities(
     pols: tuple[int, int] = (0, 0),
     integration_s: float = 0.0,
     width_hz: float = 0.0,
+    lead_s: float = 0.0,
 ) -> np.ndarray:
     """Returns the correlation coefficients of antennas i and j: complex128 [n_times, n_frequencies].
 
@@ -40,16 +41,18 @@ def visibilities(
     ``pols[1]`` of antenna j. Tones are not in it, and neither is what a delay that is not stopped loses in a channel.
 
     Args:
-        times_s: float64 [n_times], seconds from the recording's first sample on, as voltages have them.
+        times_s: float64 [n_times], seconds from the recording's first sample on.
         frequencies_hz: float64 [n_frequencies], as on the sky; where the sky states none, the band begins at 0.
         delays: what the engine was given, with phases of the band's middle; None: nothing.
         integration_s: a coefficient is a mean over such a time about its own, in which phases are linear;
         width_hz: and over such a width of the band.
+        lead_s: a delay is that of the timestamp, so long before the middle of the filter, which ``times_s`` are.
     """
     rate = sky.sample_rate_hz
     f = np.asarray(frequencies_hz, float) / rate
     times = np.asarray(times_s, float) * rate
-    here, there = (_Phases(sky, antenna, pol, times, f, delays) for antenna, pol in ((i, pols[0]), (j, pols[1])))
+    lead = lead_s * rate
+    here, there = (_Phases(sky, antenna, pol, times, f, delays, lead) for antenna, pol in ((i, pols[0]), (j, pols[1])))
     gain = faded((f - sky.low) / 0.5, FADE) ** 2
     coherencies = [source.components @ source.components.T for source in sky.sources]
     found = np.zeros((len(times), len(f)), complex)
@@ -81,12 +84,14 @@ def theory_of(
         if antenna.antenna not in numbers:
             raise UsageError(f"the sky has no antenna {antenna.antenna!r}; it has {', '.join(numbers)}")
     places = [numbers[antenna.antenna] for antenna in info.antennas]
-    start_s = (sky.first_timestamp - window_samples / 2) / sky.sample_rate_hz
+    lead_s = window_samples / 2 / sky.sample_rate_hz
+    start_s = sky.first_timestamp / sky.sample_rate_hz - lead_s
 
     def theory(i: int, j: int, times_s: np.ndarray, frequencies_hz: np.ndarray, **rest: float) -> np.ndarray:
         pol = int(rest.pop("pol", 0))
         since = np.asarray(times_s) - start_s
-        return visibilities(sky, places[i], places[j], since, frequencies_hz, delays, (pol, pol), **rest)
+        pols = pol, pol
+        return visibilities(sky, places[i], places[j], since, frequencies_hz, delays, pols, lead_s=lead_s, **rest)
 
     return theory
 
@@ -99,14 +104,21 @@ class _Phases:
     """
 
     def __init__(
-        self, sky: Sky, antenna: int, pol: int, times: np.ndarray, f: np.ndarray, delays: DelaysByAntenna | None
+        self,
+        sky: Sky,
+        antenna: int,
+        pol: int,
+        times: np.ndarray,
+        f: np.ndarray,
+        delays: DelaysByAntenna | None,
+        lead: float,
     ) -> None:
         track, model = Track(sky, BLOCK), _model(sky.antennas[antenna].name, pol, delays)
         n = len(sky.sources)
         self.late = np.zeros((n, len(times)))
         self.turns, self.rates = np.zeros((2, n, len(times), len(f)))
         for place, time in enumerate(times.tolist()):
-            d, slope, cycles, cycles_each = _asked(model, sky.first_timestamp, time)
+            d, slope, cycles, cycles_each = _asked(model, sky.first_timestamp, time - lead)
             tau, growth = (each[1:, antenna, np.newaxis] for each in track.at(time - d))
             self.late[:, place] = tau[:, 0] + d
             self.turns[:, place] = -f * tau - (f - sky.centre) * d + cycles

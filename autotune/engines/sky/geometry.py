@@ -8,8 +8,8 @@ from math import atan2, cos, pi, sin, sqrt
 
 import numpy as np
 
-LIGHT_M_S = 299792458.0
-TURN_RAD_S = 7.2921150e-5  # of the Earth, against the stars
+from ..corrections.fringe_stopping import LIGHT_M_S
+
 EQUATOR_M, FLATTENING = 6378137.0, 1 / 298.257223563  # WGS 84
 EAST_WEST, RANDOM = "east-west", "random"
 

@@ -8,7 +8,8 @@ from math import ceil, pi
 import numpy as np
 
 from ..corrections.delays import DelayModel, Piece
-from .geometry import TURN_RAD_S, axes, delays_s
+from ..corrections.fringe_stopping import TURN_RAD_S
+from .geometry import axes, delays_s
 from .spec import Sky
 
 PIECE_S = 4.0  # within it, the delay over 10 km of baseline is linear to 4e-13 s

@@ -23,6 +23,12 @@ class VisibilityInfo:
     gains: tuple[tuple[float, ...], ...] | None = None  # of each antenna, if they were chosen by the samples' level
     is_delayed: bool = False  # delays were given for an antenna, which stop fringes
     phase_centre: PhaseCentre | None = None  # whose fringes they stop, if that was said
+    middle_samples: float | None = None  # from a dump's timestamp to the middle of its samples; None: not known
+
+    @property
+    def middle(self) -> float:
+        """Returns the samples from a dump's timestamp to its middle; half a dump where filters are not known."""
+        return self.dump_samples / 2 if self.middle_samples is None else self.middle_samples
 
     @property
     def n_baselines(self) -> int:

@@ -40,6 +40,7 @@ class VoltageInfo:
     is_delayed: bool = False  # delays were given, which stop fringes
     phase_centre: PhaseCentre | None = None  # whose fringes they stop, if that was said
     nibbles: str = REAL_LOW  # of 4 bits: REAL_LOW or REAL_HIGH
+    middle_samples: float | None = None  # from a spectrum's timestamp to the middle of its filter; None: not known
 
     def __post_init__(self) -> None:
         check_nibbles(self.nibbles, self.bits)

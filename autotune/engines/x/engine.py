@@ -204,13 +204,17 @@ def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> V
     """Returns what a sink has to know of the visibilities of these antennas."""
     first = antennas[0]
     gains = tuple(antenna.gain for antenna in antennas if antenna.gain is not None)
+    length = batches_per_dump * first.heap_samples
+    middles = {antenna.middle_samples for antenna in antennas}
+    middle = first.middle_samples if len(middles) == 1 else None
     return VisibilityInfo(
         n_channels=first.n_channels,
-        dump_samples=batches_per_dump * first.heap_samples,
+        dump_samples=length,
         antennas=tuple(antenna.samples for antenna in antennas),
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,
         gains=gains if len(gains) == len(antennas) else None,
         is_delayed=any(antenna.is_delayed for antenna in antennas),
         phase_centre=first.phase_centre,
+        middle_samples=None if middle is None else (length - first.step) / 2 + middle,
     )

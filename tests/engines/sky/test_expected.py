@@ -143,7 +143,8 @@ def test_pictures_ask_by_the_antennas_of_a_stream(night: Path) -> None:
     infos = [SampleInfo(10, 2, RATE_HZ, 8, antenna=name) for name in "cab"]
     t, f = np.array([2.5]), np.array([CENTRE_HZ])
     found = theory_of(sky, VisibilityInfo(C, DUMP, tuple(infos)), delays, TAPS * L)(1, 0, t, f, pol=1)
-    since = t - (sky.first_timestamp - TAPS * L / 2) / RATE_HZ
-    assert np.array_equal(found, visibilities(sky, 0, 2, since, f, delays, (1, 1)))
+    lead_s = TAPS * L / 2 / RATE_HZ
+    since = t - (sky.first_timestamp / RATE_HZ - lead_s)
+    assert np.array_equal(found, visibilities(sky, 0, 2, since, f, delays, (1, 1), lead_s=lead_s))
     with pytest.raises(UsageError, match="the sky has no antenna 'd'; it has a, b, c"):
         theory_of(sky, VisibilityInfo(C, DUMP, (SampleInfo(10, 2, RATE_HZ, 8, antenna="d"),)))

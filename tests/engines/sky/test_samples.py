@@ -6,7 +6,7 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
-from autotune.engines.sky.geometry import LIGHT_M_S
+from autotune.engines.corrections.fringe_stopping import LIGHT_M_S
 from autotune.engines.sky.sky_samples import BLOCK, FADE, SkySamples
 from autotune.engines.sky.spec import Antenna, PointSource, Sky, Tone
 

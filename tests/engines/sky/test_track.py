@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from astropy.coordinates import EarthLocation
 
-from autotune.engines.sky.geometry import EAST_WEST, RANDOM, TURN_RAD_S, array_positions, axes, delays_s, geocentric
+from autotune.engines.corrections.fringe_stopping import TURN_RAD_S
+from autotune.engines.sky.geometry import EAST_WEST, RANDOM, array_positions, axes, delays_s, geocentric
 from autotune.engines.sky.sky_samples import BLOCK
 from autotune.engines.sky.spec import Antenna, PointSource, Sky
 from autotune.engines.sky.track import PIECE_S, Track

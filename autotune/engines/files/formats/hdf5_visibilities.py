@@ -32,6 +32,7 @@ CHECKS = {
     "gains": checks.ROWS_OF_REALS,
     "is_delayed": schema.as_flag,
     "phase_centre": phase_centre_of_text,
+    "middle_samples": checks.below(checks.MOST_TIME),
 }
 
 

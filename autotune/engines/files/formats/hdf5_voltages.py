@@ -39,6 +39,7 @@ CHECKS = {
     "gain": checks.REALS,
     "is_delayed": schema.as_flag,
     "phase_centre": phase_centre_of_text,
+    "middle_samples": checks.below(checks.MOST_TIME),
 }
 NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")
 ALIKE = (*NEEDED, "centre_frequency_hz", "channel_width_hz", "phase_centre")

@@ -4,14 +4,12 @@ Both formats need all dumps before they can be written. So visibilities go to an
 ``x.uvh5``, which is removed when the other one is whole; after a kill, ``convert`` makes the rest of the way.
 
 Their conventions: antenna 1 of a baseline (j, i), i <= j, is j, since phases of pyuvdata are those of antenna 2 less
-those of antenna 1; polarisations a and b are x and y; times are the middle of a dump. The phase centre is the direction
-whose fringes delays stopped, if that is known; else the file says unprojected. UVH5 holds the integers of the
-engine, a Measurement Set their nearest complex64. A baseline without all of its data is flagged, and 0.
+those of antenna 1; polarisations a and b are x and y; times are the middle of what was integrated. The phase centre is
+the direction whose fringes delays stopped, if that is known; else the file says unprojected. UVH5 holds the integers of
+the engine, a Measurement Set their nearest complex64. A baseline without all of its data is flagged, and 0.
 """
 
-import math
 import shutil
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -23,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ...corrections.directions import icrs_of, location_of, offline, why_not_geocentric
 from ...streams.phase_centre import PhaseCentre
 from ...streams.visibilities import VisibilityInfo
 from ..hdf5 import one_line_errors, reserve
@@ -37,7 +36,6 @@ INTEGERS = np.dtype([("r", np.int32), ("i", np.int32)])  # of UVH5
 AT_ONCE = 1 << 26  # bytes of visibilities that are converted together
 PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # that a file takes at most
 SHORTEST_S = 1e-3  # of a dump: Julian dates of 64 bits are 40 microseconds apart
-LEAST_RADIUS_M, MOST_RADIUS_M = 6.3e6, 6.4e6
 JULIAN_1970 = Fraction("2440587.5")
 
 
@@ -152,26 +150,24 @@ def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.nda
 
 def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
     """Returns pyuvdata's UVData of all but the data."""
-    from astropy import units
-    from astropy.coordinates import EarthLocation
     from pyuvdata import Telescope, UVData
 
     first = info.antennas[0]
     positions = np.array([antenna.position_m for antenna in info.antennas])
     centre = positions.mean(axis=0)
-    numbers = range(len(positions))
+    numbers, location = range(len(positions)), location_of(positions)
     telescope = Telescope.new(
         name="autotune",
         instrument="autotune",
-        location=EarthLocation.from_geocentric(*centre, unit=units.m),
+        location=location,
         antenna_positions=dict(zip(numbers, positions - centre, strict=True)),
         antenna_numbers=list(numbers),
         antenna_names=[antenna.antenna for antenna in info.antennas],
     )
     assert first.sync_time_unix is not None and info.centre_frequency_hz is not None
-    directed = {} if info.phase_centre is None else _catalogue(info.phase_centre, telescope.location)
+    directed = {} if info.phase_centre is None else _catalogue(info.phase_centre, location)
     rate = Fraction(first.sample_rate_hz)
-    middles = [first.sync_time_unix + Fraction(2 * time + info.dump_samples, 2) / rate for time in times.tolist()]
+    middles = [first.sync_time_unix + (time + Fraction(info.middle)) / rate for time in times.tolist()]
     channels = np.arange(info.n_channels) - info.n_channels / 2
     return UVData.new(
         freq_array=info.centre_frequency_hz + channels * info.channel_width_hz,
@@ -191,21 +187,8 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
 
 
 def _catalogue(centre: PhaseCentre, location: object) -> dict[str, object]:
-    """Returns the phase centre as ``UVData.new`` takes it: ICRS, of an apparent place by the sidereal time there."""
-    from astropy.time import Time
-    from pyuvdata.utils.phasing import transform_app_to_icrs
-
-    if centre.right_ascension_deg is not None:
-        place = math.radians(centre.right_ascension_deg), math.radians(centre.declination_deg)
-    else:
-        assert centre.time_unix is not None and centre.hour_angle_deg is not None
-        time = Time(float(centre.time_unix), format="unix")
-        sidereal_deg = time.sidereal_time("apparent", longitude=f"{centre.longitude_deg}d").deg
-        seen = [math.radians(sidereal_deg - centre.hour_angle_deg)], [math.radians(centre.declination_deg)]
-        found = transform_app_to_icrs(
-            time_array=np.array([time.jd]), app_ra=np.array(seen[0]), app_dec=np.array(seen[1]), telescope_loc=location
-        )
-        place = float(found[0][0]) % (2 * math.pi), float(found[1][0])
+    """Returns the phase centre as ``UVData.new`` takes it: ICRS."""
+    place = icrs_of(centre, location)
     entry = {"cat_name": centre.name, "cat_type": "sidereal", "cat_lon": place[0], "cat_lat": place[1]}
     return {"phase_center_catalog": {0: {**entry, "cat_frame": "icrs", "cat_epoch": 2000.0}}}
 
@@ -225,11 +208,8 @@ def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
     if lacking:
         refuse(path, f"{path.suffix[1:]} needs what is not known, {', '.join(lacking)}: give it with the samples")
     for antenna in info.antennas:
-        radius_m = float(np.linalg.norm(antenna.position_m or ()))
-        if not LEAST_RADIUS_M < radius_m < MOST_RADIUS_M:
-            refuse(
-                path, f"antenna {antenna.antenna} is {radius_m / 1e3:.6g} km from the Earth's centre, not geocentric"
-            )
+        if why := why_not_geocentric(antenna):
+            refuse(path, why)
     name, n = Counter(antenna.antenna for antenna in info.antennas).most_common(1)[0]
     if n > 1:
         refuse(path, f"{n} antennas have the name {name}")
@@ -265,15 +245,7 @@ def _packages(path: Path) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keeps what pyuvdata prints and warns of from the terminal, and astropy from the network."""
-    from astropy.utils import iers
-
-    with (
-        warnings.catch_warnings(),
-        redirect_stdout(StringIO()),
-        iers.conf.set_temp("auto_download", False),
-        iers.conf.set_temp("iers_degraded_accuracy", "warn"),
-    ):
-        warnings.simplefilter("ignore")
+    with offline(), redirect_stdout(StringIO()):
         yield
 
 
