@@ -1,5 +1,6 @@
 """Reads binary files by position, which may grow meanwhile, the header fields of text headers, and times in them."""
 
+import math
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -18,7 +19,6 @@ from . import checks
 from .turned import SIDEBANDS
 
 MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
-LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
 MOST_GAP_S = 3600  # that a recording may have; times further apart are damage
 MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
 KINDS = {
@@ -85,6 +85,15 @@ class HeaderOverrides:
         if not isinstance(self.channel, int) or not 0 <= self.channel < n_channels:
             found = "none is chosen" if self.channel is None else f"channel={self.channel} is not one of them"
             refuse(path, f"it has {n_channels} channels, and {found}: choose one, channel=0 to {n_channels - 1}")
+        return self.channel
+
+    def channels(self, path: Path, n_channels: int) -> tuple[int, ...]:
+        """Returns the channels that are to be read: one, or two that are polarisations. Raises as ``one_channel``."""
+        if not isinstance(self.channel, tuple):
+            return (self.one_channel(path, n_channels),)
+        if len(set(self.channel)) != 2 or not all(0 <= channel < n_channels for channel in self.channel):
+            chosen = ",".join(map(str, self.channel))
+            refuse(path, f"it has {n_channels} channels, and channel={chosen} are not two of them")
         return self.channel
 
 
@@ -256,17 +265,19 @@ def tell_coarse(path: Path, info: SampleInfo, start: Start | None, tell: Tell) -
 # ---------------------------------------------------------------------- packets
 
 
-def packet_of(path: Path, n_samples: int) -> int:
+def packet_of(path: Path, n_samples: int, bits: int) -> int:
     """Returns the packet of a recording that has none: the largest power of two up to 4096 that divides its length.
 
-    It is 8 samples at least, so that packets are whole bytes; up to 7 samples at the end are then left out.
+    Packets are whole bytes. Where ``bits`` of a sample are not, some samples at the end may be left out: up to 7, of an
+    odd number of bits.
 
     Raises:
-        UsageError: for a recording of fewer than 8 samples.
+        UsageError: for a recording of fewer samples than one packet.
     """
-    if n_samples < LEAST_PACKET:
-        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than {LEAST_PACKET}, the least")
-    return min(MOST_PACKET, max(LEAST_PACKET, n_samples & -n_samples))
+    least = 8 // math.gcd(8, bits)
+    if n_samples < least:
+        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than {least}, the least")
+    return min(MOST_PACKET, max(least, n_samples & -n_samples))
 
 
 def packets_in(out: np.ndarray, info: SampleInfo) -> int:

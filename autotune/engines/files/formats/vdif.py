@@ -68,7 +68,7 @@ class VdifSamples:
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")
         self._frames = FrameReader(file, frame, int(per_second))
-        self._channels = _channels(file.path, frame, given)
+        self._channels = given.channels(file.path, frame.n_channels)
         self._threads = self._found_threads(given)
         first = self._frames.load()
         while first is not None and not len(first.slot):
@@ -198,17 +198,6 @@ def _n_samples(path: Path, frame: Frame) -> int:
     if n_samples.denominator != 1 or (frame.bits == 2 and not frame.is_complex and n_samples % 2):
         refuse(path, f"its frames hold {n_samples} samples of each of {frame.n_channels} channels: not whole bytes")
     return int(n_samples)
-
-
-def _channels(path: Path, frame: Frame, given: HeaderOverrides) -> tuple[int, ...]:
-    """Returns the channels that are wanted: one, or two that are polarisations."""
-    if not isinstance(given.channel, tuple):
-        return (given.one_channel(path, frame.n_channels),)
-    wanted = given.channel
-    if len(set(wanted)) != 2 or not all(0 <= channel < frame.n_channels for channel in wanted):
-        chosen = ",".join(map(str, wanted))
-        refuse(path, f"it has {frame.n_channels} channels, and channel={chosen} are not two of them")
-    return wanted
 
 
 def _station(number: int) -> str:
