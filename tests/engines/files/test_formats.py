@@ -632,7 +632,7 @@ def test_damage_is_told_or_harmless(tmp_path: Path, kind: str) -> None:
 
 def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"what is this? " * 100)
-    with refused(tmp_path / "x", "neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF"):
+    with refused(tmp_path / "x", "neither DADA nor GUPPI RAW nor an array of NumPy nor a TOML header of samples nor SigMF nor VDIF"):
         open_samples(tmp_path / "x")
     with refused("nothing", "cannot be opened: No such file"):
         open_samples(tmp_path / "nothing")

@@ -24,7 +24,7 @@ from .common import read_all
 from .test_starts import posix
 
 FOLDER = Path(baseband.data.__file__).parent
-NONE_OF_THEM = "it is not a recording: neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF"
+NONE_OF_THEM = "it is not a recording: neither DADA nor GUPPI RAW nor an array of NumPy nor a TOML header of samples nor SigMF nor VDIF"
 CUT_OFF = "it was cut off, or is still being written"
 
 
