@@ -149,13 +149,10 @@ class FlatSamples:
                         squares = np.square(found[np.isfinite(found)].astype(np.float64))
                     total, n = total + float(squares[np.isfinite(squares)].sum()), n + squares.size
         rms = np.sqrt(total / max(1, n))
-        scale = 2.0 ** round(np.log2(RMS / rms)) if 1e-100 < rms < 1e100 else 1.0
-        self._layout = replace(layout, numbers=replace(layout.numbers, scale=scale))
-        tell(
-            one_line(
-                f"{self._file.path}: its samples have an rms of {rms:.4g}: they are read as 16 bits, times {scale:g}"
-            )
-        )
+        power = round(np.log2(RMS / rms)) if 1e-100 < rms < 1e100 else 0
+        self._layout = replace(layout, numbers=replace(layout.numbers, scale=2.0**power))
+        line = f"{self._file.path}: its samples have an rms of {rms:.4g}: they are read as 16 bits"
+        tell(one_line(f"{line}, times 2^{power}"))
 
 
 def _finite(rows: np.ndarray, n_packets: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Arrays of NumPy in a file, x.npy: samples of one or two polarisations, [n] or [n_pols, n], read piece by piece."""
 
 import io
+import tokenize
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...streams.samples import SampleInfo
+from .. import checks
 from ..flat import FlatSamples, Piece
 from ..interleaved_bytes import Layout
 from ..numbers import Numbers, numbers_of
@@ -62,12 +64,16 @@ def _header(file: Bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
         if version not in READERS:
             refuse(file.path, f"it is of version {version[0]}.{version[1]} of the format, and 1.0 and 2.0 are read")
         shape, is_fortran, dtype = READERS[version](text)
-    except (ValueError, TypeError, SyntaxError, RecursionError, OverflowError) as error:
+    except (ValueError, TypeError, SyntaxError, RecursionError, OverflowError, tokenize.TokenError) as error:
         refuse(file.path, f"its header is not one of an array: {str(error)[:100]}")
-    if not 1 <= len(shape) <= 2 or (len(shape) == 2 and shape[0] not in (1, 2)) or shape[-1] < 1:
+    if (
+        not 1 <= len(shape) <= 2
+        or (len(shape) == 2 and shape[0] not in (1, 2))
+        or not 0 < shape[-1] <= checks.MOST_TIME
+    ):
         more = ": transpose it" if len(shape) == 2 and shape[1] in (1, 2) else ""
         refuse(file.path, f"it is an array {list(shape)}, must be [n] or [n_pols, n] with 1 or 2 rows{more}")
-    return shape, is_fortran, dtype, text.tell()
+    return tuple(map(int, shape)), is_fortran, dtype, text.tell()
 
 
 def _numbers(path: Path, dtype: np.dtype) -> tuple[Numbers, bool]:
