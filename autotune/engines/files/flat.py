@@ -17,7 +17,7 @@ LOOKED_AT, N_PLACES = 4096, 64  # samples, in so many places of a file, that say
 
 
 @dataclass(frozen=True)
-class Piece:
+class FlatPiece:
     """Samples without a gap."""
 
     byte: int  # of the file, where they begin
@@ -48,7 +48,7 @@ class FlatSamples:
         file: Bytes,
         info: SampleInfo,
         layout: Layout,
-        pieces: Sequence[Piece],
+        pieces: Sequence[FlatPiece],
         tell: Tell,
         row_bytes: int = 0,
         end: int = 0,

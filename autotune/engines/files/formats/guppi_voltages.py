@@ -12,7 +12,7 @@ import numpy as np
 
 from ....core.errors import one_line
 from ...streams.voltages import REAL_LOW, VoltageInfo
-from ..new_file import NewFile
+from ..appended_file import AppendedFile
 from ..packing import nibbles_changed
 from ..reading import Tell, refuse
 from .interface import VOLTAGES
@@ -39,7 +39,7 @@ class GuppiVoltages:
     """A sink of voltages: a GUPPI RAW file, which can be read as far as it was written."""
 
     def __init__(self, path: Path, info: VoltageInfo) -> None:
-        self.info, self._file = info, NewFile(path)
+        self.info, self._file = info, AppendedFile(path)
         self._first: int | None = None  # time of the first heap
         self._cards = ""  # of all headers, but for PKTIDX
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...streams.samples import SampleInfo
 from .. import checks
-from ..flat import FlatSamples, Piece
+from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout
 from ..numbers import Numbers, numbers_of
 from ..reading import Bytes, HeaderOverrides, Tell, refuse, start_of, tell_coarse
@@ -48,7 +48,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
         layout = Layout(1, n_pols if is_together else 1, is_complex, 0, numbers=numbers)
         row_bytes = n * layout.sample_bytes if n_pols == 2 and not is_together else 0
         info = given.over(SampleInfo(layout.sample_bits, n_pols, given.sample_rate_hz or 1.0, 1))
-        source = FlatSamples(file, info, layout, [Piece(begin, 0, n)], tell, row_bytes)
+        source = FlatSamples(file, info, layout, [FlatPiece(begin, 0, n)], tell, row_bytes)
     except BaseException:
         file.close()
         raise

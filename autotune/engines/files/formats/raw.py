@@ -30,7 +30,7 @@ from ....core.files import write_whole
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import stored_time
 from .. import checks
-from ..flat import FlatSamples, Piece
+from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout
 from ..numbers import TYPES, numbers_of
 from ..reading import Bytes, HeaderOverrides, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
@@ -105,7 +105,7 @@ def _flat(header: Path, said: dict[str, Any], given: HeaderOverrides, tell: Tell
     info = given.over(_info(said, layout.sample_bits, 1, None))
     file, missing = Bytes(header.with_name(said["file"])), said.get("missing", ())
     try:
-        source = FlatSamples(file, info, layout, [Piece(0, 0, said.get("n_samples"))], tell, missing=missing)
+        source = FlatSamples(file, info, layout, [FlatPiece(0, 0, said.get("n_samples"))], tell, missing=missing)
         _ranges(header, missing, source.info)
     except BaseException:
         file.close()

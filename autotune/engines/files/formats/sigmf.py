@@ -19,7 +19,7 @@ from ....core.errors import one_line
 from ...streams.samples import SampleInfo
 from ...streams.times import step_of
 from .. import checks
-from ..flat import FlatSamples, Piece
+from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout
 from ..numbers import TYPES, numbers_of
 from ..reading import Bytes, HeaderOverrides, Start, Tell, refuse, start_of, tell_coarse
@@ -143,13 +143,13 @@ def _index(capture: Capture) -> int:
     return index
 
 
-def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: int) -> list[Piece]:
+def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: int) -> list[FlatPiece]:
     """Returns where the captures lie in the file, and when; those without a gap between them are one."""
     if len(captures) > MOST_CAPTURES:
         refuse(path, f"it has {len(captures)} captures, more than {MOST_CAPTURES}: divide it")
     if captures[0]["core:sample_start"] < offset:
         refuse(path, f"its first capture begins before core:offset={offset}")
-    found: list[Piece] = []
+    found: list[FlatPiece] = []
     byte, zero = 0, _index(captures[0])
     for number, (capture, later) in enumerate(pairwise([*captures, {}])):
         byte += capture.get("core:header_bytes", 0)
@@ -168,7 +168,7 @@ def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: 
         ):
             found[-1] = replace(last, n=None if n is None else last.n + n)
         elif n != 0:
-            found.append(Piece(here, first, n))
+            found.append(FlatPiece(here, first, n))
     return found
 
 

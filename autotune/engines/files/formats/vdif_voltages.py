@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.errors import one_line
 from ...streams.voltages import REAL_LOW, VoltageInfo
-from ..new_file import NewFile
+from ..appended_file import AppendedFile
 from ..packing import nibbles_changed
 from ..reading import Tell, refuse
 from ..vdif_frames import NUMBER
@@ -93,7 +93,7 @@ class VdifVoltages:
     """A sink of voltages: a VDIF file, which can be read as far as it was written."""
 
     def __init__(self, path: Path, info: VoltageInfo, timing: Timing) -> None:
-        self.info, self._timing, self._file = info, timing, NewFile(path)
+        self.info, self._timing, self._file = info, timing, AppendedFile(path)
         self._words = np.zeros(8, np.uint32)  # of all headers, but for times and threads
         self._zero: Fraction | None = None  # time of the stream's zero, in frames since the epoch
 

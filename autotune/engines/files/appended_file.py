@@ -9,7 +9,7 @@ import numpy as np
 from .reading import refuse
 
 
-class NewFile:
+class AppendedFile:
     """A file that is made and written once; what was written is there at any time.
 
     Raises:
