@@ -13,7 +13,7 @@ from .numbers import NOT_FINITE
 from .reading import Bytes, Tell, cut_off, packet_of, packets_in
 
 RMS = 512  # of real samples that are rounded to 16 bits: the noise of rounding is then 3e-7 of the power
-LOOKED_AT, N_PLACES = 4096, 64  # samples, in so many places of a file, that say what the rms is
+LOOKED_AT, N_PLACES = 1 << 16, 64  # bytes, in so many places of a file, that say what the rms is
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,14 @@ class FlatSamples:
     def _scale(self, tell: Tell) -> None:
         """Has real samples of more than 16 bits multiplied by a power of two that gives them an rms near ``RMS``."""
         layout, total, n = self._layout, 0.0, 0
+        n_looked = max(1, LOOKED_AT // layout.sample_bytes)
         for piece in self._pieces:
-            last = max(0, (self._n_here() - piece.first if piece.n is None else piece.n) - LOOKED_AT)
+            last = max(0, (self._n_here() - piece.first if piece.n is None else piece.n) - n_looked)
             for first in np.linspace(0, last, N_PLACES // len(self._pieces) + 1).astype(int).tolist():
                 for row in range(self.info.n_pols if self._row_bytes else 1):
                     byte = piece.byte + row * self._row_bytes + first * layout.sample_bytes
-                    raw = self._file.take(byte, LOOKED_AT * layout.sample_bytes)
-                    found = layout.numbers.of(raw[: len(raw) // layout.sample_bytes * layout.sample_bytes])
+                    raw = self._file.take(byte, n_looked * layout.sample_bytes)
+                    found = layout.wanted(raw[: len(raw) // layout.sample_bytes * layout.sample_bytes])
                     with np.errstate(over="ignore"):
                         squares = np.square(found[np.isfinite(found)].astype(np.float64))
                     total, n = total + float(squares[np.isfinite(squares)].sum()), n + squares.size

@@ -67,18 +67,18 @@ class Layout:
             some = buffer[: min(step, n - start) * self.sample_bytes]
             if file.fill(some, offset + start * self.sample_bytes) < len(some):
                 refuse(file.path, f"it became shorter while it was read, than byte {offset + n * self.sample_bytes}")
-            self._take(some, out[:, start * width : (start + step) * width])
+            self.numbers.put(self.wanted(some), out[:, start * width : (start + step) * width])
 
-    def _take(self, raw: np.ndarray, out: np.ndarray) -> None:
-        """Puts the wanted channel of uint8 [n_bytes] into ``out``."""
+    def wanted(self, raw: np.ndarray) -> np.ndarray:
+        """Returns the numbers of the wanted channel in uint8 [n_bytes], of whole samples: [n_pols, n, parts]."""
         found = self.numbers.of(raw)
         if self.pols_first:
-            wanted = found.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
+            some = found.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
         elif self.second is not None:
-            wanted = found.reshape(-1, self.n_channels, self.parts)[:, [self.channel, self.second]]
+            some = found.reshape(-1, self.n_channels, self.parts)[:, [self.channel, self.second]]
         else:
-            wanted = found.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
-        self.numbers.put(wanted.swapaxes(0, 1), out)
+            some = found.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
+        return some.swapaxes(0, 1)
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,10 @@ INT8 = Numbers(np.dtype(np.int8))
 def numbers_of(name: str) -> tuple[Numbers, bool] | None:
     """Returns the numbers that a name says, as SigMF has it (ci16_le), and whether samples are complex.
 
-    Returns None for a name that says none: other letters, or more than a byte without an order.
+    Returns None for a name that says none: other letters, or more than a byte without an order of bytes.
     """
     found = TYPE.fullmatch(name)
-    if found is None or (found[3] == "8") != (found[4] is None) or (found[2], found[3]) == ("f", "8"):
+    if found is None or (found[3] != "8" and found[4] is None) or (found[2], found[3]) == ("f", "8"):
         return None
     if (found[3] == "64" and found[2] != "f") or (found[2], found[3]) == ("f", "16"):
         return None

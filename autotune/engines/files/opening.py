@@ -34,7 +34,7 @@ def open_samples(
         position_m: of the antenna, geocentric x, y, z.
         centre_frequency_hz: of the band that the samples hold.
         sync_time_unix: when the stream's time was 0, in seconds since 1970; as text with all of its digits.
-        channel: which one to read, of a file with several. Two, of VDIF: they are the polarisations.
+        channel: which one to read, of a file with several. Two, of VDIF or SigMF: they are the polarisations.
         threads: of VDIF, which are the polarisations, if there are others.
         n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.
         order: of DADA with several channels and polarisations that does not say it, TFP or TPF.

@@ -12,7 +12,7 @@ from .toml import read_toml
 MOST_TOML = 1 << 26  # bytes
 OF_OTHERS = {".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
 OF_OTHERS |= {".txt", ".md", ".log", ".csv", ".py", ".sh", ".yaml", ".yml", ".zip", ".gz"}
-TO_BE_NAMED = {".npy", ".sigmf-data"}  # arrays may be gains or weights; samples of SigMF have metadata beside them
+TO_BE_NAMED = {".npy", ".sigmf-data", ".sigmf-collection"}  # arrays may be gains; SigMF has metadata beside samples
 OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are not headers
 
 

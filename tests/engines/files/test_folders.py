@@ -82,6 +82,13 @@ def test_what_is_unknown_or_unreadable_in_a_folder_is_told_and_left_out(night: P
     assert len(told) == len(parts)
 
 
+def test_sigmf_in_a_folder_is_one_recording_and_arrays_are_none(night: Path) -> None:
+    for name in ("s.sigmf-meta", "s.sigmf-data", "all.sigmf-collection"):
+        (night / name).write_bytes(b"{}")
+    np.save(night / "gains.npy", np.ones(8))
+    assert names(night) == (sorted([*FOUND, "s.sigmf-meta"]), [])
+
+
 def test_samples_at_random_are_no_vdif(night: Path) -> None:
     for case in range(300):
         data = np.random.default_rng(case).integers(0, 256, 40_000, np.uint8)
