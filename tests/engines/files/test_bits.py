@@ -12,8 +12,21 @@ from autotune.engines.files.opening import open_samples
 from . import makers
 from .common import read_all, refused
 
-EFFICIENCY = {1: 2 / np.pi, 2: 0.881, 4: 0.988, 8: 1.0}  # Thompson, Moran and Swenson (2017), table 8.1 and section 8.3
-BEST_LEVEL = {1: 1.0, 2: 0.9957, 4: 0.3352, 8: 0.04}  # between thresholds, in units of the rms; 1 bit has one threshold
+# Thompson, Moran and Swenson (2017), table 8.1 and section 8.3; levels are steps between thresholds, in units of the rms.
+EFFICIENCY = {
+    1: 2 / np.pi,
+    2: 0.881,
+    4: 0.988,
+    8: 1.0,
+    16: 1.0,
+}
+BEST_LEVEL = {
+    1: 1.0,
+    2: 0.9957,
+    4: 0.3352,
+    8: 0.04,
+    16: 0.001,
+}
 
 
 def bits_of(payload: bytes, bits: int) -> list[int]:
@@ -105,7 +118,7 @@ def test_of_a_block_that_is_cut_off_what_is_there_is_read(tmp_path: Path, bits: 
             assert "in the middle of block 1" in read.error
 
 
-@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
 def test_the_noise_of_a_tone_is_that_of_theory(tmp_path: Path, bits: int) -> None:
     rng, n, place = np.random.default_rng(6), 1 << 19, 100_003
     tone = 0.1 * np.cos(2 * np.pi * place * np.arange(n) / n + 1)

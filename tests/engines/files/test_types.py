@@ -173,6 +173,27 @@ def test_what_of_sigmf_is_not_a_recording_says_what_to_do(tmp_path: Path) -> Non
             open_samples(tmp_path / "x.sigmf-meta")
 
 
+@pytest.mark.parametrize("name", ["x.sigmf-meta", "x.npy", "x.toml"])
+def test_damage_is_told_or_harmless(tmp_path: Path, name: str) -> None:
+    parts = parts_of("ci16_le", (300, 1), np.random.default_rng(0))
+    recording(tmp_path, "ci16_le", parts, [{"core:sample_start": k, "core:global_index": 9 * k} for k in (0, 99)])
+    np.save(tmp_path / "x.npy", parts[..., 0, 0])
+    header = 'file = "x.sigmf-data"\nsample_type = "ci16_le"\nn_pols = 1\nsample_rate_hz = 1e6\nn_samples = 300\n'
+    (tmp_path / "x.toml").write_text(header)
+    data, n_told = (tmp_path / name).read_bytes(), 0
+    for case in range(120):
+        rng, spoilt = np.random.default_rng(case), bytearray(data)
+        for at in rng.integers(0, min(len(data), 300), rng.integers(1, 4)):
+            spoilt[at] = rng.choice([rng.integers(256), *b'0919-e"{}[],'])
+        (tmp_path / name).write_bytes(spoilt[: rng.choice([len(data), len(data) - 1, len(data) // 2])])
+        try:
+            n_told += bool(read_all(open_samples(tmp_path / name), (512,), no_flags=True).error)
+        except UsageError as error:
+            assert "\n" not in str(error)
+            n_told += 1
+    assert n_told > 20
+
+
 def test_a_time_of_sigmf_that_samples_do_not_count_to_is_told(tmp_path: Path) -> None:
     parts, told = parts_of("ci8", (100, 1), np.random.default_rng(0)), []
     times = [{"core:datetime": "2026-01-01T00:00:00.000000Z"}, {"core:datetime": "2026-01-01T00:00:00.500000Z"}]

@@ -31,8 +31,14 @@ def _levels(bits: int) -> np.ndarray:
     return (codes - 8 if bits == 4 else 2 * codes + 1 - (1 << bits)).astype(np.int8)
 
 
+def _together(rows: np.ndarray) -> np.ndarray:
+    """Returns each row of 8-bit numbers as one number of as many bytes, which is taken at once: [256]."""
+    return np.ascontiguousarray(rows).view(f"u{rows.shape[1]}")[:, 0]
+
+
 LEVELS = {bits: _levels(bits) for bits in (1, 2, 4)}
-PACKED = {bits: pack_samples(levels.astype(np.int16), BITS[bits]) for bits, levels in LEVELS.items()}  # uint8 [256, n]
+PACKED = {bits: _together(pack_samples(levels.astype(np.int16), BITS[bits])) for bits, levels in LEVELS.items()}
+SAMPLES_OF = {bits: _together(levels) for bits, levels in LEVELS.items()}
 
 
 def recognises(file: Bytes) -> bool:
@@ -170,9 +176,9 @@ class VdifSamples:
         """Returns one channel of the samples of frames: uint8 [n, n_bytes], packed, or complex64 [n, n_samples]."""
         frame, n, bits = self._frame, len(payload), self._frame.bits
         if bits in PACKED and frame.n_channels == 1 and not frame.is_complex:
-            return np.asarray(PACKED[bits].take(payload, axis=0).reshape(n, -1))
+            return np.asarray(PACKED[bits].take(payload).view(np.uint8))
         if bits in LEVELS:
-            values = LEVELS[bits].take(payload, axis=0)
+            values = SAMPLES_OF[bits].take(payload).view(np.int8)
         elif bits == 8:
             values = (payload ^ 0x80).view(np.int8)
         else:
