@@ -12,7 +12,7 @@ from autotune.engines.files.opening import open_samples
 from . import makers
 from .common import read_all, refused
 
-# Thompson, Moran and Swenson (2017), table 8.1 and section 8.3; levels are steps between thresholds, in units of the rms.
+# Thompson, Moran and Swenson (2017), table 8.1 and section 8.3; levels: steps between thresholds, in units of the rms
 EFFICIENCY = {
     1: 2 / np.pi,
     2: 0.881,
