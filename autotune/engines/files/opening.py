@@ -24,6 +24,9 @@ def open_samples(
     n_pols: int | None = None,
     order: str | None = None,
     sideband: str | None = None,
+    n_channels: int | None = None,
+    sample_bits: int | None = None,
+    mjd: int | None = None,
     tell: Tell = untold,
 ) -> Source:
     """Opens a recording, whose format its content or its name says (``formats``).
@@ -40,6 +43,9 @@ def open_samples(
         order: of DADA with several channels and polarisations that does not say it, TFP or TPF.
         sideband: "lower", whose samples' band falls with frequency, is turned round; "upper" is not, whatever the
             header says. Without it the sign of BW (DADA) or OBSBW (GUPPI RAW) says it, or the TOML header.
+        n_channels: of Mark 5B, whose headers say neither this nor the next two.
+        sample_bits: 1 or 2.
+        mjd: a modified Julian day within 500 of the recording's.
         tell: takes lines about what was found: a start that is not known to a tenth of a sample, a band that
             was turned round.
 
@@ -59,6 +65,9 @@ def open_samples(
         n_pols,
         order,
         sideband,
+        n_channels,
+        sample_bits,
+        mjd,
     )
     source = must_be_known(path).read(path, given, tell)
     in_header = getattr(source, "falls", "")  # how the header has that the band falls

@@ -42,6 +42,9 @@ CHECKS = {
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("centre_frequency_hz", "sync_time_unix")},
     "threads": schema.optional(schema.sequence_of(schema.as_count)),
     "sideband": schema.optional(schema.one_of(SIDEBANDS)),
+    "n_channels": schema.optional(checks.integer(1, checks.MOST_CHANNELS)),
+    "sample_bits": schema.optional(checks.integer(1, 64)),
+    "mjd": schema.optional(checks.integer(0, 1 << 20)),
 }
 
 
@@ -59,6 +62,9 @@ class HeaderOverrides:
     n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2
     order: str | None = None  # of DADA with several channels and polarisations: TFP or TPF
     sideband: str | None = None  # lower: the samples' band falls with frequency; upper: it rises, whatever headers say
+    n_channels: int | None = None  # of Mark 5B, as are the next two
+    sample_bits: int | None = None
+    mjd: int | None = None  # a day within 500 of the recording's
 
     def __post_init__(self) -> None:
         for name, check in CHECKS.items():
@@ -70,7 +76,10 @@ class HeaderOverrides:
 
     def over(self, info: SampleInfo) -> SampleInfo:
         """Returns ``info`` with what is given instead of its own."""
-        names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {"n_pols"}
+        names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {
+            "n_pols",
+            "sample_bits",
+        }
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(info, **said)
 

@@ -144,7 +144,7 @@ def test_the_page_lists_the_formats() -> None:
         )
         does = ", ".join(word for word in ("read", "write") if hasattr(each, word))
         expected.append((each.help, each.holds, ", ".join(names + by_content), does, each.__name__.rpartition(".")[2]))
-    assert rows == expected and len(rows) == 11
+    assert rows == expected and len(rows) == 12
 
 
 def test_help_names_the_formats() -> None:

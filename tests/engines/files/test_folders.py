@@ -74,7 +74,7 @@ def test_what_is_unknown_or_unreadable_in_a_folder_is_told_and_left_out(night: P
     parts = {
         "other.toml": "not a header of samples",
         "broken.toml": "it is not TOML",
-        "notes": "neither DADA nor GUPPI RAW nor an array of NumPy nor a TOML header of samples nor SigMF nor VDIF",
+        "notes": "neither DADA nor GUPPI RAW nor Mark 5B nor an array of NumPy nor a TOML header of samples nor",
         "gone": "No such file",
         "pipe": "it is a pipe",
     }
