@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune import unpack_samples
-from autotune.engines.files.opening import open_samples
+from autotune.engines.files.opening import neither, open_samples
 
 from . import makers
 from .common import Read, read_all, refused
@@ -632,10 +632,7 @@ def test_damage_is_told_or_harmless(tmp_path: Path, kind: str) -> None:
 
 def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"what is this? " * 100)
-    with refused(
-        tmp_path / "x",
-        "neither DADA nor GUPPI RAW nor an array of NumPy nor a TOML header of samples nor SigMF nor VDIF",
-    ):
+    with refused(tmp_path / "x", "it is not a recording: ", neither()):
         open_samples(tmp_path / "x")
     with refused("nothing", "cannot be opened: No such file"):
         open_samples(tmp_path / "nothing")
