@@ -47,7 +47,8 @@ HeaderOption = Annotated[
     typer.Option(
         "--header",
         help="NAME=VALUE that the samples' header lacks: sample_rate_hz (Hz), antenna, position_m=X,Y,Z (geocentric), "
-        "centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order, sideband. Repeatable.",
+        "centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order, sideband; of Mark 5B "
+        "n_channels, sample_bits, mjd. Repeatable.",
     ),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
@@ -91,6 +92,7 @@ OPTIONS = {"n_channels": "--channels", "batches_per_dump": "--accumulate"} | {
 }
 NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # an argument and its value
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
+NUMBERS |= {"n_channels": int, "sample_bits": int, "mjd": int}  # of Mark 5B
 
 
 def named(holds: str, does: str = "write") -> str:

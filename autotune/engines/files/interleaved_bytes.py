@@ -1,11 +1,11 @@
-"""Samples of 8 bits of several channels and polarisations in one piece of a file, time by time or in heaps."""
+"""Samples of several channels and polarisations in one piece of a file, time by time or in heaps."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from ..streams.samples import COMPLEX_BITS
+from .numbers import INT8, Numbers
 from .reading import MOST_PACKET, Bytes, refuse
 
 AT_ONCE = 1 << 22  # bytes that are read together
@@ -20,6 +20,8 @@ class Layout:
     is_complex: bool
     channel: int  # that is wanted
     pols_first: bool = False  # of the middle two
+    numbers: Numbers = INT8
+    second: int | None = None  # another channel that is wanted, as second polarisation, of one polarisation
 
     @property
     def n_together(self) -> int:
@@ -32,20 +34,24 @@ class Layout:
 
     @property
     def sample_bytes(self) -> int:
-        """Returns the bytes of one time."""
-        return self.n_channels * self.n_pols * self.parts
+        """Returns the bytes of one time; numbers of 4 bits are parts of complex samples."""
+        return self.n_channels * self.n_pols * self.parts * self.numbers.bits // 8
 
     @property
     def sample_bits(self) -> int:
         """Returns what SampleInfo says of them."""
-        return COMPLEX_BITS if self.is_complex else 8
+        return self.numbers.sample_bits(self.is_complex)
 
     def whole(self, n_bytes: int) -> int:
         """Returns how many times are in so many bytes."""
         return n_bytes // self.sample_bytes
 
+    def n_in(self, out: np.ndarray) -> int:
+        """Returns how many times ``out`` of ``read`` has room for."""
+        return int(out.shape[1]) * 8 * out.itemsize // self.sample_bits
+
     def read(self, file: Bytes, begin: int, first: int, out: np.ndarray) -> None:
-        """Fills ``out`` with samples, int8 as uint8, or complex64 [n_pols, n].
+        """Fills ``out`` with samples, packed in uint8, or complex64 [n_pols, n].
 
         Args:
             begin: byte where samples begin.
@@ -54,29 +60,25 @@ class Layout:
         Raises:
             UsageError: when the file is shorter than that.
         """
-        n, offset = out.shape[1], begin + first * self.sample_bytes
-        step = max(1, AT_ONCE // self.sample_bytes)
-        buffer = np.empty(min(n, step) * self.sample_bytes, np.int8)
+        n, offset = self.n_in(out), begin + first * self.sample_bytes
+        step, width = max(1, AT_ONCE // self.sample_bytes), self.sample_bits // (8 * out.itemsize)
+        buffer = np.empty(min(n, step) * self.sample_bytes, np.uint8)
         for start in range(0, n, step):
             some = buffer[: min(step, n - start) * self.sample_bytes]
             if file.fill(some, offset + start * self.sample_bytes) < len(some):
                 refuse(file.path, f"it became shorter while it was read, than byte {offset + n * self.sample_bytes}")
-            self._take(some, out[:, start : start + step])
+            self.numbers.put(self.wanted(some), out[:, start * width : (start + step) * width])
 
-    def _take(self, raw: np.ndarray, out: np.ndarray) -> None:
-        """Puts the wanted channel of int8 [n_bytes] into ``out``."""
+    def wanted(self, raw: np.ndarray) -> np.ndarray:
+        """Returns the numbers of the wanted channel in uint8 [n_bytes], of whole samples: [n_pols, n, parts]."""
+        found = self.numbers.of(raw)
         if self.pols_first:
-            wanted = raw.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
+            some = found.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
+        elif self.second is not None:
+            some = found.reshape(-1, self.n_channels, self.parts)[:, [self.channel, self.second]]
         else:
-            wanted = raw.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
-        self._put(wanted.swapaxes(0, 1), out)
-
-    def _put(self, wanted: np.ndarray, out: np.ndarray) -> None:
-        """Puts int8 [n_pols, n, parts] into ``out``."""
-        if self.is_complex:
-            out.view(np.float32).reshape(*out.shape, 2)[...] = wanted
-        else:
-            out.view(np.int8)[...] = wanted[..., 0]
+            some = found.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
+        return some.swapaxes(0, 1)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class HeapLayout(Layout):
                 offset = begin + (rows * self.n_heap + skipped) * self.parts
                 if file.fill(row, offset) < row.size:
                     refuse(file.path, f"it became shorter while it was read, than byte {offset + row.size}")
-            self._put(some, out[:, done : done + some.shape[1]])
+            self.numbers.put(some, out[:, done : done + some.shape[1]])
             done += some.shape[1]
 
 

@@ -27,6 +27,9 @@ def open_samples(
     n_pols: int | None = None,
     order: str | None = None,
     sideband: str | None = None,
+    n_channels: int | None = None,
+    sample_bits: int | None = None,
+    mjd: int | None = None,
     tell: Tell = untold,
 ) -> Source:
     """Opens a recording, whose format its content or its name says (``formats``).
@@ -37,12 +40,15 @@ def open_samples(
         position_m: of the antenna, geocentric x, y, z.
         centre_frequency_hz: of the band that the samples hold.
         sync_time_unix: when the stream's time was 0, in seconds since 1970; as text with all of its digits.
-        channel: which one to read, of a file with several. Two, of VDIF: they are the polarisations.
+        channel: which one to read, of a file with several. Two, of VDIF or SigMF: they are the polarisations.
         threads: of VDIF, which are the polarisations, if there are others.
         n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.
         order: of DADA with several channels and polarisations that does not say it, TFP or TPF.
         sideband: "lower", whose samples' band falls with frequency, is turned round; "upper" is not, whatever the
             header says. Without it the sign of BW (DADA) or OBSBW (GUPPI RAW) says it, or the TOML header.
+        n_channels: of Mark 5B, whose headers say neither this nor the next two.
+        sample_bits: 1 or 2.
+        mjd: a modified Julian day within 500 of the recording's.
         tell: takes lines about what was found: a start that is not known to a tenth of a sample, a band that
             was turned round.
 
@@ -61,6 +67,9 @@ def open_samples(
         n_pols,
         order,
         sideband,
+        n_channels,
+        sample_bits,
+        mjd,
     )
     return open_joined([Path(path)], given, tell)
 

@@ -1,4 +1,4 @@
-"""Packs integers into samples of a few bits."""
+"""Packs integers into samples of a few bits, and exchanges the nibbles of bytes."""
 
 import numpy as np
 
@@ -23,3 +23,9 @@ def pack_samples(samples: np.ndarray, bits: int) -> np.ndarray:
         for k in range(-(-(bit + bits) // 8)):
             packed[..., byte + k :: bits] |= (field >> np.uint32(16 - 8 * k)).astype(np.uint8)
     return packed[..., : -(-n * bits // 8)]
+
+
+def nibbles_changed(raw: np.ndarray) -> np.ndarray:
+    """Returns bytes, uint8 or int8 of any shape, with their nibbles in each other's place: uint8."""
+    some = raw.view(np.uint8)
+    return np.asarray(some >> 4 | some << 4)

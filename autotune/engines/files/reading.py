@@ -1,5 +1,6 @@
 """Reads binary files by position, which may grow meanwhile, the header fields of text headers, and times in them."""
 
+import math
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -18,7 +19,6 @@ from . import checks
 from .turned import SIDEBANDS
 
 MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
-LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
 MOST_GAP_S = 3600  # that a recording may have; times further apart are damage
 MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
 KINDS = {
@@ -42,6 +42,9 @@ CHECKS = {
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("centre_frequency_hz", "sync_time_unix")},
     "threads": schema.optional(schema.sequence_of(schema.as_count)),
     "sideband": schema.optional(schema.one_of(SIDEBANDS)),
+    "n_channels": schema.optional(checks.integer(1, checks.MOST_CHANNELS)),
+    "sample_bits": schema.optional(checks.integer(1, 64)),
+    "mjd": schema.optional(checks.integer(0, 1 << 20)),
 }
 
 
@@ -59,6 +62,9 @@ class HeaderOverrides:
     n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2
     order: str | None = None  # of DADA with several channels and polarisations: TFP or TPF
     sideband: str | None = None  # lower: the samples' band falls with frequency; upper: it rises, whatever headers say
+    n_channels: int | None = None  # of Mark 5B, as are the next two
+    sample_bits: int | None = None
+    mjd: int | None = None  # a day within 500 of the recording's
 
     def __post_init__(self) -> None:
         for name, check in CHECKS.items():
@@ -70,7 +76,10 @@ class HeaderOverrides:
 
     def over(self, info: SampleInfo) -> SampleInfo:
         """Returns ``info`` with what is given instead of its own."""
-        names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {"n_pols"}
+        names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {
+            "n_pols",
+            "sample_bits",
+        }
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(info, **said)
 
@@ -86,6 +95,15 @@ class HeaderOverrides:
             found = "none is chosen" if self.channel is None else f"channel={self.channel} is not one of them"
             why = f"it has {n_channels} channels, and {found}: choose one, channel=0 to {n_channels - 1}"
             raise LackingError(path, why, "channel", 0)
+        return self.channel
+
+    def channels(self, path: Path, n_channels: int) -> tuple[int, ...]:
+        """Returns the channels that are to be read: one, or two that are polarisations. Raises as ``one_channel``."""
+        if not isinstance(self.channel, tuple):
+            return (self.one_channel(path, n_channels),)
+        if len(set(self.channel)) != 2 or not all(0 <= channel < n_channels for channel in self.channel):
+            chosen = ",".join(map(str, self.channel))
+            refuse(path, f"it has {n_channels} channels, and channel={chosen} are not two of them")
         return self.channel
 
 
@@ -273,17 +291,19 @@ def tell_coarse(path: Path, info: SampleInfo, start: Start | None, tell: Tell) -
 # ---------------------------------------------------------------------- packets
 
 
-def packet_of(path: Path, n_samples: int) -> int:
+def packet_of(path: Path, n_samples: int, bits: int) -> int:
     """Returns the packet of a recording that has none: the largest power of two up to 4096 that divides its length.
 
-    It is 8 samples at least, so that packets are whole bytes; up to 7 samples at the end are then left out.
+    Packets are whole bytes. Where ``bits`` of a sample are not, some samples at the end may be left out: up to 7, of an
+    odd number of bits.
 
     Raises:
-        UsageError: for a recording of fewer than 8 samples.
+        UsageError: for a recording of fewer samples than one packet.
     """
-    if n_samples < LEAST_PACKET:
-        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than {LEAST_PACKET}, the least")
-    return min(MOST_PACKET, max(LEAST_PACKET, n_samples & -n_samples))
+    least = 8 // math.gcd(8, bits)
+    if n_samples < least:
+        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than {least}, the least")
+    return min(MOST_PACKET, max(least, n_samples & -n_samples))
 
 
 def packets_in(out: np.ndarray, info: SampleInfo) -> int:

@@ -11,8 +11,9 @@ from .reading import Tell, refuse
 from .toml import read_toml
 
 MOST_TOML = 1 << 26  # bytes
-OF_OTHERS = {".npy", ".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
+OF_OTHERS = {".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
 OF_OTHERS |= {".txt", ".md", ".log", ".csv", ".py", ".sh", ".yaml", ".yml", ".zip", ".gz"}
+TO_BE_NAMED = {".npy", ".sigmf-data", ".sigmf-collection"}  # arrays may be gains; SigMF has metadata beside samples
 OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are not headers
 
 
@@ -20,7 +21,8 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
     """Returns the recordings in a folder, by name: TOML headers, and what is a recording by its content.
 
     The file that a header names is not a recording of its own. Nothing is said of hidden files, of those whose names
-    end as other files do that lie beside recordings, and of TOML that holds delays, antennas or a sky. Others are told.
+    end as other files do that lie beside recordings, of arrays, and of TOML that holds delays, antennas or a sky.
+    Others are told.
 
     Raises:
         UsageError: when the folder cannot be read.
@@ -58,5 +60,6 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
 
 def _is_other(suffix: str) -> bool:
     """Returns whether files whose names end so lie beside recordings, and are none."""
-    made = {*formats.suffixes(VOLTAGES, "write"), *formats.suffixes(VISIBILITIES, "write")}
-    return suffix in OF_OTHERS | made and formats.find(suffix, SAMPLES, "read") is None
+    made = {*formats.suffixes(VOLTAGES, "read"), *formats.suffixes(VISIBILITIES, "write")}  # others are samples, too
+    is_made = suffix in OF_OTHERS | made and formats.find(suffix, SAMPLES, "read") is None
+    return is_made or suffix in TO_BE_NAMED

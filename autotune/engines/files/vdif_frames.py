@@ -1,94 +1,23 @@
-"""Frames of VDIF files: their headers, those of some threads in the order of the file, and the way past damage."""
+"""Frames of VDIF files: those of some threads in the order of the file, and the way past damage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from .reading import MOST_GAP_S, Bytes, cut_off, refuse
+from .vdif_headers import LEGACY_BYTES, Frame, alike, headers
 
-LEGACY_BYTES, HEADER_BYTES = 16, 32
 AT_ONCE = 1 << 22  # bytes that are read together
 MOST_AT_ONCE = 1 << 10  # frames
 MOST_SEARCHED = 1 << 30  # bytes in which the next header is looked for
 FIRST_SEARCHED = 1 << 16  # bytes of the first step of it
 MOST_EARLY = 64  # frames of a thread by which others may come before it
-WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
 MOST_THREADS = 1 << 10
 LOOKED_AT = 256  # frames, to find the threads and the end
 SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
-ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
 SIZE = 2  # the word that has it
 FAR = 1 << 62  # a slot that is near to none
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The header of a frame. Those of a file are alike but for thread, seconds and number."""
-
-    is_legacy: bool
-    epoch: int  # half-years since 2000
-    n_bytes: int  # with the header
-    n_channels: int
-    bits: int
-    is_complex: bool
-    station: int
-    version: int  # of the extended data; -1: none
-    rate: int  # as the extended data have it, in Hz; 0: they do not
-
-    @property
-    def header_bytes(self) -> int:
-        return LEGACY_BYTES if self.is_legacy else HEADER_BYTES
-
-    @property
-    def n_samples(self) -> Fraction:
-        """Returns the samples of each channel in a frame."""
-        bits = self.n_channels * self.bits * (2 if self.is_complex else 1)
-        return Fraction(8 * (self.n_bytes - self.header_bytes), bits)
-
-
-def frame_of(words: np.ndarray) -> Frame:
-    """Reads the header of a frame, uint32 [8]."""
-    word = [int(w) for w in words]
-    is_legacy = bool(word[0] >> 30 & 1)
-    version = -1 if is_legacy else word[4] >> 24
-    rate = (word[4] & (1 << 23) - 1) * (10**6 if word[4] >> 23 & 1 else 10**3) if version in WITH_RATE else 0
-    is_complex = bool(word[3] >> 31)
-    return Frame(
-        is_legacy,
-        word[1] >> 24 & 63,
-        (word[2] & (1 << 24) - 1) * 8,
-        1 << (word[2] >> 24 & 31),
-        (word[3] >> 26 & 31) + 1,
-        is_complex,
-        word[3] & 0xFFFF,
-        version,
-        rate if is_complex else 2 * rate,  # the width of a channel, for real samples
-    )
-
-
-def is_vdif(file: Bytes) -> bool:
-    """Returns whether a file may be one: VDIF has no mark, but one of the next frames is like the first one."""
-    start, size = file.take(0, HEADER_BYTES), file.size()
-    if len(start) < HEADER_BYTES:
-        return False
-    frame = frame_of(start.view("<u4"))
-    if not frame.header_bytes < frame.n_bytes <= size or frame.bits > 16 or frame.n_channels > 1 << 16:
-        return False
-    words = headers(file, frame.n_bytes, range(1, 4))
-    return not len(words) or bool(alike(words, start.view("<u4")).any())
-
-
-def headers(file: Bytes, n_bytes: int, numbers: Sequence[int]) -> np.ndarray:
-    """Returns the first words of frames that lie one behind the other, as far as they are there: uint32 [n, 4]."""
-    found = [file.take(number * n_bytes, LEGACY_BYTES) for number in numbers]
-    return np.array([each.view("<u4") for each in found if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
-
-
-def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Returns which headers, uint32 [n, 4], are of frames of one kind with ``first``: bool [n]."""
-    return np.asarray(((words & ALIKE) == (first[:4] & ALIKE)).all(axis=1))
 
 
 @dataclass(frozen=True)
@@ -119,12 +48,12 @@ class FrameReader:
     the first one and has another behind it; the frame in front of such a place is left out, too.
     """
 
-    def __init__(self, file: Bytes, frame: Frame, per_second: int) -> None:
-        self._file, self._frame, self._per_second = file, frame, per_second
-        self._first = file.take(0, LEGACY_BYTES).view("<u4")
-        looked = headers(file, frame.n_bytes, range(LOOKED_AT))
+    def __init__(self, file: Bytes, frame: Frame, per_second: int, begin: int = 0) -> None:
+        self._file, self._frame, self._per_second, self._begin = file, frame, per_second, begin
+        self._first = file.take(begin, LEGACY_BYTES).view("<u4")
+        looked = headers(file, frame.n_bytes, range(LOOKED_AT), begin)
         self._looked = looked[alike(looked, self._first)]  # at first, to find threads
-        self._byte = 0  # of the next frame of the file
+        self._byte = begin  # of the next frame of the file
         self._place_of = np.full(MOST_THREADS, -1)
         self._share = 1  # frames of the file for each that is wanted
         self._held: Frames | None = None  # the last one that was read: it is judged with the one behind it
@@ -132,7 +61,7 @@ class FrameReader:
         self._odd: int | None = (
             None  # byte of the first frame of another kind, if none that is like the first came since
         )
-        self._places: list[int] = []  # bytes where damage begins
+        self._places = [0] if begin else []  # bytes where damage begins
         self.damage = ""  # that ends reading
 
     def found_threads(self) -> list[int]:
@@ -176,8 +105,8 @@ class FrameReader:
 
     def n_slots(self, first: int) -> int | None:
         """Returns the frames of a thread from slot ``first`` to the file's last one; None where its end is damaged."""
-        n = self._file.size() // self._frame.n_bytes
-        words = headers(self._file, self._frame.n_bytes, range(max(0, n - LOOKED_AT), n))
+        n = (self._file.size() - self._begin) // self._frame.n_bytes
+        words = headers(self._file, self._frame.n_bytes, range(max(0, n - LOOKED_AT), n), self._begin)
         if not (words[:, SIZE] == self._first[SIZE]).all():
             return None
         words = words[alike(words, self._first) & (self._place_of[_threads(words)] >= 0)]
@@ -194,7 +123,7 @@ class FrameReader:
         if self.damage:
             refuse(self._file.path, self.damage)
         if 0 < self._file.size() - self._byte < n_bytes:
-            cut_off(self._file, f"in the middle of frame {self._byte // n_bytes}")
+            cut_off(self._file, f"in the middle of frame {(self._byte - self._begin) // n_bytes}")
 
     def told_damage(self) -> str:
         """Returns a line about damage that was read over since this was asked last, or nothing."""
@@ -219,12 +148,25 @@ class FrameReader:
         words = raw[:, :LEGACY_BYTES].copy().view("<u4")
         in_step = words[:, SIZE] == self._first[SIZE]
         start, n_used = self._byte, max(1, len(raw) - 1)
-        if in_step.all():
-            self._byte += n_used * n_bytes
-        else:
+        if not in_step.all():
             n_used = self._past(int(np.argmin(in_step)))
+        elif len(raw) == 1 and self._is_last_cut():
+            n_used = self._past(1) if self._found(start + self._frame.header_bytes) is not None else self._past_last()
+        else:
+            self._byte += n_used * n_bytes
         bytes_ = start + n_bytes * np.arange(n_used)
         return self._wanted(words[:n_used], bytes_, raw[:n_used, self._frame.header_bytes :])
+
+    def _is_last_cut(self) -> bool:
+        """Returns whether something else than a header is behind the last whole frame."""
+        words = self._file.take(self._byte + self._frame.n_bytes, LEGACY_BYTES)
+        return len(words) == LEGACY_BYTES and bool(words.view("<u4")[SIZE] != self._first[SIZE])
+
+    def _past_last(self) -> int:
+        """Goes past a frame behind which none is, and which may be cut; returns how many frames are whole: 0."""
+        self._places.append(self._byte)
+        self._byte += self._frame.n_bytes
+        return 0
 
     def _past(self, n_step: int) -> int:
         """Goes on behind ``n_step`` frames that follow each other; returns how many of them are whole."""
@@ -310,7 +252,7 @@ class FrameReader:
 
     def _stop(self, byte: int, why: str) -> None:
         """Has reading end before a frame, with an error."""
-        self.damage = f"frame {byte // self._frame.n_bytes} at byte {byte} {why}"
+        self.damage = f"frame {(byte - self._begin) // self._frame.n_bytes} at byte {byte} {why}"
 
 
 def _threads(words: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 from bisect import bisect_left
 
 from .reading import Bytes
-from .vdif_frames import LEGACY_BYTES, LOOKED_AT, MOST_EARLY, NUMBER, SECONDS, Frame, alike, headers
+from .vdif_frames import LOOKED_AT, MOST_EARLY, NUMBER, SECONDS
+from .vdif_headers import LEGACY_BYTES, Frame, alike, headers
 
 
 def guessed_rate(file: Bytes, frame: Frame) -> float:

@@ -131,11 +131,12 @@ def _packed(samples: np.ndarray, header: HeaderFields, name: str) -> tuple[np.nd
     if rows.ndim != 2 or not 1 <= len(rows) <= 2 or not (is_complex or rows.dtype in INTEGERS):
         found = f"{samples.dtype} {list(samples.shape)}"
         raise UsageError(f"samples are {found}, must be int8, int16 or complex64, [n] or [n_pols, n] with 1 or 2 rows")
+    bits = COMPLEX_BITS if is_complex else INTEGERS[rows.dtype]
     info = SampleInfo(
-        sample_bits=COMPLEX_BITS if is_complex else INTEGERS[rows.dtype],
+        sample_bits=bits,
         n_pols=len(rows),
         sample_rate_hz=1.0,
-        packet=packet_of(Path("the array"), rows.shape[1]),
+        packet=packet_of(Path("the array"), rows.shape[1], bits),
         antenna=name,
     )
     if is_complex:

@@ -57,7 +57,10 @@ def test_a_format_is_added_from_outside(tmp_path: Path) -> None:
     assert again.returncode == 2 and "x.npz: it exists" in again.stderr
     voltages = autotune("channelise", files[0], "--channels", "16", "--out", str(tmp_path / "v.npz"), site=site)
     assert voltages.returncode == 2
-    assert "v.npz: its name must end in .h5 or .hdf5 for voltages; installed packages add .npz" in voltages.stderr
+    assert (
+        "v.npz: its name must end in .h5, .hdf5, .raw or .vdif for voltages; installed packages add .npz"
+        in voltages.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,10 +139,12 @@ def test_the_page_lists_the_formats() -> None:
     expected = []
     for each in formats.own():
         names = [f"x{suffix}" for suffix in sorted(each.suffixes)]
-        by_content = ["by content"] if each.holds == SAMPLES and each.suffixes != (".toml",) else []
+        by_content = (
+            ["by content"] if each.holds == SAMPLES and each.suffixes[:1] not in ((".toml",), (".sigmf-meta",)) else []
+        )
         does = ", ".join(word for word in ("read", "write") if hasattr(each, word))
         expected.append((each.help, each.holds, ", ".join(names + by_content), does, each.__name__.rpartition(".")[2]))
-    assert rows == expected and len(rows) == 7
+    assert rows == expected and len(rows) == 12
 
 
 def test_help_names_the_formats() -> None:

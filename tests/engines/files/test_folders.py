@@ -74,12 +74,19 @@ def test_what_is_unknown_or_unreadable_in_a_folder_is_told_and_left_out(night: P
     parts = {
         "other.toml": "not a header of samples",
         "broken.toml": "it is not TOML",
-        "notes": "neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF",
+        "notes": "neither DADA nor GUPPI RAW nor Mark 5B nor an array of NumPy nor a TOML header of samples nor",
         "gone": "No such file",
         "pipe": "it is a pipe",
     }
     assert all(any(f"night/{name}: " in line and words in line for line in told) for name, words in parts.items())
     assert len(told) == len(parts)
+
+
+def test_sigmf_in_a_folder_is_one_recording_and_arrays_are_none(night: Path) -> None:
+    for name in ("s.sigmf-meta", "s.sigmf-data", "all.sigmf-collection"):
+        (night / name).write_bytes(b"{}")
+    np.save(night / "gains.npy", np.ones(8))
+    assert names(night) == (sorted([*FOUND, "s.sigmf-meta"]), [])
 
 
 def test_samples_at_random_are_no_vdif(night: Path) -> None:

@@ -103,7 +103,7 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
         (
             ["correlate", "empty"],
             2,
-            "there is no recording in empty: neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF",
+            "there is no recording in empty: neither DADA nor GUPPI RAW nor Mark 5B nor an array of NumPy nor",
         ),
         (["channelise", "a.dada", "--spectra-per-heap", "1048576"], 2, "--spectra-per-heap 1048576 spectra are made"),
         (["channelise", "pipe"], 2, "pipe: it is a pipe"),

@@ -185,7 +185,7 @@ def test_arrays_and_folders_are_antennas(night: Path) -> None:
     [
         (["channelise", "m0.toml", *WORDS], "give --out x.h5 for the voltages, or --plot x.png"),
         (["channelise", "m9.toml", *WORDS, "--out", "OUT"], "m9.toml: "),
-        (["channelise", "m0.toml", *WORDS, "--out", "a.fits"], "a.fits: its name must end in .h5 or .hdf5"),
+        (["channelise", "m0.toml", *WORDS, "--out", "a.fits"], "a.fits: its name must end in .h5, .hdf5, .raw or"),
         (["channelise", "m0.toml", *WORDS, "--out", "m1.toml"], "m1.toml: its name must end in"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--delays", "other.toml"], "no delays of antenna 'm0'"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--gains", "none.npz"], "none.npz: it cannot be read"),

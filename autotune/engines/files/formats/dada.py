@@ -6,6 +6,7 @@ and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files of INSTR
 say.
 """
 
+import math
 import re
 from datetime import datetime
 from fractions import Fraction
@@ -38,7 +39,6 @@ from .interface import SAMPLES
 
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096
-MOST_LOST = 256  # samples at the end of a file that is shorter than it says: packets are that long then, or fit
 UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
 IN_HEAPS = "MKBF"  # INSTRUMENT of what MeerKAT's beamformer sends, as PTUSE records it
 suffixes, holds, help = (), SAMPLES, "DADA"
@@ -67,9 +67,8 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "DadaSamples":
 class DadaSamples:
     """A source of the samples of one channel.
 
-    A packet is the largest power of two up to 4096 that divides the length, at least 8 samples; what is left at the end
-    of a length that 8 does not divide, up to 7 samples, is not read. Of a file that is shorter than it says, up to 255
-    are not.
+    A packet is the largest power of two up to 4096 that divides the length, and that of what is there when
+    it is opened.
     """
 
     is_live = False
@@ -94,9 +93,7 @@ class DadaSamples:
         self._stated = stated // layout.sample_bytes or None
         n_here = self._n_here()
         n_samples = self._stated or n_here
-        packet = packet_of(file.path, n_samples)
-        if n_here < n_samples:  # the file ends early: no more than a few are left out there
-            packet = max(min(packet, MOST_LOST), min(packet, n_here & -n_here))
+        packet = packet_of(file.path, math.gcd(n_samples, n_here), layout.sample_bits)  # it may end early
         info = SampleInfo(
             sample_bits=layout.sample_bits,
             n_pols=n_pols,

@@ -1,10 +1,11 @@
-"""GUPPI RAW files of 8 bits: blocks of complex samples, each behind a header of cards of 80 characters.
+"""GUPPI RAW files of 4, 8 or 16 bits: blocks of complex samples, each behind a header of cards of 80 characters.
 
-Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations of two parts; 2 means either, so that
-``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
-time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
-(headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX was 0), OBSFREQ and OBSBW (MHz),
-TELESCOP, PKTSTART, and of several antennas NANTS and ANTNMES, or ANTNMS00 and so on.
+Read are BLOCSIZE, NBITS (4: the real part is in the high nibble; 8; 16: little-endian), OBSNCHAN, NPOL (1; 4, which is
+two polarisations of two parts; 2 means either, so that ``n_pols`` must be given), OVERLAP (samples that the next block
+repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel,
+polarisation]; others: [channel, time, polarisation]), DIRECTIO (headers padded to 512 bytes), SYNCTIME or STT_IMJD,
+STT_SMJD and STT_OFFS (when PKTIDX was 0), OBSFREQ and OBSBW (MHz), TELESCOP, PKTSTART, and of
+several antennas NANTS and ANTNMES, or ANTNMS00 and so on.
 """
 
 import math
@@ -23,9 +24,11 @@ from .. import checks
 from ..guppi_antennas import antenna_name, antennas_of_header, channel_among
 from ..interleaved_bytes import Layout, centre_of
 from ..joined_bytes import JoinedBytes
+from ..numbers import INT8, Numbers
 from ..reading import (
     MOST_BYTES,
     MOST_GAP_S,
+    MOST_PACKET,
     Bytes,
     Header,
     HeaderOverrides,
@@ -46,6 +49,7 @@ MOST_HOPS = 1 << 12  # blocks that are gone through to find the last one
 STRAIGHT = 512  # bytes of which headers are multiples with DIRECTIO
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
 N_POLS = {1: 1, 4: 2}  # of NPOL
+NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # of NBITS
 ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
 
 
@@ -99,8 +103,9 @@ class Block:
 class GuppiSamples:
     """A source of the samples of one channel. Blocks that are not there are packets that did not come.
 
-    A packet is what PKTIDX counts, or a part of it that divides a block. Of samples that two blocks have, those of the
-    first one are read, as far as they are whole packets.
+    A packet is what PKTIDX counts, or a part of it that divides a block, and has 4096 samples at most. Of samples that
+    two blocks have, those of the first one are read, as far as they are whole packets. Of a last block that is cut off,
+    what is there of the channel is read.
     """
 
     is_live = False
@@ -108,12 +113,14 @@ class GuppiSamples:
     def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._given = file, given
         header, data = _read_header(file, 0, 0)
-        if header.integer("NBITS", 1, 64) != 8:
-            refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 8 are read")
+        numbers = NUMBERS.get(header.integer("NBITS", 1, 64))
+        if numbers is None:
+            refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 4, 8 and 16 are read")
         n_antennas, n_each = antennas_of_header(header)
         n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
         channel = channel_among(file.path, given, n_channels, n_antennas)
-        self._layout = Layout(n_channels, n_pols, True, channel)
+        self._layout = Layout(n_channels, n_pols, True, channel, numbers=numbers)
+        self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # where a channel's samples lie together
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
         n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
         if rest:
@@ -121,19 +128,21 @@ class GuppiSamples:
         self._n_block, self._step = n, n - header.integer("OVERLAP", 0, n - 1, 0)
         self.overlap = n - self._step
         self._tick = self._ticks(header)
+        whole = math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step
+        self._packet = whole if whole <= MOST_PACKET else math.gcd(whole, MOST_PACKET)
+        self._n_read = self._n_block // self._packet * self._packet  # samples of a block
         rate = given.sample_rate_hz or _rate(header)
         self._block: Block | None = self._at(0, header, data)
         info = SampleInfo(
             sample_bits=self._layout.sample_bits,
             n_pols=n_pols,
             sample_rate_hz=rate,
-            packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
+            packet=self._packet,
             first_timestamp=self._block.time,
             antenna=antenna_name(header, channel // n_each, n_antennas),
             centre_frequency_hz=_centre(header, channel, n_each),
         )
-        self._n_read = self._n_block // info.packet * info.packet  # samples of a block
-        info = replace(info, n_samples=self._n_whole())
+        info = replace(info, n_samples=self._n_samples())
         self.info = settled(file.path, info, _start(header, self._tick, rate), given, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
@@ -155,7 +164,7 @@ class GuppiSamples:
         self._time = start
         while block is not None and block.time < start + n_room * packet:
             first = max(block.time, self._time)
-            end = min(block.time + self._n_read, start + n_room * packet)
+            end = min(block.time + self._n_here(block), start + n_room * packet)
             self._copy(block, first - block.time, out[:, first - start : end - start])
             received[:, (first - start) // packet : (end - start) // packet] = True
             self._time = end
@@ -177,19 +186,29 @@ class GuppiSamples:
         if block.header.text("PKTFMT") == "SIMPLE":
             self._layout.read(self._file, block.data, first, out)
         else:
-            alone = Layout(1, self._layout.n_pols, True, 0)  # a channel's samples lie together
-            alone.read(self._file, block.data, self._layout.channel * self._n_block + first, out)
+            self._alone.read(self._file, block.data, self._layout.channel * self._n_block + first, out)
+
+    def _n_here(self, block: Block) -> int:
+        """Returns how many samples of a block are in the file now, in whole packets."""
+        n_bytes = self._file.size() - block.data
+        if n_bytes >= self._n_bytes:
+            return self._n_read
+        if block.header.text("PKTFMT") == "SIMPLE":
+            n = self._layout.whole(n_bytes)
+        else:
+            n = self._alone.whole(n_bytes) - self._layout.channel * self._n_block
+        return max(0, min(n, self._n_read)) // self._packet * self._packet
 
     # ------------------------------------------------------------------ blocks
     def _next(self) -> Block | None:
         """Returns the block with the next sample that is there; None at the end of the file."""
         block = self._block
         assert block is not None
-        if block.time + self._n_read > self._time:
-            if self._file.size() < block.end:
-                cut_off(self._file, f"in the middle of block {block.number}, which begins at byte {block.data}")
+        if block.time + self._n_here(block) > self._time:
             return block
-        if self._file.size() <= block.end:
+        if self._file.size() < block.end:
+            cut_off(self._file, f"in the middle of block {block.number}, which begins at byte {block.data}")
+        if self._file.size() == block.end:
             return None
         header, data = _read_header(self._file, block.number + 1, block.end)
         for name in ALIKE:
@@ -207,18 +226,17 @@ class GuppiSamples:
         self._block = later
         return self._next()
 
-    def _n_whole(self) -> int | None:
-        """Returns the samples from the first block to the end of the last whole one; None where that is not found."""
+    def _n_samples(self) -> int | None:
+        """Returns the samples from the first block to the end of what is there; None where that is not found."""
         first = self._block
         assert first is not None
-        guess = self._file.size() // first.end - 1  # if all headers are as long as the first one
-        if guess < 0:
-            return None
-        last = self._last_whole(guess, guess * first.end) or self._last_whole(0, 0)
-        return None if last is None or last.time < first.time else last.time + self._n_read - first.time
+        guess = max(0, self._file.size() // first.end - 1)  # if all headers are as long as the first one
+        last = self._last(guess, guess * first.end) or self._last(0, 0)
+        n = 0 if last is None else last.time + self._n_here(last) - first.time
+        return n if n > 0 else None
 
-    def _last_whole(self, number: int, byte: int) -> Block | None:
-        """Goes from a block's header to the next one; returns the last block that is whole, or None."""
+    def _last(self, number: int, byte: int) -> Block | None:
+        """Goes from a block's header to the next one; returns the last block of which samples are there, or None."""
         size = self._file.size()
         try:
             last = self._at(number, *_read_header(self._file, number, byte))
@@ -227,7 +245,7 @@ class GuppiSamples:
                 if size - last.end < header_bytes:
                     return last
                 later = self._at(last.number + 1, *_read_header(self._file, last.number + 1, last.end))
-                if later.end > size:
+                if not self._n_here(later):
                     return last
                 last = later
         except UsageError:

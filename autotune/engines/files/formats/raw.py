@@ -1,4 +1,4 @@
-"""Packed samples, polarisations one after the other, and beside them a header in TOML.
+"""Samples of any kind, and beside them a header in TOML.
 
     file = "m000.bin"               # beside the header
     sample_bits = 10                # 2 to 16: packed two's complement, most significant bit first; 64: complex float32
@@ -8,9 +8,12 @@
     first_timestamp = 4096          # of the first sample, in samples since sync_time_unix; 0 if left out
     missing = [[1, 4096, 300]]      # polarisation, first sample from the row's begin on, how many: those never came
 
-The row of a polarisation starts at a whole byte. With ``n_samples`` the rows lie where they will lie when all is
-written, so that a file that is still being written, or was cut off, can be read as far as all polarisations go: as far
-as its last row does, since that one is written last.
+Instead of ``sample_bits`` it may have ``sample_type``, as SigMF has it ("ci16_le", complex int16): the samples of two
+polarisations lie together then, one of each, as ``tofile`` and software radios write them.
+
+With ``sample_bits`` polarisations lie one after the other. The row of each starts at a whole byte. With ``n_samples``
+the rows lie where they will lie when all is written, so that a file that is still being written, or was cut off, can be
+read as far as all polarisations go: as far as its last row does, since that one is written last.
 """
 
 import os
@@ -27,12 +30,15 @@ from ....core.files import write_whole
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import stored_time
 from .. import checks
+from ..flat import FlatPiece, FlatSamples
+from ..interleaved_bytes import Layout
+from ..numbers import TYPES, numbers_of
 from ..reading import Bytes, HeaderOverrides, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
 from ..toml import checked, read_toml, written
 from ..turned import LOWER, SIDEBANDS
 from .interface import SAMPLES
 
-suffixes, holds, help = (".toml",), SAMPLES, "a TOML header of packed samples"
+suffixes, holds, help = (".toml",), SAMPLES, "a TOML header of samples"
 MOST_HEADER = 1 << 16  # bytes
 
 
@@ -40,10 +46,11 @@ HEADER = schema.members_of(
     {
         "file": checks.beside,
         **checks.SAMPLES,
+        "sample_type": schema.as_word,
         "sideband": schema.one_of(SIDEBANDS),
         "missing": schema.sequence_of(schema.sequence_of(checks.integer(0, checks.MOST_TIME), 3)),
     },
-    needed=("file", *checks.NEEDED),
+    needed=("file", "n_pols", "sample_rate_hz"),
 )
 
 
@@ -52,24 +59,66 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples":
+def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSamples":
     """Opens a recording by its header, ``path``.
 
     Raises:
         UsageError: when the header is wrong, or its file is not there.
     """
     found = read_toml(path, MOST_HEADER)
-    source = RawSamples(path, checked(path, "the header", HEADER, found), given)
+    said = checked(path, "the header", HEADER, found)
+    if ("sample_bits" in said) == ("sample_type" in said):
+        which = "both" if "sample_bits" in said else "neither"
+        refuse(path, f"it must have sample_bits or sample_type, and has {which}")
+    source = RawSamples(path, said, given) if "sample_bits" in said else _flat(path, said, given, tell)
     time = given.sync_time_unix if given.sync_time_unix is not None else found.get("sync_time_unix")
     tell_coarse(path, source.info, None if time is None else start_of(time), tell)
+    return source
+
+
+def _info(said: dict[str, Any], bits: int, packet: int, n_samples: int | None) -> SampleInfo:
+    """Returns what a header says of the samples."""
+    return SampleInfo(
+        sample_bits=bits,
+        n_pols=said["n_pols"],
+        sample_rate_hz=said["sample_rate_hz"],
+        packet=packet,
+        n_samples=n_samples,
+        first_timestamp=said.get("first_timestamp", 0),
+        antenna=said.get("antenna", ""),
+        position_m=said.get("position_m"),
+        centre_frequency_hz=said.get("centre_frequency_hz"),
+        sync_time_unix=said.get("sync_time_unix"),
+    )
+
+
+def _falls(said: dict[str, Any]) -> str:
+    return f"sideband={LOWER}" if said.get("sideband") == LOWER else ""
+
+
+def _flat(header: Path, said: dict[str, Any], given: HeaderOverrides, tell: Tell) -> FlatSamples:
+    """Opens samples of a type that the header names."""
+    kind = numbers_of(said["sample_type"])
+    if kind is None:
+        refuse(header, f"sample_type is {schema.value_text(said['sample_type'])}, must be {TYPES}")
+    layout = Layout(1, said["n_pols"], kind[1], 0, numbers=kind[0])
+    info = given.over(_info(said, layout.sample_bits, 1, None))
+    file, missing = Bytes(header.with_name(said["file"])), said.get("missing", ())
+    try:
+        source = FlatSamples(file, info, layout, [FlatPiece(0, 0, said.get("n_samples"))], tell, missing=missing)
+        _ranges(header, missing, source.info)
+    except BaseException:
+        file.close()
+        raise
+    source.falls = _falls(said)
     return source
 
 
 class RawSamples:
     """A source of packed samples.
 
-    A packet is the largest power of two up to 4096 that divides the length, at least 8 samples; what is left at the end
-    of a length that 8 does not divide, up to 7 samples, is not read. A packet with a missing sample is missing.
+    A packet is the largest power of two up to 4096 that divides the length, of whole bytes at least: where samples
+    share bytes, up to 7 at the end may be left out. A packet with a missing sample is missing.
     """
 
     is_live = False
@@ -85,21 +134,8 @@ class RawSamples:
             n_samples = size // n_pols * 8 // bits
             self._fixed = size
         self._row_bytes = -(-n_samples * bits // 8)
-        self.info = given.over(
-            SampleInfo(
-                sample_bits=bits,
-                n_pols=n_pols,
-                sample_rate_hz=said["sample_rate_hz"],
-                packet=packet_of(header, n_samples),
-                n_samples=n_samples,
-                first_timestamp=said.get("first_timestamp", 0),
-                antenna=said.get("antenna", ""),
-                position_m=said.get("position_m"),
-                centre_frequency_hz=said.get("centre_frequency_hz"),
-                sync_time_unix=said.get("sync_time_unix"),
-            )
-        )
-        self.falls = f"sideband={LOWER}" if said.get("sideband") == LOWER else ""
+        self.info = given.over(_info(said, bits, packet_of(header, n_samples, bits), n_samples))
+        self.falls = _falls(said)
         self._missing = _ranges(header, said.get("missing", ()), self.info)
         self._done = 0  # packets
 

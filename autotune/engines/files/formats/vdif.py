@@ -1,6 +1,7 @@
-"""VDIF files: frames of 2 or 8 bits, of one thread each, in any order.
+"""VDIF files: frames of 1, 2, 4, 8 or 16 bits, of one thread each, in any order.
 
-A sample of 2 bits becomes one of 4 bits, since its four levels are -3, -1, 1 and 3 there. Times are counted from the
+A sample of 1 bit becomes one of 2 bits, whose levels are -1 and 1, and one of 2 bits one of 4 bits, where they are -3,
+-1, 1 and 3; others are offset binary, and lose their offset. Times are counted from the
 reference epoch of the frames, so that recordings of several stations of one half-year share their zero.
 """
 
@@ -15,17 +16,32 @@ from ....core.errors import one_line
 from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
 from ..joined_bytes import JoinedBytes
+from ..packing import pack_samples
 from ..reading import Bytes, HeaderOverrides, LackingError, Start, Tell, cut_off, packets_in, refuse, settled
-from ..vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of, is_vdif
+from ..vdif_frames import MOST_EARLY, NUMBER, FrameReader, Frames
+from ..vdif_headers import HEADER_BYTES, Frame, first_frame, frame_of, is_vdif
 from ..vdif_rate import guessed_rate
 from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
 OF_MARK5B = 0xAB
-OFFSET = 0x80  # of 8 bits: offset binary
+BITS = {1: 2, 2: 4, 4: 4, 8: 8, 16: 16}  # of a sample in a frame, and of one that is read
 
-_LEVELS = np.array([-3, -1, 1, 3], np.int8)[np.arange(256)[:, np.newaxis] >> np.arange(0, 8, 2) & 3]
-_PACKED = (_LEVELS[:, ::2] << 4 | _LEVELS[:, 1::2] & 15).view(np.uint16)[:, 0]  # of a byte, its 4 samples of 4 bits
+
+def _levels(bits: int) -> np.ndarray:
+    """Returns the samples of each byte, the first one in its lowest bits: int8 [256, 8 / bits]."""
+    codes = np.arange(256)[:, np.newaxis] >> np.arange(0, 8, bits) & (1 << bits) - 1
+    return (codes - 8 if bits == 4 else 2 * codes + 1 - (1 << bits)).astype(np.int8)
+
+
+def _together(rows: np.ndarray) -> np.ndarray:
+    """Returns each row of 8-bit numbers as one number of as many bytes, which is taken at once: [256]."""
+    return np.ascontiguousarray(rows).view(f"u{rows.shape[1]}")[:, 0]
+
+
+LEVELS = {bits: _levels(bits) for bits in (1, 2, 4)}
+PACKED = {bits: _together(pack_samples(levels.astype(np.int16), BITS[bits])) for bits, levels in LEVELS.items()}
+SAMPLES_OF = {bits: _together(levels) for bits, levels in LEVELS.items()}
 
 
 def recognises(file: Bytes) -> bool:
@@ -64,7 +80,8 @@ class VdifSamples:
 
     def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
-        start = file.take(0, HEADER_BYTES)
+        begin = first_frame(file)
+        start = file.take(begin, HEADER_BYTES)
         if len(start) < HEADER_BYTES:
             cut_off(file, "in the middle of its first header")
         self._frame = frame = frame_of(start.view("<u4"))
@@ -80,8 +97,8 @@ class VdifSamples:
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")
-        self._frames = FrameReader(file, frame, int(per_second))
-        self._channels = _channels(file.path, frame, given)
+        self._frames = FrameReader(file, frame, int(per_second), begin)
+        self._channels = given.channels(file.path, frame.n_channels)
         self._threads = self._found_threads(given)
         first = self._frames.load()
         while first is not None and not len(first.slot):
@@ -95,7 +112,7 @@ class VdifSamples:
             refuse(file.path, "its first frame is of a time after 2^61 samples: it is damaged, or no VDIF")
         n_slots = self._frames.n_slots(self._next)
         info = SampleInfo(
-            sample_bits=COMPLEX_BITS if frame.is_complex else 4 if frame.bits == 2 else 8,
+            sample_bits=COMPLEX_BITS if frame.is_complex else BITS[frame.bits],
             n_pols=len(self._threads) * len(self._channels),
             sample_rate_hz=float(rate),
             packet=self._n_samples,
@@ -171,15 +188,21 @@ class VdifSamples:
 
     def _decoded(self, payload: np.ndarray, channel: int) -> np.ndarray:
         """Returns one channel of the samples of frames: uint8 [n, n_bytes], packed, or complex64 [n, n_samples]."""
-        frame, n = self._frame, len(payload)
-        if frame.bits == 2 and frame.n_channels == 1 and not frame.is_complex:
-            return np.asarray(_PACKED.take(payload).view(np.uint8))
-        values = _LEVELS[payload] if frame.bits == 2 else (payload ^ OFFSET).view(np.int8)
+        frame, n, bits = self._frame, len(payload), self._frame.bits
+        if bits in PACKED and frame.n_channels == 1 and not frame.is_complex:
+            return np.asarray(PACKED[bits].take(payload).view(np.uint8))
+        if bits in LEVELS:
+            values = SAMPLES_OF[bits].take(payload).view(np.int8)
+        elif bits == 8:
+            values = (payload ^ 0x80).view(np.int8)
+        else:
+            values = (np.ascontiguousarray(payload).view("<u2") ^ np.uint16(1 << 15)).view(np.int16)
         values = values.reshape(n, -1, frame.n_channels, 2 if frame.is_complex else 1)[:, :, channel]
         if frame.is_complex:
             return values.astype(np.float32).view(np.complex64)[..., 0]
-        packed = values[..., 0] if frame.bits == 8 else values[:, ::2, 0] << 4 | values[:, 1::2, 0] & 15
-        return packed.view(np.uint8)
+        if bits >= 8:
+            return np.ascontiguousarray(values[..., 0].astype(f">i{bits // 8}")).view(np.uint8)
+        return pack_samples(values[..., 0].astype(np.int16), BITS[bits])
 
     def _found_threads(self, given: HeaderOverrides) -> tuple[int, ...]:
         """Returns the threads that are wanted: those given, or all of the first frames."""
@@ -202,25 +225,14 @@ def _n_samples(path: Path, frame: Frame) -> int:
     """Returns the samples of a frame; refuses what is not read."""
     if frame.version == OF_MARK5B:
         refuse(path, "its frames hold Mark 5B data, which is another encoding: it is not read")
-    if frame.bits not in (2, 8):
-        refuse(path, f"it has samples of {frame.bits} bits, and only 2 and 8 are read")
+    if frame.bits not in BITS:
+        refuse(path, f"it has samples of {frame.bits} bits, and only 1, 2, 4, 8 and 16 are read")
     if frame.n_bytes <= frame.header_bytes:
         refuse(path, f"its first frame has a length of {frame.n_bytes} bytes: it is damaged, or no VDIF")
     n_samples = frame.n_samples
-    if n_samples.denominator != 1 or (frame.bits == 2 and not frame.is_complex and n_samples % 2):
+    if n_samples.denominator != 1 or (not frame.is_complex and n_samples * BITS[frame.bits] % 8):
         refuse(path, f"its frames hold {n_samples} samples of each of {frame.n_channels} channels: not whole bytes")
     return int(n_samples)
-
-
-def _channels(path: Path, frame: Frame, given: HeaderOverrides) -> tuple[int, ...]:
-    """Returns the channels that are wanted: one, or two that are polarisations."""
-    if not isinstance(given.channel, tuple):
-        return (given.one_channel(path, frame.n_channels),)
-    wanted = given.channel
-    if len(set(wanted)) != 2 or not all(0 <= channel < frame.n_channels for channel in wanted):
-        chosen = ",".join(map(str, wanted))
-        refuse(path, f"it has {frame.n_channels} channels, and channel={chosen} are not two of them")
-    return wanted
 
 
 def _station(number: int) -> str:

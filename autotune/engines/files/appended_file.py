@@ -1,0 +1,49 @@
+"""A new file that grows piece by piece."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from .reading import refuse
+
+
+class AppendedFile:
+    """A file that is made and written once; what was written is there at any time.
+
+    Raises:
+        UsageError: when it exists or cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._size = 0  # bytes that are written
+        try:
+            self._file = open(path, "xb", buffering=0)  # noqa: SIM115
+        except FileExistsError:
+            refuse(path, "it exists; give another name, or remove it")
+        except (OSError, ValueError) as error:
+            refuse(path, f"it cannot be made: {getattr(error, 'strerror', None) or error}")
+
+    def append(self, *pieces: bytes | np.ndarray) -> None:
+        """Write pieces one behind the other, or none of them.
+
+        Raises:
+            UsageError: when they cannot be stored, on a full disk say; what was written before stands.
+        """
+        byte = self._size
+        try:
+            for piece in pieces:
+                view = memoryview(piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).data).cast("B")
+                while view:
+                    n = os.pwrite(self._file.fileno(), view, byte)
+                    view, byte = view[n:], byte + n
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), self._size)
+            refuse(self.path, f"it cannot be written: {error.strerror}; its first {self._size} bytes are there")
+        self._size = byte
+
+    def close(self) -> None:
+        self._file.close()

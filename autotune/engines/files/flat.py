@@ -1,0 +1,164 @@
+"""Samples that lie in a file one behind the other, in one piece or in several with gaps between them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...core.errors import one_line
+from ..streams.samples import SampleInfo, Samples
+from .interleaved_bytes import Layout
+from .numbers import NOT_FINITE
+from .reading import Bytes, Tell, cut_off, packet_of, packets_in
+
+RMS = 512  # of real samples that are rounded to 16 bits: the noise of rounding is then 3e-7 of the power
+LOOKED_AT, N_PLACES = 1 << 16, 64  # bytes, in so many places of a file, that say what the rms is
+
+
+@dataclass(frozen=True)
+class FlatPiece:
+    """Samples without a gap."""
+
+    byte: int  # of the file, where they begin
+    first: int  # time of the first one, counted from that of the recording
+    n: int | None = None  # None: as many as the file has, which may grow
+
+
+class FlatSamples:
+    """A source of the samples of a file that has no packets of its own.
+
+    A packet is the largest power of two up to 4096 that divides all pieces and the gaps between them. One with a number
+    that is not finite is missing.
+
+    Args:
+        info: what is known of the samples; packets and their number are not.
+        pieces: in the order of time; only the last one may be as long as the file.
+        row_bytes: from the first polarisation to the second where they lie one after the other, each in one piece; 0:
+            they lie together, as ``layout`` has them.
+        end: bytes at the end of the file that are not samples.
+        missing: of each polarisation, first sample and number, those that never came: (polarisation, first, n).
+    """
+
+    is_live = False
+    falls = ""
+
+    def __init__(
+        self,
+        file: Bytes,
+        info: SampleInfo,
+        layout: Layout,
+        pieces: Sequence[FlatPiece],
+        tell: Tell,
+        row_bytes: int = 0,
+        end: int = 0,
+        missing: Sequence[Sequence[int]] = (),
+    ) -> None:
+        self._file, self._pieces, self._row_bytes, self._end = file, tuple(pieces), row_bytes, end
+        self._layout, self._missing, self.info = layout, missing, info
+        self._done = 0  # packets
+        n_here = self._n_here()
+        n = self._n_stated or n_here
+        bounds = [bound for each in pieces for bound in (each.first, each.first + (each.n or 0))]
+        self._packet = packet_of(file.path, math.gcd(n, n_here, *bounds), layout.sample_bits)
+        self.info = replace(info, sample_bits=layout.sample_bits, packet=self._packet, n_samples=n)
+        if layout.numbers.is_wide and not layout.is_complex:
+            self._scale(tell)
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``.
+
+        Raises:
+            UsageError: when the file ends in the middle of a sample, or before all that was stated.
+        """
+        n_room, packet, n_here = packets_in(out, self.info), self._packet, self._n_here()
+        while (n := min(n_room, n_here // packet - self._done)) > 0:
+            start = self._done * packet
+            if self._is_in_gap(start):  # whole chunks of it are left out
+                later = min((each.first for each in self._pieces if each.first >= start), default=start)
+                self._done += (later - start) // (n_room * packet) * n_room
+                start, n = self._done * packet, min(n_room, n_here // packet - self._done)
+            received = self._fill(out, start, n)
+            self._done += n
+            if received.any():
+                return Samples(self.info.first_timestamp + start, received)
+        n_bytes = self._file.size() - self._end - self._pieces[-1].byte
+        if self._n_stated is not None and n_here < self._n_stated:
+            cut_off(self._file, f"after {n_here} of {self._n_stated} samples of each polarisation")
+        if self._n_stated is None and (n_bytes < 0 or n_bytes % self._layout.sample_bytes):
+            cut_off(self._file, "in the middle of a sample")
+        return None
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _fill(self, out: np.ndarray, start: int, n_packets: int) -> np.ndarray:
+        """Reads packets from sample ``start`` on; returns which came: bool [n_pols, n_packets]."""
+        packet, n_pols, n_here = self._packet, self.info.n_pols, self._n_here()
+        width = out.shape[1] // self._layout.n_in(out)  # of a sample in out
+        received = np.zeros((n_pols, n_packets), bool)
+        for piece in self._pieces:
+            low = max(start, piece.first)
+            high = min(start + n_packets * packet, n_here if piece.n is None else min(n_here, piece.first + piece.n))
+            if low >= high:
+                continue
+            some = out[:, (low - start) * width : (high - start) * width]
+            rows = [some[pol : pol + 1] for pol in range(n_pols)] if self._row_bytes else [some]
+            for number, row in enumerate(rows):
+                self._layout.read(self._file, piece.byte + number * self._row_bytes, low - piece.first, row)
+            received[:, (low - start) // packet : (high - start) // packet] = True
+        for pol, first, n in self._missing:
+            begin, behind = (first - start) // packet, -(-(first + n - start) // packet)
+            received[pol, max(0, begin) : max(0, behind)] = False
+        if self._layout.numbers.kind.kind == "f":
+            received &= _finite(out[:, : n_packets * packet * width], n_packets)
+        return received
+
+    def _is_in_gap(self, sample: int) -> bool:
+        return not any(
+            each.first <= sample and (each.n is None or sample < each.first + each.n) for each in self._pieces
+        )
+
+    @property
+    def _n_stated(self) -> int | None:
+        """Returns the samples from the first to the last, gaps too, where the header says it."""
+        last = self._pieces[-1]
+        return None if last.n is None else last.first + last.n
+
+    def _n_here(self) -> int:
+        """Returns the samples from the first one to the last that is in the file now, gaps too."""
+        size = self._file.size() - self._end - (self.info.n_pols - 1 if self._row_bytes else 0) * self._row_bytes
+        here = 0
+        for piece in self._pieces:
+            n = max(0, size - piece.byte) // self._layout.sample_bytes
+            n = n if piece.n is None else min(n, piece.n)
+            here = piece.first + n if n else here
+        return here
+
+    def _scale(self, tell: Tell) -> None:
+        """Has real samples of more than 16 bits multiplied by a power of two that gives them an rms near ``RMS``."""
+        layout, total, n = self._layout, 0.0, 0
+        n_looked = max(1, LOOKED_AT // layout.sample_bytes)
+        for piece in self._pieces:
+            last = max(0, (self._n_here() - piece.first if piece.n is None else piece.n) - n_looked)
+            for first in np.linspace(0, last, N_PLACES // len(self._pieces) + 1).astype(int).tolist():
+                for row in range(self.info.n_pols if self._row_bytes else 1):
+                    byte = piece.byte + row * self._row_bytes + first * layout.sample_bytes
+                    raw = self._file.take(byte, n_looked * layout.sample_bytes)
+                    found = layout.wanted(raw[: len(raw) // layout.sample_bytes * layout.sample_bytes])
+                    with np.errstate(over="ignore"):
+                        squares = np.square(found[np.isfinite(found)].astype(np.float64))
+                    total, n = total + float(squares[np.isfinite(squares)].sum()), n + squares.size
+        rms = np.sqrt(total / max(1, n))
+        power = round(np.log2(RMS / rms)) if 1e-100 < rms < 1e100 else 0
+        self._layout = replace(layout, numbers=replace(layout.numbers, scale=2.0**power))
+        line = f"{self._file.path}: its samples have an rms of {rms:.4g}: they are read as 16 bits"
+        tell(one_line(f"{line}, times 2^{power}"))
+
+
+def _finite(rows: np.ndarray, n_packets: int) -> np.ndarray:
+    """Returns which packets have numbers only: bool [n_pols, n_packets]."""
+    parts = rows.reshape(len(rows), n_packets, -1)
+    if rows.dtype == np.complex64:
+        return np.asarray(np.isfinite(parts).all(axis=-1))
+    return np.asarray((parts.view(">i2") != NOT_FINITE).all(axis=-1))

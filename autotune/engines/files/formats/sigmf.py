@@ -1,0 +1,208 @@
+"""SigMF recordings: metadata in JSON, x.sigmf-meta, and samples in x.sigmf-data beside it.
+
+Read are core:datatype, sample_rate, num_channels, offset and trailing_bytes, and of each capture core:sample_start,
+global_index (a gap is missing samples), header_bytes, frequency and datetime (of its first sample).
+Source: the Signal Metadata Format, https://sigmf.org.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ....core import schema
+from ....core.errors import one_line
+from ...streams.samples import SampleInfo
+from ...streams.times import step_of
+from .. import checks
+from ..flat import FlatPiece, FlatSamples
+from ..interleaved_bytes import Layout
+from ..numbers import TYPES, numbers_of
+from ..reading import Bytes, HeaderOverrides, Start, Tell, refuse, start_of, tell_coarse
+from ..toml import checked
+from .interface import SAMPLES
+
+META, DATA = ".sigmf-meta", ".sigmf-data"
+suffixes, holds, help = (META, DATA, ".sigmf", ".sigmf-collection"), SAMPLES, "SigMF"
+MOST_META = 1 << 26  # bytes
+MOST_CAPTURES = 1 << 14
+TIME = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(\.\d{1,40})?[Zz]")
+
+
+def _count(most: int = checks.MOST_FIRST) -> schema.Check:
+    return checks.integer(0, most)
+
+
+GLOBAL = {
+    "core:datatype": schema.as_word,
+    "core:sample_rate": checks.rate,
+    "core:num_channels": checks.integer(1, checks.MOST_CHANNELS),
+    "core:offset": _count(),
+    "core:trailing_bytes": _count(),
+    "core:dataset": schema.as_word,
+    "core:metadata_only": schema.as_flag,
+}
+CAPTURE = {
+    "core:sample_start": _count(),
+    "core:global_index": _count(),
+    "core:header_bytes": _count(),
+    "core:frequency": checks.real,
+    "core:datetime": schema.as_word,
+}
+CHECK = schema.members_of(
+    {
+        "global": schema.members_of(GLOBAL, ("core:datatype",), other=lambda value: value),
+        "captures": schema.sequence_of(schema.members_of(CAPTURE, ("core:sample_start",), other=lambda value: value)),
+    },
+    ("global",),
+    other=lambda value: value,
+)
+Capture = Mapping[str, Any]
+
+
+def recognises(file: Bytes) -> bool:
+    """Returns whether a file is of this format, by its name."""
+    return file.path.suffix in suffixes
+
+
+def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
+    """Opens a recording by its metadata or by its samples.
+
+    Raises:
+        UsageError: when the metadata are wrong, or lack what is needed and not given; for archives, collections, and
+            samples in a file of another name.
+    """
+    if path.suffix == ".sigmf":
+        refuse(
+            path, f"it is an archive: unpack it, as by `tar xf {path.name}`, and name the file {META} that comes out"
+        )
+    if path.suffix == ".sigmf-collection":
+        refuse(path, f"it lists recordings: name the files {META} of those that are wanted")
+    path = path.with_suffix(META)
+    found = checked(path, "it", CHECK, _parsed(path))
+    said, captures = (
+        found["global"],
+        found.get("captures") or ({"core:sample_start": found["global"].get("core:offset", 0)},),
+    )
+    if "core:dataset" in said:
+        refuse(
+            path,
+            f"its samples are in {said['core:dataset']}, which makes it a non-conforming dataset: call that file "
+            f"{path.stem}{DATA} and leave core:dataset out, or write a TOML header with sample_type",
+        )
+    if said.get("core:metadata_only"):
+        refuse(path, "core:metadata_only says that it has no samples")
+    rate = given.sample_rate_hz or said.get("core:sample_rate")
+    if not rate:
+        refuse(path, "it lacks core:sample_rate: give sample_rate_hz")
+    kind = numbers_of(said["core:datatype"])
+    if kind is None:
+        refuse(path, f"core:datatype is {schema.value_text(said['core:datatype'])}, must be {TYPES}")
+    channels = given.channels(path, said.get("core:num_channels", 1))
+    second = channels[1] if len(channels) == 2 else None
+    layout = Layout(said.get("core:num_channels", 1), 1, kind[1], channels[0], numbers=kind[0], second=second)
+    pieces = _pieces(path, captures, said.get("core:offset", 0), layout.sample_bytes)
+    first = _index(captures[0])
+    info = SampleInfo(
+        layout.sample_bits, len(channels), rate, 1, first_timestamp=first, centre_frequency_hz=_centre(path, captures)
+    )
+    start = _start(path, captures, Fraction(rate), tell)
+    if start is not None:
+        info = replace(info, sync_time_unix=start.time)
+    file = Bytes(path.with_suffix(DATA))
+    try:
+        source = FlatSamples(file, given.over(info), layout, pieces, tell, end=said.get("core:trailing_bytes", 0))
+    except BaseException:
+        file.close()
+        raise
+    tell_coarse(path, info, start if given.sync_time_unix is None else start_of(given.sync_time_unix), tell)
+    return source
+
+
+def _parsed(path: Path) -> object:
+    file = Bytes(path)
+    try:
+        data = file.take(0, MOST_META + 1).tobytes()
+    finally:
+        file.close()
+    if len(data) > MOST_META:
+        refuse(path, f"it is longer than {MOST_META} bytes, which no such file is")
+    try:
+        return schema.parse(data)
+    except schema.Unsound as error:
+        refuse(path, str(error))
+
+
+def _index(capture: Capture) -> int:
+    """Returns the time of a capture's first sample, as the receiver counted them."""
+    index: int = capture.get("core:global_index", capture["core:sample_start"])
+    return index
+
+
+def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: int) -> list[FlatPiece]:
+    """Returns where the captures lie in the file, and when; those without a gap between them are one."""
+    if len(captures) > MOST_CAPTURES:
+        refuse(path, f"it has {len(captures)} captures, more than {MOST_CAPTURES}: divide it")
+    if captures[0]["core:sample_start"] < offset:
+        refuse(path, f"its first capture begins before core:offset={offset}")
+    found: list[FlatPiece] = []
+    byte, zero = 0, _index(captures[0])
+    for number, (capture, later) in enumerate(pairwise([*captures, {}])):
+        byte += capture.get("core:header_bytes", 0)
+        start, first = capture["core:sample_start"], _index(capture) - zero
+        n = later["core:sample_start"] - start if later else None
+        if n is not None and (n < 0 or _index(later) - zero < first + n):
+            what = "core:sample_start" if n < 0 else "core:global_index"
+            refuse(path, f"capture {number + 1} begins before the one in front of it ends: {what} is too small")
+        here = byte + (start - offset) * sample_bytes
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.n is not None
+            and first == last.first + last.n
+            and here == last.byte + last.n * sample_bytes
+        ):
+            found[-1] = replace(last, n=None if n is None else last.n + n)
+        elif n != 0:
+            found.append(FlatPiece(here, first, n))
+    return found
+
+
+def _centre(path: Path, captures: Sequence[Capture]) -> float | None:
+    centres = [capture["core:frequency"] for capture in captures if "core:frequency" in capture]
+    if len(set(centres)) > 1:
+        other = min(set(centres) - {centres[0]})
+        refuse(path, f"its captures have several frequencies, as {centres[0]:g} and {other:g} Hz: divide it")
+    return centres[0] if centres else None
+
+
+def _start(path: Path, captures: Sequence[Capture], rate: Fraction, tell: Tell) -> Start | None:
+    """Returns when the receiver's count was 0, by the first time that is said; others that differ are told."""
+    starts, steps_s = [], []
+    for capture in captures:
+        if "core:datetime" not in capture:
+            continue
+        text = capture["core:datetime"]
+        found = TIME.fullmatch(text)
+        try:
+            whole = datetime.fromisoformat(f"{found[1]}+00:00") if found else None
+        except ValueError:
+            whole = None
+        if found is None or whole is None:
+            value = schema.value_text(text)
+            refuse(path, f"core:datetime is {value}, must be a time in UTC, as 2026-01-02T03:04:05.678Z")
+        part = f"0{found[2] or '.'}"
+        time = int(whole.timestamp()) + Fraction(part) - _index(capture) / rate
+        starts.append(Start(time, f"core:datetime={text}", step_of(part)))
+        steps_s.append(Fraction(1, 10 ** (len(part) - 2)))
+    for other, step_s in zip(starts[1:], steps_s[1:], strict=True):
+        apart_s = other.time - starts[0].time
+        if abs(apart_s) > steps_s[0] + step_s + 1 / rate:
+            line = f"{path}: {other.said} is {float(apart_s):.3g} s from where its samples count to"
+            tell(one_line(f"{line}: a gap is read where core:global_index says it"))
+            break
+    return starts[0] if starts else None
