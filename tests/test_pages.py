@@ -1,0 +1,68 @@
+"""Pages for users do what they say: each block of commands and of Python runs, and prints what the page shows.
+
+Blocks that need a GPU or a network say so in a comment, and so do those that are left to thorough tests.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.pages import Reader, steps
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "kernels").glob("*.md"))]
+PAGES = [page for page in PAGES if not page.name.startswith(("engines", "network")) and steps(page.read_text())]
+ACCUMULATE, DDC, DEQUANTIZE = (f"results/NVIDIA_H200/{kernel}" for kernel in ("accumulate", "ddc", "dequantize"))
+BEFORE = {  # what lies in the folder of a page's reader
+    "analysis": {DDC: DDC},
+    "campaigns": {"results-a": ACCUMULATE, "results-b": ACCUMULATE, ACCUMULATE: ACCUMULATE},
+    "ddc": {DDC: DDC},
+    "exports": {ACCUMULATE: ACCUMULATE},
+    "predictions": {ACCUMULATE: ACCUMULATE},
+    "portfolio": {DDC: DDC, ACCUMULATE: ACCUMULATE},
+    "report": {"results-new": ACCUMULATE, "results-old": ACCUMULATE, ACCUMULATE: ACCUMULATE},
+    "results": {ACCUMULATE: ACCUMULATE},
+    "runtime": {"my": "docs/example", ACCUMULATE: ACCUMULATE},
+    "search": {DEQUANTIZE: DEQUANTIZE},
+}
+REASONS = re.compile(r"needs (a GPU|another host)")
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).with_suffix("").as_posix()
+
+
+def reads(page: Path, folder: Path, reader: Reader) -> None:
+    """Works through a page in a folder that has what it needs."""
+    (folder / "docs").symlink_to(DOCS)
+    for at, source in BEFORE.get(page.stem, {}).items():
+        shutil.copytree(ROOT / source, folder / at)
+    reader.monkeypatch.chdir(folder)
+    reader.monkeypatch.syspath_prepend(folder)
+    reader.monkeypatch.setenv("COLUMNS", "200")
+    reader.follows(page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_pages_do_what_they_say(
+    page: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads(page, tmp_path, Reader(capfd, monkeypatch, thorough=False))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_pages_do_all_that_they_say(
+    page: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads(page, tmp_path, Reader(capfd, monkeypatch, thorough=True))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_only_what_cannot_run_here_is_left_out(page: Path) -> None:
+    left_out = [step.marks["not run"] for step in steps(page.read_text()) if "not run" in step.marks]
+    assert [why for why in left_out if not REASONS.match(why)] == []
