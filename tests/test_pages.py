@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import Reader, steps
+from tests.pages import Reader, prints, steps
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -66,3 +66,55 @@ def test_pages_do_all_that_they_say(
 def test_only_what_cannot_run_here_is_left_out(page: Path) -> None:
     left_out = [step.marks["not run"] for step in steps(page.read_text()) if "not run" in step.marks]
     assert [why for why in left_out if not REASONS.match(why)] == []
+
+
+PAGE = """Text.
+
+<!-- not run: needs a GPU -->
+
+    autotune sweep --kernel ddc
+
+<!-- file: x.toml -->
+```toml
+a = 1
+```
+
+    pip install autotune
+    autotune show results --all \\
+        --json > x.json                 what is beside it
+
+```text
+best 2 ms ... A=1,B=2
+```
+
+    print(1)
+"""
+
+
+@pytest.mark.quick
+def test_steps_of_a_page() -> None:
+    left_out, file, commands, shown = steps(PAGE)
+    assert (left_out.kind, left_out.marks) == ("commands", {"not run": "needs a GPU"})
+    assert (file.kind, file.marks["file"], file.text) == ("file", "x.toml", "a = 1\n")
+    assert commands.commands() == [["show", "results", "--all", "--json", ">", "x.json"]] and commands.line == 12
+    assert shown.kind == "text" and shown.text == "best 2 ms ... A=1,B=2\n"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("shown", "printed", "is_so"),
+    [
+        ("best 2 ms ... A=1,B=2", "best  13.5 us   0  A=8\n", True),
+        ("3 passed", "2 passed", False),
+        ("1.4 x the default", "no better than the default", True),
+        ("a\n...\nc", "a\nb\nc", True),
+        ("c\na", "a\nb\nc", False),
+    ],
+)
+def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str, is_so: bool) -> None:
+    assert prints(shown, printed) == is_so
+
+
+@pytest.mark.quick
+def test_numbers_count_for_nothing_where_fewer_configs_ran() -> None:
+    assert prints("3 passed", "2 passed", numbers=False) and not prints("3 passed", "2 failed", numbers=False)
