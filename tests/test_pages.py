@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.campaign.campaign_plan import read_plan
 from tests.pages import Reader, prints, steps
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +29,7 @@ BEFORE = {  # what lies in the folder of a page's reader
     "runtime": {"my": "docs/example", ACCUMULATE: ACCUMULATE},
     "search": {DEQUANTIZE: DEQUANTIZE},
 }
-REASONS = re.compile(r"needs (a GPU|another host)")
+REASONS = re.compile(r"needs (?:a GPU|another host).*|is a part of (?P<file>\S+)")
 
 
 def name(page: Path) -> str:
@@ -64,8 +65,21 @@ def test_pages_do_all_that_they_say(
 @pytest.mark.quick
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_only_what_cannot_run_here_is_left_out(page: Path) -> None:
-    left_out = [step.marks["not run"] for step in steps(page.read_text()) if "not run" in step.marks]
-    assert [why for why in left_out if not REASONS.match(why)] == []
+    for step in steps(page.read_text()):
+        if (why := step.marks.get("not run")) is not None:
+            known = REASONS.fullmatch(why)
+            assert known, f"line {step.line}: {why}"
+            of_file = (
+                {line.strip() for line in (ROOT / known["file"]).read_text().splitlines()} if known["file"] else ()
+            )
+            assert not known["file"] or {line.strip() for line in step.text.splitlines()} <= {*of_file, ""}
+
+
+def test_the_campaign_of_the_page_is_read(tmp_path: Path) -> None:
+    (file,) = (step for step in steps((DOCS / "campaigns.md").read_text()) if step.kind == "file")
+    (tmp_path / "ddc.toml").write_text(file.text)
+    plan = read_plan(tmp_path / "ddc.toml")
+    assert (len(plan.values), plan.n_pilots, plan.settings.trials, plan.devices) == (64, 4, 20, ("cuda:0", "cuda:1"))
 
 
 PAGE = """Text.

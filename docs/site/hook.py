@@ -96,7 +96,7 @@ def _sections() -> Iterator[tuple[str, list[dict[str, str]]]]:
 
 def _linked() -> Iterator[str]:
     """Returns the files of the tree that pages link to."""
-    for place in [*PROJECT, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]:
+    for place in [*PAGES, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]:
         for _, link in LINK.findall((ROOT / place).read_text()):
             path = link.partition("#")[0]
             if path and ":" not in link and (ROOT / (found := _in_tree(place, path))).is_file():
