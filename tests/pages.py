@@ -2,8 +2,8 @@
 
 A page is a list of steps. A block of commands is indented and has lines that begin with ``autotune``; a block of Python
 is fenced as such. A block that is fenced as ``text`` is what the step before it prints: white space counts for nothing,
-``...`` stands for anything, and so do configs that a search found, speed-ups, and amounts with a unit of time. A block
-that is fenced as ``diff`` edits the file that its first line names.
+``...`` stands for anything, and so does what a search finds by chance: configs, their errors, speed-ups, and amounts
+with a unit of time. A block that is fenced as ``diff`` edits the file that its first line names.
 
 A comment before a block says more of it: ``<!-- not run: needs a GPU -->`` leaves it out, ``<!-- slow -->`` runs it
 where tests are thorough, ``<!-- file: x.toml -->`` makes it a file, ``<!-- run with: --trials 2 -->`` adds options, and
@@ -33,7 +33,9 @@ BLOCK = re.compile(
 COMMAND = re.compile(r"^(?:.*&& \S*/bin/)?autotune (.+)$", re.MULTILINE)
 BESIDE = re.compile(r"\s{3,}\S.*|\s+# .*")  # what is said beside a command
 CONFIG = re.compile(r"\b[A-Z][A-Z_]*=\w+(?:,[A-Z][A-Z_]*=\w+)*(?:,?\.\.\.)?")
-CHANCE = re.compile(r"\b\d[\d.]* (?:ns|us|ms|s|min|h)\b|\b[\d.]+ x the default|no better than the default")
+CHANCE = re.compile(
+    r"\b\d[\d.]* (?:ns|us|ms|s|min|h)\b|\b[\d.]+ x the default|no better than the default|\b[\d.]+e-\d+"
+)
 MEASURING = ("sweep", "tune", "campaign", "verify")
 NUMBER = re.compile(r"\d[\d.e-]*")
 
