@@ -17,7 +17,7 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+PAGES = sorted([*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")), *DOCS.rglob("*.md")])
 INDEX = DOCS / "README.md"
 USER_PAGES = sorted({*DOCS.glob("*.md"), *(DOCS / "kernels").glob("*.md")} - {INDEX})
 GLOSSARY = DOCS / "glossary.md"

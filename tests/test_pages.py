@@ -21,6 +21,7 @@ BEFORE = {  # what lies in the folder of a page's reader
     "analysis": {DDC: DDC},
     "campaigns": {"results-a": ACCUMULATE, "results-b": ACCUMULATE, ACCUMULATE: ACCUMULATE},
     "ddc": {DDC: DDC},
+    "from-cu-to-definition": {"examples": "examples"},
     "exports": {ACCUMULATE: ACCUMULATE},
     "predictions": {ACCUMULATE: ACCUMULATE},
     "portfolio": {DDC: DDC, ACCUMULATE: ACCUMULATE},

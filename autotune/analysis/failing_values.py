@@ -11,14 +11,14 @@ from ..records.trial import Trial
 LEAST_TRIALS = 3  # with which a rule counts for something: fewer may fail together by chance
 MOST_RULES = 3
 
-Pair = tuple[str, Value]  # a parameter and one of its values
+ParameterValue = tuple[str, Value]  # a parameter and one of its values
 
 
 @dataclass(frozen=True)
 class FailingValues:
     """Values with which every config failed alike; ``n`` configs have them."""
 
-    values: tuple[Pair, ...]
+    values: tuple[ParameterValue, ...]
     n: int
 
     def __str__(self) -> str:
@@ -45,15 +45,15 @@ def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValue
     return found
 
 
-def _groups(trials: Iterable[Trial]) -> dict[tuple[Pair, ...], set[int]]:
+def _groups(trials: Iterable[Trial]) -> dict[tuple[ParameterValue, ...], set[int]]:
     """Returns the numbers of the trials that have each value, and each two values."""
-    groups: dict[tuple[Pair, ...], set[int]] = {}
+    groups: dict[tuple[ParameterValue, ...], set[int]] = {}
     for trial in trials:
         for rule in _rules(list(trial.config.items())):
             groups.setdefault(rule, set()).add(trial.number)
     return groups
 
 
-def _rules(pairs: Sequence[Pair]) -> Iterator[tuple[Pair, ...]]:
+def _rules(pairs: Sequence[ParameterValue]) -> Iterator[tuple[ParameterValue, ...]]:
     yield from ((pair,) for pair in pairs)
     yield from combinations(pairs, 2)

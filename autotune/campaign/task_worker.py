@@ -105,7 +105,7 @@ class OneBench(WorkerPlugin):
 
     def teardown(self, worker: Worker) -> None:
         if OneBench._bench is not None:
-            OneBench._bench.__exit__()
+            OneBench._bench.__exit__(None, None, None)
             OneBench._bench = None
 
 

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.
 
 import errno
 import logging
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -14,7 +15,7 @@ import typer
 from ..core.architecture import ARCHITECTURES
 from ..core.config import Config
 from ..core.definition import Kernel
-from ..core.errors import UsageError, one_line
+from ..core.errors import TrialFailure, UsageError, one_line
 from ..core.problem import Problem
 from ..devices import Target, cuda
 from ..rendering.render import render as render_variant
@@ -42,10 +43,11 @@ from .commands.sweep import sweep
 from .commands.tune import tune
 from .commands.verify import verify
 from .console import only_data, print_json, stderr, stdout, whole_streams
+from .help import CommandsInGroups, HelpfulCommand
 from .stopped import NOTHING, STANDS, stopped
 
 
-class Command(typer.core.TyperCommand):
+class Command(HelpfulCommand):
     """A command whose standard output holds its data and nothing else."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -59,6 +61,7 @@ class Command(typer.core.TyperCommand):
 
 app = typer.Typer(
     name="autotune",
+    cls=CommandsInGroups,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -92,13 +95,28 @@ def list_kernels(
     arch: Annotated[
         str, typer.Option("--arch", help="Architecture whose limits apply. [default: that of the GPU here, or sm_90]")
     ] = "",
+    problem: Annotated[
+        str,
+        typer.Option(
+            "--problem",
+            metavar="FIELD=VALUE,..",
+            help="With --kernel: the problem whose configs are counted. [default: the kernel's default problem]",
+        ),
+    ] = "",
     json: JsonOption = False,
 ) -> None:
-    """List kernels with their problems, parameters and the size of their space; of one, also what refuses configs."""
+    """List kernels with their problems, parameters and the size of their space.
+
+    With --kernel it also says how many configs each constraint refuses.
+    """
+    if problem and not kernel:
+        raise UsageError("--problem is for one kernel: name it by --kernel")
     here = [] if arch else cuda.identifiers()
     device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
-    kernels = [kernel_report.kernel_summary(each, device) for each in listed]
+    target = Target("cuda", device.arch, device)
+    asked = [problem] if problem else []
+    kernels = [kernel_report.kernel_summary(each, device, problems_on(each, asked, target)[0]) for each in listed]
     if json:
         return print_json(kernels)
     for summary in kernels:
@@ -180,11 +198,13 @@ def main() -> None:
         code = app(args=sys.argv[1:] or ["--help"], prog_name="autotune", standalone_mode=False)
     except WRONG_WORDS as error:
         where = f" (see `{error.ctx.command_path} -h`)" if error.ctx else ""
-        _fail(f"{error.format_message()}{where}", 2)
+        _fail(f"{error.format_message()}{_hint(error.format_message())}{where}", 2)
     except typer.Abort:  # Ctrl-C before the command began
         code = stopped(NOTHING).exit_code
     except UsageError as error:
         _fail(str(error), 1 if _is_of_the_disk(error) else 2)
+    except TrialFailure as failure:  # of the one variant that a command makes
+        _fail(str(failure), 1)
     except BrokenPipeError:  # the reader of our output has closed the pipe
         sys.stderr.close()
         code = 1
@@ -193,6 +213,12 @@ def main() -> None:
     except MemoryError as error:
         _fail(f"out of memory ({error or 'no details'}); choose smaller sizes with --problem", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _hint(message: str) -> str:
+    """Returns what is probably meant where a list was written with spaces."""
+    found = re.search(r"unexpected extra argument\S* \((\w+=[^ )]*)", message)
+    return f"; fields of one option are separated by commas, as --problem taps=64,{found[1]}" if found else ""
 
 
 def _is_of_the_disk(error: UsageError) -> bool:

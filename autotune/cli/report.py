@@ -15,7 +15,7 @@ from ..records.outcome import Finalist
 from ..records.trial import Trial
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
-from .console import stdout
+from .console import cut_middle, stdout
 from .tables import print_table
 
 # figures that `sweep --json` prints of the best config and of the default
@@ -92,7 +92,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
         stdout.print(f"excluded     {n} configs by {by} constraint{'s' * (by > 1)} (see `autotune show`)")
     for trial in _first_failures(SweepFolder(sweep.path).current()):
-        why = (trial.message.splitlines() or ["no message"])[0][:160]
+        why = (trial.message.splitlines() or ["no message"])[0]
+        why = cut_middle(why, 160) if stdout.is_terminal else why
         stdout.print(f"  {trial.status}: {why}\n    {trial.reproduce}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:
@@ -102,9 +103,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print(f"next         {emit}", markup=False)
 
 
-def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, object]:
-    """Returns what `autotune list` shows for a kernel; the space is that of its default problem on ``device``."""
-    problem = kernel.tuned[0]
+def kernel_summary(kernel: Kernel[Problem], device: Device, problem: Problem) -> dict[str, object]:
+    """Returns what `autotune list` shows for a kernel; the space is that of ``problem`` on ``device``."""
     space = kernel.space.enumerate(problem, device)
     return {
         "kernel": kernel.name,
@@ -115,7 +115,8 @@ def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, object]
         "arch": device.arch,
         "problem": {
             f.name: {
-                "default": getattr(problem, f.name),
+                "default": getattr(kernel.tuned[0], f.name),
+                "value": getattr(problem, f.name),
                 "kind": "runtime" if f.metadata.get("runtime") else "baked",
                 "help": f.metadata.get("help", ""),
             }
@@ -128,8 +129,10 @@ def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, object]
 def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
     """Prints one kernel of `autotune list`; ``with_refused``: and how many configs each constraint refuses."""
     stdout.print(f"{summary['kernel']}: {summary['computes']}", markup=False, style="bold")
-    rows = [(f"  {name}", f["default"], f["kind"], f["help"]) for name, f in summary["problem"].items()]
-    print_table(("  problem", "default", "", ""), rows)
+    fields = summary["problem"].items()
+    is_default = all(f["value"] == f["default"] for _, f in fields)
+    rows = [(f"  {name}", f["value"], f["kind"], f["help"]) for name, f in fields]
+    print_table(("  problem", "default" if is_default else "value", "", ""), rows)
     parameters = [(f"  {name}", " ".join(map(str, values))) for name, values in summary["parameters"].items()]
     print_table((f"  parameter ({summary['configs']} configs on {summary['arch']})", "values"), parameters)
     if with_refused:
@@ -137,7 +140,8 @@ def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
         counts = [(f"  {summary['configs']}", f"allowed, of {n_all} combinations")]
         by_count = sorted(summary["refused"].items(), key=lambda refused: -refused[1])
         counts += [(f"  {n}", f"violate: {why}") for why, n in by_count]
-        print_table(("  configs", f"for the default problem on {summary['arch']}"), counts)
+        which = "the default problem" if is_default else "this problem"
+        print_table(("  configs", f"for {which} on {summary['arch']}"), counts)
 
 
 def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[object, ...]:

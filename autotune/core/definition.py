@@ -188,10 +188,16 @@ class Kernel(ABC, Generic[P]):
             self.default = first_config(self.space)
         if not hasattr(self, "arguments"):
             template = self.template_beside
-            found = arguments_in(template.read_text() if template.is_file() else "", self.name)
+            if not template.is_file():
+                why = f"has no template: there is no {template.name} beside it; write it there, or if it lies elsewhere"
+                raise fault(self, "", f"{why} name the function's arguments = (names in its order)")
+            found = arguments_in(template.read_text(), self.name)
             if found is None:
-                why = f"{template.name}, beside it, has no plain signature of {self.name}() to read them from"
-                raise fault(self, "", f"has no arguments, and {why}; state arguments = (names in its order)")
+                why = (
+                    f"has a template, {template.name}, in which no function {self.name}() (the class's name in lower "
+                    "case) with a plain signature is found; rename one of them, or state kernel_name and"
+                )
+                raise fault(self, "", f"{why} arguments = (names in its order)")
             self.arguments = found
 
     @property

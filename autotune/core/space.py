@@ -67,6 +67,11 @@ class Space:
             given = declared.values if isinstance(declared, _Since) else declared
             before = declared.value if isinstance(declared, _Since) else None
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise ValueError(
+                    f"parameter {name} is {values!r}; it must be a tuple of values, as {name}=({values!r},) or "
+                    f"{name}=(64, 128)"
+                )
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"parameter {name} needs distinct values, has {values}")
             if len({config_value_text(value) for value in values}) != len(values):

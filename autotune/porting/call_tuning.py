@@ -98,7 +98,7 @@ def _judging(
         by_verify = ByVerify(call, bench, verify, answer, atol, written)
         return replace(told, judged=by_verify.digest), by_verify
     if not answers.each:
-        told = unchecked(call, probed, "there is no answer: nothing is verified, and results that differ are told")
+        told = unchecked(call, probed, "no answer was given: results were only compared with those of the first config")
         return told, WithFirstConfig.of(bench, call, probed.written)
     outputs, judged = outputs_of(call, probed, answers), WithAnswers.of(answers, probed, bench)
     return (outputs, None) if judged is None else (replace(outputs, judged=judged.digest), judged)

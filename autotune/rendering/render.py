@@ -153,5 +153,8 @@ def _explain(error: Exception, path: Path, kernel: Kernel[P], config: Config) ->
     names = UNDEFINED.findall(str(error))
     if lacking := [name for name in names if name in kernel.space.parameters and name not in config]:
         return f"{where}:{line}: the config lacks {lacking[0]}, a parameter of {kernel.name} ({config}); add it there"
+    if bare := [name for name in names if name in config]:
+        return f"{where}:{line}: {error}; a template writes a parameter as {{{{ config.{bare[0]} }}}}"
     parameters = ", ".join(kernel.space.parameters)
-    return f"{where}:{line}: {error}. Parameters of {kernel.name}: {parameters}; add it to SPACE or correct the name"
+    known = f"a template knows problem, config (with {parameters}) and the constants of {kernel.name}"
+    return f"{where}:{line}: {error}; {known}; add it to the space, or correct the name"

@@ -34,7 +34,7 @@ def current() -> int:
     try:
         return int(cupy.cuda.runtime.getDevice())
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise UsageError(f"CuPy finds no usable GPU ({error})") from error
+        raise UsageError(f"CuPy finds no usable GPU ({error})") from None
 
 
 def current_getter() -> Callable[[], int]:

@@ -297,7 +297,7 @@ class TunedKernel:
             known = ", ".join(f'"{name}"' for name in sorted(self._wisdom.devices())) or "none"
             raise UsageError(
                 f"{error}. To see what a GPU would run, name it by device= or --device (recorded: {known})"
-            ) from error
+            ) from None
 
     def _device_of(self, index: int) -> Device:
         """Returns the GPU the arrays are on; a kernel that was made for a named device runs on no other."""

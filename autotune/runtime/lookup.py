@@ -9,6 +9,7 @@ and the limits of the device allow it. What was tuned on ``host`` is never offer
 import dataclasses
 import importlib.util
 import inspect
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced
+from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
@@ -39,6 +41,7 @@ ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without record
     **dict.fromkeys(("5060", "5070", "5080", "5090", "Blackwell"), "sm_120"),  # Blackwell: as in RTX PRO 6000 Blackwell
 }
 ANY_GPU = Device("a GPU of no known architecture", "cuda", "unknown", max_shared_bytes=SMALLEST_SHARED_BYTES)
+NUMBERED = re.compile(r"cuda(:\d+)?")
 TIERS = "exact", "nearest", "architecture", "predicted", "default"
 EXACT, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
 PLAIN = "plain default"  # in losses: the default that serves where Jinja2 is missing, the same for all problems
@@ -207,8 +210,9 @@ def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, 
     nearest recorded ones.
 
     Raises:
-        UsageError: as ``Kernel.asked``.
+        UsageError: as ``Kernel.asked``, and for a value that is not of its field's type.
     """
+    check_field_types(kernel.name, values, kernel.tuned[0])
     own = (entry for entry in wisdom.entries if entry.kernel == kernel.name)
     alike = [e for e in own if all(values.get(name, value) == value for name, value in e.baked.items())]
     found = (replaced(kernel.tuned[0], {**entry.baked, **entry.runtime}) for entry in alike)
@@ -231,7 +235,15 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     """Returns a device by its name, recorded or not, present or not; ``sm_90`` names any GPU of an architecture.
 
     What is neither recorded nor known by its model is a GPU of no known architecture: only the default serves it.
+
+    Raises:
+        UsageError: for the number of a GPU, as cuda:0.
     """
+    if NUMBERED.fullmatch(name):
+        raise UsageError(
+            f"device={name!r} is the number of a GPU here, and a name is expected, such as 'NVIDIA H200'; leave it out "
+            "for CuPy's current GPU"
+        )
     devices = wisdom.devices()
     if name in devices:
         return devices[name]
@@ -390,7 +402,8 @@ def _also(why: str, refused: list[str]) -> str:
 def _command(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
     """Returns the command that tunes a problem; a kernel that is not installed is named by the path of its file."""
     named = wisdom.definitions.get(kernel, kernel)
-    return shlex.join(["autotune", "sweep", "--kernel", named, "--problem", fields_text(baked)])
+    problem = ["--problem", fields_text(baked)] if baked else []
+    return shlex.join(["autotune", "sweep", "--kernel", named, *problem])
 
 
 def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object], refused: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from ..core.problem import Problem
 from .installed import KERNELS, installed
 
 OWN = "autotune.kernels"  # definitions import autotune: they are found by name, as those of other packages are
+SOURCES = (".cu", ".cuh")  # of CUDA, which have no definition
 
 
 def all_kernels() -> dict[str, Kernel[Problem]]:
@@ -35,10 +36,15 @@ def load_kernel(reference: str) -> Kernel[Problem]:
     Raises:
         UsageError: when there is none, or the file does not define exactly one.
     """
-    if reference.endswith(".py") or "/" in reference:
+    if reference.endswith(".py") or ("/" in reference and not reference.endswith(SOURCES)):
         return _only_kernel(_import_file(Path(reference)))
     modules = _modules()
     if reference not in modules:
+        if reference.endswith(SOURCES):
+            raise UsageError(
+                f"{reference} is a source, and a kernel is named by its definition, x.py: `autotune tune {reference} "
+                "..` tunes a source as it is, and writes such a definition"
+            )
         known = ", ".join(sorted(modules)) or "none"
         raise UsageError(f"no kernel is called {reference!r} (there are: {known}); a file is named by its path, x.py")
     return _only_kernel(importlib.import_module(modules[reference]))

@@ -2,7 +2,8 @@
 
 - The navigation is that of docs/README.md: its sections, with the pages that they link to, by the texts of the links.
 - The front page is what README says before its first section.
-- README, CONTRIBUTING and CHANGELOG become pages, and so does each file of the tree that a page links to, as code.
+- README, CONTRIBUTING, CHANGELOG and the README of examples/ become pages, and so does each file of the tree that a
+  page links to, as code.
 - A notebook becomes a page.
 - Links, which lead from file to file of the repository, lead to those pages. A folder has none: its link becomes text.
 """
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = "docs"
 FRONT = "index.md"
 PROJECT = {"README.md": "about.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-PAGES = {**PROJECT, "docs/README.md": "pages.md"}
+PAGES = {**PROJECT, "docs/README.md": "pages.md", "examples/README.md": "examples.md"}
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 ANY_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 CODE = {".py": "python", ".cu": "cuda", ".cuh": "cuda", ".j2": "jinja", ".toml": "toml", ".json": "json"}
@@ -38,7 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     ]
     project = [{"Contributing": PAGES["CONTRIBUTING.md"]}, {"Changes": PAGES["CHANGELOG.md"]}]
     config.nav = [{start: start_pages}, *({title: pages} for title, pages in others), {"Project": project}]
-    config.watch += [str(ROOT / name) for name in PROJECT]
+    config.watch += [str(ROOT / name) for name in PAGES]
     return config
 
 

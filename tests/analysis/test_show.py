@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autotune import Config
+from autotune import Config, UsageError
 from autotune.analysis.failing_values import failing_values
 from autotune.analysis.importance import epsilon_squared, importances
 from autotune.cli import chart
@@ -153,6 +153,14 @@ def test_values_are_not_named_where_everything_fails_or_too_little() -> None:
 
 
 # ---------------------------------------------------------------------- several sweeps
+def test_sweeps_of_one_kernel_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes.sweep(tmp_path)
+    show([tmp_path], kernel="filter")
+    assert "filter taps=16" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="no sweep of --kernel ddc is recorded here; there are sweeps of filter"):
+        show([tmp_path], kernel="ddc")
+
+
 def test_parameters_across_sweeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for taps in (16, 32, 64):
         outcomes.sweep(tmp_path, taps=taps)

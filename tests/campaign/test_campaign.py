@@ -18,6 +18,7 @@ from autotune import UsageError
 from autotune.campaign.campaign_plan import read_plan
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.system.lock import device_lock
 
 from ..conftest import EXAMPLE
 from ..family import children, descendants, gone
@@ -182,3 +183,16 @@ def test_no_scheduler_and_no_file_are_one_line(tmp_path: Path) -> None:
                 [sys.executable, "-m", "autotune", "campaign", *words], capture_output=True, text=True, timeout=60
             )
             assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_what_a_worker_process_opened_is_closed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from autotune.campaign.task_worker import DEVICE_VARIABLE, OneBench
+
+    target = find_device("simulated:0")
+    monkeypatch.setenv(DEVICE_VARIABLE, target.identifier)
+    monkeypatch.setattr(OneBench, "found", {target.identifier: (target, 1)})
+    OneBench.bench().open()
+    OneBench().teardown(object())
+    assert OneBench._bench is None
+    with device_lock(target.module.lock_name(target.identifier), pytest.fail):  # would say that it waits
+        pass

@@ -46,6 +46,10 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
         (["sweep", "--colour"], "No such option: --colour"),
         (["sweep", "--kernel", "\x1b[31mddc\nx"], r"no kernel is called '\x1b[31mddc\nx'"),
         (["sweep", "--kernel", ""], "no kernel is called ''"),
+        (["sweep", "--kernel", "x.cu"], "`autotune tune x.cu ..` tunes a source as it is"),
+        (["sweep", "--kernel", "./x.cu"], "`autotune tune ./x.cu ..` tunes a source as it is"),
+        ([*SWEEP, "--problem", "n=1", "n_pols=2"], "separated by commas, as --problem taps=64,n_pols=2"),
+        ([*SWEEP, "--time", "5q"], "5q must be seconds, or a time with a unit, as 90s, 5m, 1.5h or 2d"),
         ([*SWEEP, "--trials", "x"], "Invalid value for '--trials'"),
         ([*SWEEP, "--trials", "0"], "Invalid value for '--trials'"),
         *(

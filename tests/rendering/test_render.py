@@ -92,4 +92,4 @@ def test_an_unknown_name_in_a_template_is_told_with_file_and_line() -> None:
     with pytest.raises(TrialFailure) as failure:
         render(kernel, kernel.tuned[0], Config(FAULT="template_error"))
     assert failure.value.status == "render_failed"
-    assert re.search(r"faulty\.cu\.j2:\d+: .*NOTHING.* Parameters of faulty: FAULT, WGS", failure.value.message)
+    assert re.search(r"faulty\.cu\.j2:\d+: .*NOTHING.* config \(with FAULT, WGS\)", failure.value.message)

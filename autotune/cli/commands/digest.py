@@ -17,7 +17,8 @@ def digest(
     paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
     kernel: DefinitionsOption = [],
     compile_processes: Annotated[
-        int, typer.Option("--compile-processes", min=1, max=1024, help="Compiler processes. [default: one per CPU]")
+        int,
+        typer.Option("--compile-processes", min=1, max=1024, show_default="one per CPU", help="Compiler processes."),
     ] = n_cpus(),
 ) -> None:
     """Write down the machine code of recorded trials, before their templates are rewritten, and again thereafter.

@@ -8,6 +8,8 @@ import typer
 
 from ...system.limits import Range
 
+UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
 
 def in_range(allowed: Range) -> Callable[[float | None], float | None]:
     """Returns the callback that checks an option's number; typer's own limits let nan and inf pass."""
@@ -20,24 +22,48 @@ def in_range(allowed: Range) -> Callable[[float | None], float | None]:
     return check
 
 
-KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
+def duration(text: str) -> float:
+    """Returns the seconds that a text says: 300, 90s, 5m, 1.5h, 2d."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS_S else (text, "s")
+    try:
+        return float(number) * UNITS_S[unit]
+    except ValueError:
+        raise typer.BadParameter(f"{text} must be seconds, or a time with a unit, as 90s, 5m, 1.5h or 2d") from None
+
+
+KernelOption = Annotated[
+    str,
+    typer.Option("--kernel", metavar="NAME|x.py", help="A kernel's name, or the path of its definition (x.py)."),
+]
 DefinitionsOption = Annotated[
     list[str],
     typer.Option(
-        "--kernel", help="Path of the definition (x.py) of a recorded kernel that is not installed. Repeatable."
+        "--kernel",
+        metavar="x.py",
+        help="Path of the definition (x.py) of a recorded kernel that is not installed. Repeatable.",
     ),
 ]
 ProblemOption = Annotated[
     list[str],
     typer.Option(
-        "--problem", help="taps=256,decimation=16,...: other fields keep their defaults, or follow. Repeatable."
+        "--problem",
+        metavar="FIELD=VALUE,..",
+        help="The sizes to tune for, as taps=256,decimation=16. Fields that are left out keep their defaults, or "
+        "follow from the others. Repeat it for more problems.",
     ),
 ]
 DeviceOption = Annotated[
     str,
     typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1, simulated, or an installed one."),
 ]
-ConfigOption = Annotated[str, typer.Option("--config", help="A complete configuration: ALGORITHM=register,WGS=128,...")]
+ConfigOption = Annotated[
+    str,
+    typer.Option(
+        "--config",
+        metavar="NAME=VALUE,..",
+        help="A complete configuration, as ALGORITHM=register,WGS=128. [default: the default configuration]",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="The folder for recorded sweeps.")]
 BeginOption = Annotated[

@@ -30,6 +30,7 @@ from ...analysis.show import (
     verified_sizes,
 )
 from ...core.config import Value
+from ...core.errors import UsageError
 from ...core.parameter import clause
 from ...core.schema import plain
 from ...core.units import percent, seconds_text
@@ -67,9 +68,14 @@ def show(
             help="Over several sweeps: how much each parameter matters, which values win, and what fixing one costs.",
         ),
     ] = False,
+    kernel: Annotated[str, typer.Option("--kernel", help="Only sweeps of this kernel. [default: all]")] = "",
 ) -> None:
     """Show the winner and its evidence, the final round, failures, the search's curve, and which parameters matter."""
-    sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
+    found = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
+    sweeps = [sweep for sweep in found if kernel in ("", sweep.kernel)]
+    if not sweeps:
+        there = ", ".join(sorted({sweep.kernel for sweep in found}))
+        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; there are sweeps of {there}")
     if parameters:
         return print_across(sweeps, json)
     in_full = everything or len(sweeps) == 1
@@ -226,7 +232,7 @@ def _print_trials(sweep: SweepRecord) -> None:
         are = "trial does" if n_stale == 1 else "trials do"
         _line("", f"{n_stale} earlier {are} not count: code, measurement or what the definition allows has changed")
     for failure in failures(sweep.trials):
-        message = (failure.message.splitlines() or ["no message"])[0][:160]
+        message = (failure.message.splitlines() or ["no message"])[0]
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")

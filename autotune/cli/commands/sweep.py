@@ -34,6 +34,7 @@ from .options import (
     KernelOption,
     ProblemOption,
     ResultsOption,
+    duration,
     in_range,
 )
 
@@ -55,8 +56,10 @@ def sweep(
         float | None,
         typer.Option(
             "--time",
+            parser=duration,
+            metavar="SECONDS|5m|2h",
             callback=in_range(DURATION),
-            help="Start no trial after this many seconds. [default: no limit]",
+            help="Start no trial after so long. [default: no limit]",
         ),
     ] = None,
     sampler: Annotated[

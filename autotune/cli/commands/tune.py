@@ -1,5 +1,6 @@
 """`autotune tune`: a kernel of a plain .cu file, from the command line alone."""
 
+import re
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -16,6 +17,7 @@ from ...porting.array_memory import why_not
 from ...porting.call import BLOCK_SIZES, DEFAULT_BLOCK, read_call
 from ...porting.call_tuning import PortedSweep
 from ...porting.call_tuning import tune_call as tune_call
+from ...porting.cuda_signature import CudaParameter
 from ...porting.source import KernelText
 from ...sweep.settings import Settings
 from ...system.limits import DEADLINE
@@ -24,31 +26,46 @@ from ..console import ConsoleProgress, print_json, stderr
 from .options import BeginOption, DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
 
 MOST_ELEMENTS = 1 << 34
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+SHAPE = re.compile(r"\d{1,12}(x\d{1,12})*")
 
 
 def tune(
     source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++, as it is.")],
-    kernel: Annotated[str, typer.Option("--kernel", help="Name of the __global__ function: f, a::f, f<float, tile>.")],
+    kernel: Annotated[
+        str,
+        typer.Option("--kernel", metavar="FUNCTION", help="Name of the __global__ function: f, a::f, f<float, tile>."),
+    ],
     size: Annotated[
         str,
-        typer.Option("--size", help="What the grid spans, along x, y and z: 4096,4096; texts over parameters, too."),
+        typer.Option(
+            "--size",
+            metavar="X[,Y[,Z]]",
+            help="How many elements the grid covers along x, y and z, as 4096,4096. Each may be an expression of "
+            "parameters.",
+        ),
     ],
     arg: Annotated[
         list[str],
         typer.Option(
             "--arg",
-            help="NAME=VALUE of each parameter of the function: a file x.npy, a number int32:3000 or float32:2.5, "
-            "zeros:float32:4096x4096, or random:float32:4096x4096 (normal, or integers).",
+            metavar="NAME=VALUE",
+            help="The value of each parameter of the function: a number, int32:3000 or float32:2.5; an array in a "
+            "file, x.npy; zeros:float32:4096x4096; or random:float32:4096x4096 (normally distributed; integers are "
+            "uniform).",
         ),
     ],
     param: Annotated[
-        list[str], typer.Option("--param", help="NAME=V1,V2,..: a macro of the source and its values. Repeatable.")
+        list[str],
+        typer.Option("--param", metavar="NAME=V1,V2,..", help="A macro of the source and its values. Repeatable."),
     ],
     answer: Annotated[
-        list[str], typer.Option("--answer", help="NAME=x.npy: what an array must hold after a launch. Repeatable.")
+        list[str],
+        typer.Option("--answer", metavar="NAME=x.npy", help="What an array must hold after a launch. Repeatable."),
     ] = [],
     constant: Annotated[
-        list[str], typer.Option("--constant", help="NAME=x.npy: an array in __constant__ memory. Repeatable.")
+        list[str],
+        typer.Option("--constant", metavar="NAME=x.npy", help="An array in __constant__ memory. Repeatable."),
     ] = [],
     atol: Annotated[float, typer.Option("--atol", min=0, help="|output - answer| <= atol + 1e-5 |answer|.")] = 1e-6,
     restrict: Annotated[
@@ -77,9 +94,11 @@ def tune(
     dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Tune a kernel of a .cu file as it is: block_size_x and so on are its macros, and of the block's size.
+    """Tune a kernel in an existing .cu file.
 
-    Without --answer nothing is verified, and results that differ are told.
+    Parameters become macros of the source; block_size_x, block_size_y and block_size_z also set the size of a block.
+
+    Without --answer results are only compared with those of the first config.
     """
     if not isfinite(atol):
         raise UsageError(f"--atol {atol}: it must be a finite number")
@@ -99,7 +118,7 @@ def tune(
         kernel,
         source,
         tuple(_number(part) for part in size.split(",")),
-        [_value(name, given[name]) for name in expected],
+        [_value(parameter, given[parameter.name]) for parameter in read.parameters],
         space,
         divisors=(grid_div_x, grid_div_y, grid_div_z),
         restrictions=restrict,
@@ -145,16 +164,24 @@ def _by_name(given: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def _value(name: str, text: str) -> Any:
+def _value(parameter: CudaParameter, text: str) -> Any:
     """Reads x.npy, int32:3000, zeros:float32:4096x4096 or random:float32:100."""
+    name = parameter.name
     kind, _, rest = text.partition(":")
-    if not rest:
-        return _loaded(text)
     where = f"--arg {name}={text}"
+    if not rest:
+        if NUMBER.fullmatch(text) and not Path(text).exists():
+            raise UsageError(f"{where}: a number says its type, as int32:{text} or float32:{text}")
+        return _loaded(text)
     try:
         if kind not in ("zeros", "random"):
+            expected = parameter.dtype()
+            if expected is not None and expected.name != kind and not parameter.is_array:
+                raise UsageError(f"{where}: the kernel takes {parameter.type}; give {name}={expected}:{rest}")
             return _plain_number(where, _dtype(where, kind), rest)
         dtype_name, _, shape_text = rest.partition(":")
+        if not SHAPE.fullmatch(shape_text):
+            raise UsageError(f"{where}: a shape is written with x, as {kind}:{dtype_name}:4096x4096")
         dtype, shape = _dtype(where, dtype_name), tuple(int(n) for n in shape_text.split("x"))
         if not all(n > 0 for n in shape) or np.prod(shape, dtype=object) > MOST_ELEMENTS:
             raise UsageError(f"{where}: a shape has 1 to {MOST_ELEMENTS} elements")

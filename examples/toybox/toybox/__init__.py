@@ -1,0 +1,1 @@
+"""A device and a sampler for autotune, from outside of its tree."""
