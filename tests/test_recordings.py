@@ -52,13 +52,13 @@ def what_is_left_of_a_start_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_odd_shift_of_a_falling_band_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = station_clock._aligned
+    right = station_clock.offset_from
 
-    def aligned(*given: Any) -> station_clock.Station:
+    def offset(*given: Any) -> station_clock.Offset:
         found = right(*given)
         return replace(found, phase=found.phase - round(found.phase / 3.1415927) * 3.1415927)
 
-    patch.setattr(station_clock, "_aligned", aligned)
+    patch.setattr(station_clock, "offset_from", offset)
 
 
 def one_dump_more_is_made(patch: pytest.MonkeyPatch) -> None:

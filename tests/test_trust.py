@@ -56,6 +56,10 @@ HELD = {
     ),
     "HDF5 files whose data lie in other files": ("engines/files/test_hdf5", "test_data_that_lie_elsewhere_are_refused"),
     "or behind links, are refused": ("engines/files/test_hdf5", "test_links_to_data_elsewhere_are_refused"),
+    "which are opened as recordings and only read": (
+        "engines/jobs/test_array_file",
+        "test_files_that_it_names_are_recordings_or_refused",
+    ),
     "Pipes, devices and sockets are refused, of records, too": (
         "records/test_damaged",
         "test_a_pipe_in_the_place_of_a_file_of_a_record_is_told_and_not_waited_for",

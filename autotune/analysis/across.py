@@ -9,6 +9,10 @@ from ..core.config import Value, merged_order
 from ..records.record import SweepRecord
 from .importance import ValueEffect, importances
 
+MOST_VALUES = 5  # values of winners that are told; more are counted
+WINNING = "values of the winners, and how many sweeps each won"
+COLUMNS = ("sweeps", "fixed to", "costs", "at worst", WINNING)  # of `cells`
+
 
 @dataclass(frozen=True)
 class FixedValue:
@@ -34,6 +38,21 @@ class ParameterAcross:
     def share(self) -> float | None:
         """Returns the median share."""
         return median(self.shares) if self.shares else None
+
+    @property
+    def share_text(self) -> str:
+        """Returns the median share for people."""
+        return "-" if self.share is None else f"{100 * self.share:.0f} %"
+
+    def cells(self) -> tuple[object, ...]:
+        """Returns what tables show beside the name and the share, as COLUMNS names it."""
+        shown = [f"{value} ({n})" for value, n in self.winners[:MOST_VALUES]]
+        more = [f"{len(self.winners) - MOST_VALUES} more"] if len(self.winners) > MOST_VALUES else []
+        fixed: tuple[str, ...] = ("-", "-", "-")
+        if self.fixed is not None:
+            losses = (f"{100 * loss:.1f} %" for loss in (self.fixed.median_loss, self.fixed.worst_loss))
+            fixed = (f"{self.fixed.value} ({self.fixed.n_sweeps})", *losses)
+        return self.n_sweeps, *fixed, ", ".join([*shown, *more]) or "-"
 
     def as_json(self) -> dict[str, object]:
         return {

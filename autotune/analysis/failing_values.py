@@ -1,6 +1,10 @@
-"""Finds which values of parameters make configs fail: single values, or two together, with which every config fails."""
+"""Finds which values of parameters make configs fail: single values, or two together, with which every config fails.
 
-from collections.abc import Iterable, Iterator, Sequence
+It counts, too, how many of the configs with each value fail.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -43,6 +47,40 @@ def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValue
         found.append(FailingValues(best, len(failed[best])))
         left -= failed[best]
     return found
+
+
+@dataclass(frozen=True)
+class FailureCount:
+    """How many of the ``n`` trials with a value of a parameter failed, by status."""
+
+    value: Value
+    n: int
+    failed: Mapping[Status, int]
+
+    @property
+    def share(self) -> float:
+        """Returns the share of the trials that failed."""
+        return sum(self.failed.values()) / self.n
+
+
+def failure_counts(trials: Sequence[Trial]) -> dict[str, list[FailureCount]]:
+    """Returns the counts for each value of each parameter whose values differ in the share of trials that fail.
+
+    Parameters whose values differ most come first.
+    """
+    statuses: defaultdict[str, defaultdict[Value, Counter[Status]]] = defaultdict(lambda: defaultdict(Counter))
+    for trial in trials:
+        for name, value in trial.config.items():
+            statuses[name][value][trial.status] += 1
+    counts = {
+        name: [
+            FailureCount(value, own.total(), {s: n for s, n in own.items() if s != Status.MEASURED})
+            for value, own in by_value.items()
+        ]
+        for name, by_value in statuses.items()
+    }
+    ranges = {name: max(each.share for each in own) - min(each.share for each in own) for name, own in counts.items()}
+    return {name: counts[name] for name in sorted(counts, key=lambda name: -ranges[name]) if ranges[name] > 0}
 
 
 def _groups(trials: Iterable[Trial]) -> dict[tuple[ParameterValue, ...], set[int]]:

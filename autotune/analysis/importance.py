@@ -9,7 +9,7 @@ single parameter, and values that a search or a constraint brings together share
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
@@ -55,6 +55,16 @@ def importances(trials: Iterable[Trial]) -> tuple[Importance, ...]:
     measured = [trial for trial in trials if trial.median_s]
     found = [_importance(name, measured) for name in merged_order(trial.config for trial in measured)]
     return tuple(sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True))
+
+
+def winners_first(found: Iterable[Importance], winner: Mapping[str, Value]) -> tuple[Importance, ...]:
+    """Returns the parameters of the winner's config in their order, then the others; all as they are without one."""
+    return tuple(sorted(found, key=lambda each: bool(winner) and each.name not in winner))
+
+
+def marked_name(name: str, winner: Mapping[str, Value]) -> str:
+    """Returns a parameter's name, with a star where the winner does not have it."""
+    return name if not winner or name in winner else f"{name}*"
 
 
 def _importance(name: str, measured: list[Trial]) -> Importance:

@@ -156,7 +156,7 @@ def verified_sizes(verified_on: Sequence[str], problem: Mapping[str, object]) ->
     """Returns the fields in which each verified problem differs from the timed one."""
     own = set(assignments(problem).split(","))
     different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
-    return "; ".join(different)
+    return "; ".join(dict.fromkeys(different))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Signals of a telescope": {
         "sky": "Simulate the recordings of an array",
+        "array": "Begin array.toml: which files are whose, and what they lack",
         "channelise": "Turn a recording into voltages of channels",
         "correlate": "Turn recordings or voltages into visibilities",
         "dsim": "Send the samples of a simulated digitiser by SPEAD",
@@ -45,6 +46,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 EXAMPLES: dict[str, str] = {
+    "array": "autotune array night/*.vdif --out night/array.toml",
     "campaign": "autotune campaign grid.toml --device cuda:0 --device cuda:1",
     "channelise": "autotune channelise scan.vdif --channels 1024 --out scan.h5",
     "compare": "autotune compare results/NVIDIA_H200 results/NVIDIA_H100_80GB_HBM3",

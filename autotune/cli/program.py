@@ -23,6 +23,7 @@ from ..source.registry import all_kernels, load_kernel
 from ..sweep.request import parse_config, parse_values, problems_on
 from ..system.installation import VERSION
 from . import report as kernel_report
+from .commands.array import array
 from .commands.campaign import campaign, worker
 from .commands.channelise import channelise
 from .commands.compare import compare
@@ -159,6 +160,7 @@ app.command(cls=Command)(replay)
 app.command(cls=Command)(sky)
 app.command(cls=Command)(channelise)
 app.command(cls=Command)(correlate)
+app.command(cls=Command)(array)
 app.command(cls=Command)(dsim)
 app.command(cls=Command)(fengine)
 app.command(cls=Command)(xengine)

@@ -7,6 +7,7 @@ characters here, since a terminal obeys them.
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from .errors import printable
@@ -218,18 +219,25 @@ def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other:
     def checked(value: object) -> dict[str, object]:
         if not isinstance(value, dict):
             raise Unsound(f"is {value_text(value)}, must be an object")
-        for member in needed:
-            if member not in value:
-                raise Unsound(f"lacks {member}")
+        unknown = [] if other is not None else [str(member) for member in value if member not in checks]
+        lacking = [member for member in needed if member not in value]
+        if lacking and not any(suggestion(member, lacking) for member in unknown):
+            raise Unsound(f"lacks {lacking[0]}")
         found = {}
         for member, each in value.items():
             check = checks.get(member, other)
             if check is None:
-                raise Unsound(f"has {value_text(member)}, which nothing here knows")
+                raise Unsound(f"has {value_text(member)}, which nothing here knows{suggestion(str(member), checks)}")
             found[plain(member)] = _member(member, check, each)
         return found
 
     return checked
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """Returns what to add to an error about a name that is not known: the nearest of those that are, or nothing."""
+    found = get_close_matches(name[:60], known, n=1)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _member(member: str, check: Check, value: object) -> Any:

@@ -17,6 +17,7 @@ from .trial import Trial
 from .trial_log import TRIALS
 
 VERDICT = "verdict.json"
+SAME = 0.005  # medians within half a percent are the same in practice
 
 
 class Relation(StrEnum):

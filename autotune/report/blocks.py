@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 PlotlyFigure = dict[str, Any]  # plotly's: data and layout
 
-INK, MUTED, GRID = "#1f2328", "#57606a", "#e4e8ec"
+INK, MUTED, FAINT, GRID = "#1f2328", "#57606a", "#b6bec7", "#e4e8ec"
 BLUE, ORANGE, RED, GREEN = "#2563a8", "#d9731a", "#c2302e", "#2a7d46"
+UNTRIED = "#cfd4da"  # cells of a map for which nothing was measured: no value of SCALE is grey
 SCALE = [[0.0, "#eef4fb"], [0.5, "#7fb0de"], [1.0, "#174a80"]]  # from little to much, of one hue
 
 
@@ -102,7 +103,7 @@ def plot_layout(height: int, **more: object) -> dict[str, Any]:
     font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13, "color": INK}
     shared = {"paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest"}
     margin = {"l": 70, "r": 20, "t": 36, "b": 50}
-    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+    legend = {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"}
     return {**shared, "height": height, "margin": margin, "legend": legend, **more}
 
 

@@ -132,7 +132,7 @@ def _changes(found: Comparison, names: dict[str, str]) -> Picture:
     dots = [_dots(relation, [pair for pair in ordered if pair.relation == relation], names) for relation in COLOURS]
     shown = plot_layout(
         110 + 20 * max(3, len(ordered)),
-        xaxis=axis("change of the winner's time (%)", zeroline=True, zerolinecolor=MUTED),
+        xaxis=axis("change (%)", zeroline=True, zerolinecolor=MUTED),
         yaxis=axis(
             type="category",
             categoryorder="array",

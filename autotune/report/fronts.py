@@ -10,7 +10,7 @@ from ..records.record import SweepRecord
 from ..records.trial import Trial
 from . import sampled
 from .blocks import BLUE, GREEN, ORANGE, Picture, PlotlyFigure, axis, label, plot_layout
-from .pictures import wrapped
+from .pictures import lines_for_pointer
 
 
 def front_picture(sweep: SweepRecord) -> Picture | None:
@@ -62,7 +62,7 @@ def _marks(
         "y": [values[second] for _, values in known],
         "text": [
             f"{', '.join(label(objective_text(o.name, values[o.name])) for o in objectives)}"
-            f"<br>{wrapped(assignments(each.config))}"
+            f"<br>{lines_for_pointer(assignments(each.config))}"
             for each, values in known
         ],
         "hovertemplate": "%{text}<extra></extra>",

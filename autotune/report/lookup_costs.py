@@ -11,6 +11,7 @@ from ..runtime.wisdom import Loss
 from .blocks import BLUE, MUTED, ORANGE, Picture, PlotlyFigure, axis, plot_layout
 
 K_MAX = 8  # configs of the largest portfolio
+NOTE = {"showarrow": False, "font": {"size": 10}}  # of a text in a picture
 TIERS = {
     NEAREST: "nearest: other sizes here",
     ARCHITECTURE: "architecture: another GPU",
@@ -37,7 +38,7 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
         xaxis=axis("configs in the portfolio", dtick=1, range=[0.7, max(sizes) + 0.3]),
         yaxis=axis("loss (%)", rangemode="tozero"),
         annotations=[
-            {"x": k, "y": 1, "yref": "paper", "yanchor": "top", "text": f"{n} not<br>served", "showarrow": False}
+            {"x": k, "y": 1, "yref": "paper", "yanchor": "top", "text": f"{n} not<br>served", **NOTE}
             for k, n in zip(sizes, (each.total.n_unserved for each in found), strict=True)
             if n
         ],

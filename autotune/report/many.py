@@ -6,13 +6,14 @@ from itertools import groupby
 
 from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
 from ..analysis.losses import recorded_losses
+from ..analysis.roofline import limit_of
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
 from ..core.config import Value
 from ..core.definition import AnyKernel
 from ..core.units import percent, seconds_text
 from ..records.record import SweepRecord
 from ..runtime.wisdom import Loss
-from . import lookup_costs, maps, roofs
+from . import lookup_costs, maps, parameters_of_many, roofs
 from .blocks import (
     BLUE,
     MUTED,
@@ -74,7 +75,7 @@ def _of_kernel(
         SweepLine(
             sweep,
             told,
-            assignments({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
+            _name({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
             own_fields(told.problem, common),
             proven.efficiency if (proven := proof(sweep, sweep.winner)) else None,
         )
@@ -88,15 +89,21 @@ def _of_kernel(
         Heading(f"{kernel} on {device}"),
         Facts(tuple(facts)),
         maps.efficiency(measured),
-        _gains(lines),
+        _gains(lines, telling),
         lookup_costs.portfolio_picture([sweep for _, sweep in pairs]),
         lookup_costs.tiers(losses),
+        *parameters_of_many.parameter_blocks([sweep for _, sweep in pairs]),
         _table(lines),
     ]
     return [block for block in possible if block is not None]
 
 
-def _gains(lines: Sequence[SweepLine]) -> Picture | None:
+def _name(values: Mapping[str, Value]) -> str:
+    """Returns the values alone where there are several, since their names would take the width of the picture."""
+    return ", ".join(map(str, values.values())) if len(values) > 1 else assignments(values)
+
+
+def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None:
     """Shows the speed-up of each winner over the default; None where no default was measured."""
     known = [line for line in lines if line.told.speed_up]
     if not known:
@@ -116,20 +123,21 @@ def _gains(lines: Sequence[SweepLine]) -> Picture | None:
     at_one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MUTED, "width": 1}}
     shown = plot_layout(
         90 + 17 * len(known),
-        xaxis=log_axis("speed-up over the default (times)"),
+        xaxis=log_axis("speed-up (times)"),
         yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
         shapes=[at_one],
     )
     return Picture(
         "What tuning gains: the winner over the default config",
-        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain.",
+        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain."
+        + (f" On the left are the values of {', '.join(telling)}." if len(telling) > 1 else ""),
         {"data": [dots], "layout": shown},
     )
 
 
 def _table(lines: Sequence[SweepLine]) -> Table:
     names = list(dict.fromkeys(name for line in lines for name in line.fields))
-    columns = (*names, "trials", "failed", "best", "default", "speed-up", "of roofline", "winner")
+    columns = (*names, "trials", "failed", "best", "default", "speed-up", "of roofline", "limited by", "winner")
     rows = [
         (
             *(line.fields.get(name, "-") for name in names),
@@ -139,13 +147,15 @@ def _table(lines: Sequence[SweepLine]) -> Table:
             seconds_text(line.told.default_s),
             "-" if line.told.speed_up is None else f"{line.told.speed_up:.3f}",
             percent(line.efficiency),
+            limit.name if (limit := limit_of(line.sweep)) else "-",
             _config(line.told),
         )
         for line in lines
     ]
     return Table(
         "Problems",
-        "One line for each sweep, with the fields of the problem that differ; times are medians.",
+        "One line for each sweep, with the fields of the problem that differ; times are medians. The roofline is what "
+        "the device was measured to reach in what limits the kernel: moving its bytes, or the arithmetic of that unit.",
         columns,
         rows,
         code=("winner",),

@@ -5,7 +5,7 @@ from itertools import combinations
 from statistics import median
 
 from ..core.config import Value
-from .blocks import SCALE, Picture, PlotlyFigure, axis, label, natural, plot_layout
+from .blocks import SCALE, UNTRIED, Picture, PlotlyFigure, axis, label, natural, plot_layout
 
 MappedProblem = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
 
@@ -35,16 +35,28 @@ def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
         "ygap": 2,
         "colorbar": {"title": {"text": "%"}, "outlinewidth": 0, "thickness": 14},
     }
+    has_gaps = any(share is None for of_pair in maps for row in of_pair["z"] for share in row)
+    untried = {
+        "type": "scatter",
+        "name": "no sweep of such a problem",
+        "mode": "markers",
+        "x": [None],
+        "y": [None],
+        "marker": {"symbol": "square", "size": 12, "color": UNTRIED},
+        "showlegend": True,
+    }
     n_most = len(values[varied[1]])  # rows of any map: its columns are the field with more values
-    shown = plot_layout(150 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y))
+    shown = plot_layout(170 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y), plot_bgcolor=UNTRIED)
     if len(pairs) > 1:
         shown["margin"] = {**shown["margin"], "t": 60}
         shown["updatemenus"] = [_menu(pairs, maps)]
     return Picture(
         "Efficiency of the winners, over two fields of the problem",
         "A cell is the share of the measured roofline, in percent; where several problems fall into one, it is their "
-        "median, and pointing at it names them." + (" The menu chooses the fields." if len(pairs) > 1 else ""),
-        {"data": [heat], "layout": shown},
+        "median, and pointing at it names them."
+        + (" Cells without a sweep are grey." if has_gaps else "")
+        + (" The menu chooses the fields." if len(pairs) > 1 else ""),
+        {"data": [heat, *[untried] * has_gaps], "layout": shown},
     )
 
 
@@ -63,7 +75,7 @@ def _n_cells(found: Sequence[MappedProblem], y: str, x: str) -> int:
     return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
 
 
-def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, object]:
+def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> PlotlyFigure:
     """Returns the cells of a heat map, rows of ``y`` and columns of ``x``; a cell without a problem is empty."""
     cells: dict[tuple[Value | None, Value | None], list[tuple[float, str]]] = {}
     for fields, share, text in found:
@@ -77,7 +89,7 @@ def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: s
     }
 
 
-def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, object]]) -> PlotlyFigure:
+def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[PlotlyFigure]) -> PlotlyFigure:
     buttons = [
         {
             "label": label(f"{y} over {x}"),
@@ -85,6 +97,7 @@ def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, object]]
             "args": [
                 {member: [cells] for member, cells in of_pair.items()},
                 {"xaxis.title.text": label(x), "yaxis.title.text": label(y)},
+                [0],  # the heat map, not the entry of the legend
             ],
         }
         for (y, x), of_pair in zip(pairs, maps, strict=True)

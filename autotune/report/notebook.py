@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..analysis.importance import importances
+from ..analysis.importance import importances, winners_first
 from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from . import parameters, pictures, roofs
@@ -30,10 +30,13 @@ def figure(sweep: SweepRecord) -> "Figure":
         graphs = import_module("plotly.graph_objects")
     except ImportError as error:
         raise UsageError(needs_plotly()) from error
+    winner = sweep.winner.config if sweep.winner else {}
+    found = winners_first(importances(sweep.trials), winner)
+    lacks = bool(winner) and any(each.share is not None and each.name not in winner for each in found)
     possible = {
         "The final round": pictures.finalists(sweep),
         "The search": pictures.search(sweep),
-        "How much each parameter matters": parameters.importance(importances(sweep.trials)),
+        f"How much each parameter matters{'; *: the winner lacks it' * lacks}": parameters.importance(found, winner),
         ROOFLINE: roofs.roofline_picture(sweep),
     }
     shown = {name: picture.figure for name, picture in possible.items() if picture is not None}

@@ -1,13 +1,14 @@
 """One sweep in full: the winner and its proof, the search, the parameters, the final round, failures, the time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..analysis.fields import assignments
-from ..analysis.importance import Importance, importances
+from ..analysis.importance import Importance, importances, marked_name, winners_first
 from ..analysis.interactions import interactions
+from ..analysis.roofline import limit_of
 from ..analysis.show import (
     clock_name,
-    failures,
+    efficiency_of,
     figures_text,
     finalist_time,
     proof,
@@ -16,10 +17,11 @@ from ..analysis.show import (
     spent,
     verified_sizes,
 )
+from ..core.config import Value
 from ..core.units import percent, seconds_text
-from ..records.outcome import Finalist
+from ..records.outcome import SAME, Finalist, Outcome
 from ..records.record import SweepRecord
-from . import fronts, parameters, pictures, roofs
+from . import failing, fronts, parameters, pictures, roofs
 from .blocks import Fact, Facts, Heading, PageBlock, Table
 
 N_INTERACTIONS = 6  # pairs of parameters that are shown
@@ -27,7 +29,8 @@ N_INTERACTIONS = 6  # pairs of parameters that are shown
 
 def sweep_blocks(sweep: SweepRecord) -> list[PageBlock]:
     """Returns what the page of a sweep says and shows, from top to bottom."""
-    found = importances(sweep.trials)
+    winner = sweep.winner.config if sweep.winner else {}
+    found = winners_first(importances(sweep.trials), winner)
     possible: list[PageBlock | None] = [
         Facts(tuple(_about(sweep))),
         Heading("The winner, and what proves it"),
@@ -39,13 +42,12 @@ def sweep_blocks(sweep: SweepRecord) -> list[PageBlock]:
         roofs.roofline_picture(sweep),
         fronts.front_picture(sweep),
         Heading("The parameters"),
-        parameters.importance(found),
-        _losses(found),
+        parameters.importance(found, winner),
+        _losses(found, winner),
         parameters.by_value(sweep, found),
         parameters.interaction_gallery(interactions(sweep.trials, N_INTERACTIONS)),
         Heading("Failures, and where the time went"),
-        _failures(sweep),
-        _refused(sweep),
+        *failing.failure_blocks(sweep),
         pictures.spending(spent(sweep)),
     ]
     return [block for block in possible if block is not None]
@@ -78,7 +80,9 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
     if text := figures_text(winner):
         yield Fact("figures", (text,))
     if proven.efficiency is not None:
-        yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline",))
+        limit = limit_of(sweep)
+        told = f"; {limit.reason}, {seconds_text(limit.least_s)} at least" if limit else ""
+        yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline{told}",))
     yield from _correct(sweep, winner)
     if proven.reproduce:
         yield Fact("reproduce", (proven.reproduce,), is_code=True)
@@ -115,63 +119,50 @@ def _default(sweep: SweepRecord, winner: Finalist) -> Iterator[Fact]:
 def _finalists(sweep: SweepRecord) -> Table | None:
     if sweep.outcome is None or not sweep.finalists:
         return None
-    rule = sweep.outcome.preference_among_ties
-    tie = f" Among equals the rule was: {rule}." if rule and sweep.outcome.ties else ""
-    rows = [
-        (
-            finalist.relation or "-",
-            seconds_text(finalist.median_s),
-            " .. ".join(map(seconds_text, finalist.interval_s or ())) or "-",
-            *("-" if size is None else size for size in (finalist.registers, finalist.shared_bytes)),
-            "-" if finalist.max_error is None else f"{finalist.max_error:.2g}",
-            assignments(finalist.config),
-        )
-        for finalist in sweep.finalists
-    ]
-    columns = ("relation", "median", "95 % interval", "registers", "shared bytes", "error / rms", "config")
-    return Table("Its configs", f"The winner comes first.{tie}", columns, rows, code=("config",))
+    shares = [efficiency_of(sweep, finalist) for finalist in sweep.finalists]
+    columns = {
+        "relation": [finalist.relation or "-" for finalist in sweep.finalists],
+        "median": [seconds_text(finalist.median_s) for finalist in sweep.finalists],
+        "95 % interval": [" .. ".join(map(seconds_text, each.interval_s or ())) or "-" for each in sweep.finalists],
+        "of roofline": list(map(percent, shares)) if any(shares) else None,
+        "registers": [_number(finalist.registers) for finalist in sweep.finalists],
+        "shared bytes": [_number(finalist.shared_bytes) for finalist in sweep.finalists],
+        "error / rms": ["-" if each.max_error is None else f"{each.max_error:.2g}" for each in sweep.finalists],
+        "config": [assignments(finalist.config) for finalist in sweep.finalists],
+    }
+    shown = {name: cells for name, cells in columns.items() if cells is not None}
+    rows = list(zip(*shown.values(), strict=True))
+    return Table("Its configs", f"The winner comes first.{_ties(sweep.outcome)}", tuple(shown), rows, code=("config",))
 
 
-def _losses(found: tuple[Importance, ...]) -> Table | None:
-    """Returns what each value of each parameter costs at its best."""
+def _number(value: int | None) -> object:
+    return "-" if value is None else value
+
+
+def _ties(outcome: Outcome) -> str:
+    """Returns how many configs tie with the fastest, and which of them wins."""
+    n = len(outcome.ties)
+    if not n:
+        return ""
+    tied = "1 other config ties" if n == 1 else f"{n} other configs tie"
+    rule = outcome.preference_among_ties or "the smaller one"
+    return f" {tied} with the fastest (within {percent(SAME)}); among ties the one with {rule} wins."
+
+
+def _losses(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> Table | None:
+    """Returns how much slower the best config with each other value of each parameter is."""
     rows = []
     for each in found:
         best, *others = each.values
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
-        rows.append((each.name, best.value, costs or "-", each.n_trials))
+        rows.append((marked_name(each.name, winner), best.value, costs or "-", each.n_trials))
     if not rows:
         return None
+    starred = any(name.endswith("*") for name, *_ in rows)
     return Table(
         "What the other values of a parameter cost",
-        "The least time with another value over the least of all configs that have the parameter, less one.",
-        ("parameter", "best value", "others at their best", "configs that have it"),
-        rows,
-    )
-
-
-def _failures(sweep: SweepRecord) -> Table | None:
-    rows = [
-        (each.status.replace("_", " "), each.n, each.number, each.message, each.reproduce)
-        for each in failures(sweep.trials)
-    ]
-    if not rows:
-        return None
-    return Table(
-        "Configs that failed",
-        "By status, with the message of the first trial that ended so and the command that tries its config again.",
-        ("status", "trials", "first trial", "its message", "reproduce"),
-        rows,
-        code=("its message", "reproduce"),
-    )
-
-
-def _refused(sweep: SweepRecord) -> Table | None:
-    rows = [(n, why) for why, n in sorted(sweep.about.refused.items(), key=lambda item: -item[1])]
-    if not rows:
-        return None
-    return Table(
-        "Configs that the space refuses",
-        "They are never tried; each counts where the first constraint refuses it.",
-        ("configs", "constraint that they violate"),
+        "How much slower the best config with each other value is than the best of all configs that have the parameter."
+        + (f" {parameters.STARRED}" if starred else ""),
+        ("parameter", "best value", "slowdown of the best config with each other value", "configs that have it"),
         rows,
     )

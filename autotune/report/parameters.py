@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..analysis.importance import Importance
+from ..analysis.importance import Importance, marked_name
 from ..analysis.interactions import Interaction
 from ..core.config import Value
 from ..core.units import seconds_text, unit_of
@@ -12,8 +12,10 @@ from ..records.record import SweepRecord
 from ..records.trial import Trial
 from .blocks import (
     BLUE,
+    FAINT,
     MUTED,
     SCALE,
+    UNTRIED,
     Gallery,
     Picture,
     PlotlyFigure,
@@ -30,37 +32,46 @@ MANY_POINTS = 8_000  # above so many, boxes stand without their points: a browse
 CELL = 210  # pixels of height of a small picture
 MANY_CELLS = 9  # values of a parameter above which the cells of a heat map are too small for figures in them
 FAR_LOSS = 1.0  # a cell of at least so great a loss is darkest: what is twice as slow is out of the question
+STARRED = "*: the winner does not have this parameter."
 MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
 
 
-def importance(found: Sequence[Importance]) -> Picture | None:
-    """Shows how much each parameter matters; None where no share is known."""
+def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Picture | None:
+    """Shows how much each parameter matters; None where no share is known.
+
+    Parameters that the config of the ``winner`` lacks are marked; it is empty where there is none.
+    """
     known = [each for each in found if each.share is not None]
     if not known:
         return None
     bars = {
         "type": "bar",
         "orientation": "h",
-        "y": [label(each.name) for each in known],
+        "y": [label(marked_name(each.name, winner)) for each in known],
         "x": [round(100 * (each.share or 0.0), 2) for each in known],
         "text": [f"{100 * (each.share or 0.0):.0f} %" for each in known],
         "textposition": "outside",
         "cliponaxis": False,
-        "marker": {"color": BLUE},
+        "marker": {"color": [BLUE if _has(winner, each.name) else FAINT for each in known]},
         "hovertext": [f"{label(each.name)}: of {each.n_trials} configs that have it" for each in known],
         "hoverinfo": "text",
     }
     shown = plot_layout(
         80 + 24 * len(known),
-        xaxis=axis("share of the variance of log time (%)", range=[0, 108]),
+        xaxis=axis("share of the variance (%)", range=[0, 112]),
         yaxis=axis(type="category", autorange="reversed", dtick=1, ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
         "How much each parameter matters",
-        "A long bar is a parameter whose value alone tells much of how fast a config is; shares need not add up to "
-        "100 %, since parameters act together.",
+        "A long bar is a parameter whose value alone tells much of how fast a config is. A share is of the variance of "
+        "log time; shares need not add up to 100 %, since parameters act together."
+        + (f" {STARRED}" if not all(_has(winner, each.name) for each in known) else ""),
         {"data": [bars], "layout": shown},
     )
+
+
+def _has(winner: Mapping[str, Value], name: str) -> bool:
+    return not winner or name in winner
 
 
 def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
@@ -69,6 +80,7 @@ def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
     if not chosen:
         return None
     measured = sweep.measured
+    winner = sweep.winner.config if sweep.winner else {}
     unit, size = unit_of(measured[0].median_s or 1.0)
     with_points = sum(each.n_trials for each in chosen) <= MANY_POINTS
     what = "a dot is a config, a box the middle half" if with_points else "a box is the middle half, its whiskers all"
@@ -76,7 +88,10 @@ def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
         "Time of every config, by the value of each parameter",
         f"Median time in {unit}, low is fast; {what} of those with that value; the percentage is the share of the "
         "variance of log time that the parameter alone explains.",
-        tuple(Small(each.name, _share(each.share), _boxes(measured, each, size, with_points)) for each in chosen),
+        tuple(
+            Small(marked_name(each.name, winner), _share(each.share), _boxes(measured, each, size, with_points))
+            for each in chosen
+        ),
     )
 
 
@@ -87,8 +102,9 @@ def interaction_gallery(found: Sequence[Interaction]) -> Gallery | None:
     return Gallery(
         "Parameters that act together",
         "A cell is the best config with both values: how many percent it is slower than the best of all of them, "
-        "light is fast. Where the best column changes from row to row, neither parameter can be chosen alone. The "
-        "percentage is the share of the variance of log time that the pair explains beyond the sum of both.",
+        "light is fast; grey pairs were not measured. Where the best column changes from row to row, neither parameter "
+        "can be chosen alone. The percentage is the share of the variance of log time that the pair explains "
+        "beyond the sum of both.",
         tuple(Small(" and ".join(each.names), _share(each.share), _heat(each)) for each in found),
     )
 
@@ -167,7 +183,8 @@ def _heat(each: Interaction) -> PlotlyFigure:
     if len(x) <= MANY_CELLS:
         heat["texttemplate"] = "%{z:.0f}"
     x_axis, y_axis = (axis(name, type="category", showgrid=False) for name in (x_name, y_name))
-    shown = plot_layout(80 + 26 * max(4, len(y)), xaxis=x_axis, yaxis=y_axis, margin={**MARGIN, "b": 44})
+    height, margin = 80 + 26 * max(4, len(y)), {**MARGIN, "b": 44}
+    shown = plot_layout(height, xaxis=x_axis, yaxis=y_axis, margin=margin, plot_bgcolor=UNTRIED)
     shown["font"] = {**shown["font"], "size": 11}
     return {"data": [heat], "layout": shown}
 

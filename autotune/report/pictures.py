@@ -94,7 +94,7 @@ def finalists(sweep: SweepRecord) -> Picture | None:
         "marker": {"color": [GREEN, *[BLUE] * (len(names) - 1)], "size": 9},
         "error_x": error_bars(medians, intervals),
         "text": [
-            f"{seconds_text(finalist.median_s)}<br>{wrapped(assignments(finalist.config))}"
+            f"{seconds_text(finalist.median_s)}<br>{lines_for_pointer(assignments(finalist.config))}"
             for finalist in sweep.finalists
         ],
         "hovertemplate": "%{text}<extra></extra>",
@@ -130,7 +130,7 @@ def spending(where: Spent) -> Picture | None:
     }
     shown = plot_layout(
         80 + 26 * len(parts),
-        xaxis=axis("wall time (s)", range=[0, 1.2 * parts[0][1]]),
+        xaxis=axis("wall time (s)", range=[0, 1.5 * parts[0][1]]),
         yaxis=axis(type="category", autorange="reversed", ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
@@ -169,10 +169,10 @@ def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
 
 def _told(trial: Trial) -> str:
     what = seconds_text(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
-    return f"trial {trial.number}: {label(what)}<br>{wrapped(assignments(trial.config))}"
+    return f"trial {trial.number}: {label(what)}<br>{lines_for_pointer(assignments(trial.config))}"
 
 
-def wrapped(text: str, width: int = 70) -> str:
+def lines_for_pointer(text: str, width: int = 70) -> str:
     """Returns assignments in lines of about ``width`` characters, for the box that a pointer opens."""
     lines = [""]
     for part in text.split(","):

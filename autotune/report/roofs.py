@@ -4,21 +4,19 @@ S. Williams, A. Waterman, D. Patterson: Roofline: An Insightful Visual Performan
 Communications of the ACM 52, 2009.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any
 
+from ..analysis.roofline import BYTES, UNITS, RooflineLimit, ceilings_of, limit_of
+from ..core.units import percent, seconds_text
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from . import sampled
-from .blocks import BLUE, GREEN, MUTED, ORANGE, Picture, PlotlyFigure, label, log_axis, plot_layout
+from .blocks import BLUE, FAINT, GREEN, INK, ORANGE, Picture, PlotlyFigure, label, log_axis, plot_layout
 
-ROOFS = {
-    "flops_per_s": ("float32", ""),
-    "float16_per_s": ("tensor cores, float16", "dash"),
-    "int8_per_s": ("tensor cores, int8", "dot"),
-}
+DASHES = {"flops_per_s": "solid", "float16_per_s": "dash", "int8_per_s": "dot"}  # of the lines of UNITS
+COLOURS = (BLUE, ORANGE, GREEN, "#7b4fb5", "#b0307a", "#0f8f8f", "#8a5a2b", "#6f7d00", "#5aa9e6", "#e08fb5")
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
     drawn = sampled.sampled(sweep.measured, n_first=sampled.N_BEST)
     drawn += [t for t in sweep.measured if t.config == sweep.about.default and t not in drawn]
     points = {id(trial): point for trial in drawn if (point := point_of(trial, f"trial {trial.number}"))}
-    known = ceilings(sweep)
+    known = ceilings_of(sweep)
     if not points or not known:
         return None
     first, default = sweep.measured[0], sweep.about.default
@@ -45,13 +43,23 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
         "the default": ([p for key, p in points.items() if is_default[key]], ORANGE),
         "the fastest of the search": ([p for key, p in points.items() if key == id(first)], GREEN),
     }
+    limit = limit_of(sweep)
     return Picture(
         "Configs under the roofline of the device",
-        "Up is faster: no config can pass the lines, which are the measured rates of a large copy (the slope) and of "
-        "arithmetic (the levels). All configs owe the same work, so they stand above one another."
+        "Up is faster. The lines are measured rates: of a large copy (the slope) and of arithmetic (the levels). All "
+        "configs do the same work, so they lie on one vertical line."
+        + (_limit_text(limit, known) if limit else "")
         + sampled.sampling_text(len(sweep.measured), best="fastest"),
-        _figure(known, groups),
+        _figure(known, groups, limit),
     )
+
+
+def _limit_text(limit: RooflineLimit, known: Mapping[str, float]) -> str:
+    """Returns which of the ceilings holds for a sweep, and which do not."""
+    what = "the slope: moving the bytes" if limit.by_bytes else f"the level of {limit.name}: the arithmetic"
+    others = [UNITS[name] for name in UNITS if name in known and name not in limit.units]
+    grey = f" Grey lines ({'; '.join(others)}) do not apply: this kernel's operations are for another unit."
+    return f" The limit here is {what} takes {seconds_text(limit.least_s)} at least.{grey if others else ''}"
 
 
 def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
@@ -61,27 +69,33 @@ def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
         point = point_of(sweep.measured[0], f"{sweep.kernel} {sweep.about.problem_name}") if sweep.measured else None
         if point is not None:
             found.setdefault(sweep.kernel, []).append(point)
-    known = max(map(ceilings, sweeps), key=len, default={})  # older records know fewer
+    known = max(map(ceilings_of, sweeps), key=len, default={})  # older records know fewer
     if not found or not known:
         return None
-    colours = (BLUE, ORANGE, GREEN, "#7b4fb5", "#b0307a", "#0f8f8f")
-    groups = {kernel: (points, colours[i % len(colours)]) for i, (kernel, points) in enumerate(found.items())}
+    groups = {kernel: (points, COLOURS[i % len(COLOURS)]) for i, (kernel, points) in enumerate(found.items())}
     return Picture(
         "The fastest config of each problem, under the roofline of the device",
-        "A dot on the slope moves bytes as fast as a large copy; one at a level computes as fast as the device can.",
+        "A dot on the slope moves bytes as fast as a large copy; one at a level computes as fast as its unit. "
+        "Dots above the level of float32 are of kernels whose operations tensor cores do; the tables of problems say "
+        f"by what each is limited.{_without_arithmetic(sweeps)}",
         _figure(known, groups),
     )
 
 
-def ceilings(sweep: SweepRecord) -> dict[str, float]:
-    """Returns the measured roofline by its members' names; {} where it is not known."""
-    recorded: Mapping[str, Any] = (sweep.outcome.content.get("ceilings") if sweep.outcome else None) or {}
-    known = {
-        name: float(value)
-        for name, value in recorded.items()
-        if type(value) in (int, float) and isfinite(value) and value > 0
-    }
-    return known if "bytes_per_s" in known and any(name in known for name in ROOFS) else {}
+def _without_arithmetic(sweeps: Sequence[SweepRecord]) -> str:
+    """Returns which sweeps have no place in the picture, since they do no arithmetic."""
+    shares = [
+        (sweep.kernel, sweep.measured[0].efficiency)
+        for sweep in sweeps
+        if sweep.measured and sweep.measured[0].gb_per_s and not sweep.measured[0].tflop_per_s
+    ]
+    if not shares:
+        return ""
+    counts = Counter(kernel for kernel, _ in shares)
+    told = ", ".join(f"{kernel} ({n})" for kernel, n in counts.items())
+    known = [share for _, share in shares if share is not None]
+    ends = f", and they reach {percent(min(known))} to {percent(max(known))} of the slope" if known else ""
+    return f" Not drawn: problems of {told} that have no arithmetic to do; bytes alone limit them{ends}."
 
 
 def point_of(trial: Trial, text: str) -> RooflinePoint | None:
@@ -94,34 +108,40 @@ def point_of(trial: Trial, text: str) -> RooflinePoint | None:
     )
 
 
-def _figure(known: Mapping[str, float], groups: Mapping[str, tuple[Sequence[RooflinePoint], str]]) -> PlotlyFigure:
+def _figure(
+    known: Mapping[str, float],
+    groups: Mapping[str, tuple[Sequence[RooflinePoint], str]],
+    limit: RooflineLimit | None = None,
+) -> PlotlyFigure:
+    """``limit``: that of all points; lines that do not apply to them are drawn in grey, below the others."""
     points = [point for members, _ in groups.values() for point in members]
-    ridges = [known[name] / known["bytes_per_s"] for name in ROOFS if name in known]
+    ridges = [known[name] / known[BYTES] for name in UNITS if name in known]
     low = min(min(p.intensity for p in points), *ridges) / 4
     high = max(max(p.intensity for p in points), *ridges) * 4
-    data = [_roof(known, name, low, high) for name in ROOFS if name in known]
+    applies = {name: limit is None or name in limit.units for name in UNITS if name in known}
+    data = [_roof(known, name, low, high, applies[name]) for name in sorted(applies, key=applies.__getitem__)]
     for name, (members, colour) in groups.items():
         if members:
             data.append(_dots(name, members, colour))
     shown = plot_layout(
-        420,
+        440,
         xaxis=log_axis("arithmetic intensity (operations a byte)", dtick=1),
         yaxis=log_axis("TFLOP/s (of int8: TOP/s)", dtick=1),
     )
     return {"data": data, "layout": shown}
 
 
-def _roof(known: Mapping[str, float], name: str, low: float, high: float) -> PlotlyFigure:
-    told, dash = ROOFS[name]
-    slope, level = known["bytes_per_s"], known[name]
+def _roof(known: Mapping[str, float], name: str, low: float, high: float, applies: bool) -> PlotlyFigure:
+    told, slope, level = UNITS[name], known[BYTES], known[name]
+    does_not = "" if applies else " (does not apply)"
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": told,
-        "line": {"color": MUTED, "width": 1.5, "dash": dash or "solid"},
+        "name": f"{told}{does_not}",
+        "line": {"color": INK if applies else FAINT, "width": 1.5, "dash": DASHES[name]},
         "x": [low, level / slope, high],
         "y": [1e-12 * min(level, slope * low), 1e-12 * level, 1e-12 * level],
-        "hovertemplate": f"{told}: {1e-12 * level:.4g} TFLOP/s; {1e-9 * slope:.4g} GB/s<extra></extra>",
+        "hovertemplate": f"{told}: {1e-12 * level:.4g} TFLOP/s; {1e-9 * slope:.4g} GB/s{does_not}<extra></extra>",
     }
 
 

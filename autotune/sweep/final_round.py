@@ -10,7 +10,7 @@ from ..core.errors import TrialFailure
 from ..core.kept import despite_deletion
 from ..records.measurement import Measurement, Sustained
 from ..records.objectives import FASTEST, Objectives, front
-from ..records.outcome import Finalist, Relation
+from ..records.outcome import SAME, Finalist, Relation
 from ..records.trial import Trial
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
@@ -22,7 +22,6 @@ from .progress import Progress, Quiet
 from .settings import Settings
 
 MOST = 12  # configs of a final round at most, however many tie
-SAME = 0.005  # medians within half a percent are the same in practice
 LEAST_ENERGY_S = 2.0  # seconds of launches of each finalist where energy decides
 TIE = SAME / 2  # within half of that, PREFERENCE decides
 PREFERENCE = (

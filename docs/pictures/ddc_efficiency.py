@@ -1,4 +1,7 @@
-"""How near ddc comes to the speed of a copy, over decimation and bits: the recorded winners of results/."""
+"""How near ddc comes to the speed of a copy, over decimation and bits: the recorded winners of results/.
+
+The picture is as wide as a page's text, so that it is shown there at its own size.
+"""
 
 import json
 from itertools import pairwise
@@ -7,7 +10,8 @@ from pathlib import Path
 from svg import Picture
 
 RECORDS = Path(__file__).parents[2] / "results" / "NVIDIA_H200" / "ddc"
-CELL_W, CELL_H, LEFT, TOP, GAP_X, GAP_Y = 98, 44, 90, 110, 110, 92
+CELL_W, CELL_H, LEFT, TOP, GAP_X, GAP_Y = 72, 64, 74, 116, 26, 72
+WORDS = {"wgmma": "wgmma", "wgmma_int8": "int8", "mma_sync": "mma", "register": "-"}  # of the winner's instruction
 # From low to high: a scale that is told apart in grey, too.
 SCALE = (
     (0.10, (122, 42, 60)),
@@ -48,33 +52,30 @@ def colour(value: float) -> tuple[str, bool]:
 def picture() -> str:
     found = efficiencies()
     ratios, decimations, bits = (sorted({key[i] for key in found}) for i in range(3))
-    width = LEFT + 2 * len(decimations) * CELL_W + GAP_X + 30
-    height = TOP + 2 * len(bits) * CELL_H + GAP_Y + 88
+    width = LEFT + 2 * len(decimations) * CELL_W + GAP_X + 24
+    height = TOP + 2 * len(bits) * CELL_H + GAP_Y + 100
     p = Picture(width, height, "ddc: efficiency of the winners over decimation and sample bits, NVIDIA H200")
     p.text(24, 34, "ddc on one NVIDIA H200: efficiency of the recorded winners", "title")
-    p.text(
-        24,
-        57,
-        "Least time by the measured roofline over the median, cold L2; below it the median. 2 x 32 Mi samples.",
-        "muted",
-    )
+    p.text(24, 58, "The least time by the measured roofline over the median, cold L2; the median; and the", "muted")
+    p.text(24, 77, "tensor cores' instruction of the winner. 2 x 32 Mi samples, D: the decimation.", "muted")
     for n, ratio in enumerate(ratios):
         x0 = LEFT + n % 2 * (len(decimations) * CELL_W + GAP_X)
         y0 = TOP + n // 2 * (len(bits) * CELL_H + GAP_Y)
-        p.text(x0, y0 - 12, f"taps = {ratio} D", "bold")
+        p.text(x0, y0 - 9, f"taps = {ratio} D", "bold")
         for j, value in enumerate(bits):
-            p.text(x0 - 10, y0 + j * CELL_H + 27, f"{value} bits", anchor="end")
+            if n % 2 == 0:  # the one on its right has the same rows
+                p.text(x0 - 8, y0 + (j + 0.5) * CELL_H + 5, f"{value} bits", anchor="end")
             for i, decimation in enumerate(decimations):
                 _cell(p, x0 + i * CELL_W, y0 + j * CELL_H, found[ratio, decimation, value])
         for i, decimation in enumerate(decimations):
-            p.text(x0 + (i + 0.5) * CELL_W, y0 + len(bits) * CELL_H + 19, f"D = {decimation}", anchor="middle")
+            p.text(x0 + (i + 0.5) * CELL_W, y0 + len(bits) * CELL_H + 20, f"D = {decimation}", anchor="middle")
     p.text(
         24,
-        height - 34,
-        "Instruction of the winner: f16 wgmma of halves, i8 wgmma_int8, m mma_sync, r register (no tensor cores).",
+        height - 40,
+        "wgmma: of float16; int8: wgmma of bytes; mma: mma.sync of float16; -: no tensor cores.",
         "muted",
     )
-    p.text(24, height - 15, "Made from results/NVIDIA_H200/ddc by docs/pictures/ddc_efficiency.py.", "muted small")
+    p.text(24, height - 16, "Made from results/NVIDIA_H200/ddc by docs/pictures/ddc_efficiency.py.", "muted small")
     return p.svg()
 
 
@@ -84,5 +85,5 @@ def _cell(p: Picture, x: float, y: float, what: tuple[float, float, str]) -> Non
     ink = "white" if dark else ""
     p.box(x, y, CELL_W, CELL_H, fill, radius=0, edge="#ffffff")
     p.text(x + CELL_W / 2, y + 20, f"{efficiency:.0%}", f"bold {ink}".strip(), anchor="middle")
-    short = {"wgmma": "f16", "wgmma_int8": "i8", "mma_sync": "m", "register": "r"}.get(by, by)
-    p.text(x + CELL_W / 2, y + 36, f"{microseconds:.1f} us {short}", f"small {ink}".strip(), anchor="middle")
+    p.text(x + CELL_W / 2, y + 38, f"{microseconds:.1f} us", ink, anchor="middle")
+    p.text(x + CELL_W / 2, y + 55, WORDS.get(by, by), ink, anchor="middle")

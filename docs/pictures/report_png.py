@@ -17,7 +17,7 @@ from autotune.report.page import page
 
 HERE = Path(__file__).parent
 RECORDS = HERE.parents[1] / "results"
-SIZE = 1000, 1180
+SIZE = 1000, 1400
 BROWSERS = "chromium", "chromium-browser", "google-chrome"
 
 

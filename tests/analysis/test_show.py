@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autotune import Config, UsageError
-from autotune.analysis.failing_values import failing_values
+from autotune.analysis.failing_values import failing_values, failure_counts
 from autotune.analysis.importance import epsilon_squared, importances
 from autotune.cli import chart
 from autotune.cli.commands.show import show
@@ -150,6 +150,20 @@ def test_the_values_that_all_fail_are_found(fails: dict[str, Any]) -> None:
 def test_values_are_not_named_where_everything_fails_or_too_little() -> None:
     assert failing_values(drawn(150, {}), Status.WRONG) == []
     assert failing_values(drawn(150, {"A": 99}), Status.WRONG) == []  # five by chance
+
+
+def test_failures_are_counted_by_value_and_those_that_tell_most_come_first() -> None:
+    made = drawn(150, {"B": 1, "A": 2})
+    counts = failure_counts(made)
+    assert set(list(counts)[:2]) == {"A", "B"}
+    for name, values in counts.items():
+        assert {each.value for each in values} == {trial.config[name] for trial in made}
+        for each in values:
+            own = [trial for trial in made if trial.config[name] == each.value]
+            assert each.n == len(own)
+            assert each.failed.get(Status.WRONG, 0) == sum(trial.status == Status.WRONG for trial in own)
+    assert failure_counts([t for t in made if t.status == Status.MEASURED]) == {}
+    assert failure_counts([t for t in made if t.status == Status.WRONG]) == {}, "all fail alike"
 
 
 # ---------------------------------------------------------------------- several sweeps

@@ -43,6 +43,7 @@ WORDS = {  # the fewest that each command takes
     "portfolio": ["results"],
     "replay": ["results"],
     "sky": ["sky.toml", "--out", "night"],
+    "array": ["night"],
     "channelise": ["m000.toml", "--channels", "64", "--out", "x.h5"],
     "correlate": ["m000.h5", "--accumulate", "2", "--out", "x.h5"],
     "dsim": ["dsim.toml"],

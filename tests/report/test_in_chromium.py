@@ -22,6 +22,21 @@ TRACES = """[...document.querySelectorAll(".picture")].map((place) => place._ful
   ({type, x, y, z}) => ({type, x: x && [...x], y: y && [...y], z})))"""
 N_POINTS = '[...document.querySelectorAll(".picture")].map((place) => place.querySelectorAll(".point").length)'
 DRAWS_NOTHING = "const Plotly = {newPlot() {}};"  # in place of 5 MB
+CUT = """[...document.querySelectorAll(".picture")].flatMap((place) => {
+  const own = place.getBoundingClientRect();
+  return [...place.querySelectorAll("svg text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    const isOutside = box.left < own.left - 1 || box.right > own.right + 1 || box.bottom > own.bottom + 1;
+    return box.width > 0 && isOutside;
+  }).map((text) => `${place.id}: ${text.textContent}`);
+})"""
+LEGEND_UNDER_BUTTONS = """[...document.querySelectorAll(".picture")].flatMap((place) => {
+  const bar = place.querySelector(".modebar")?.getBoundingClientRect();
+  return [...place.querySelectorAll(".legendtext")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    return bar && box.right > bar.left && box.left < bar.right && box.top < bar.bottom && box.bottom > bar.top;
+  }).map((text) => `${place.id}: ${text.textContent}`);
+})"""
 TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
 
 
@@ -76,6 +91,15 @@ def test_many_sweeps_fit_a_phone_and_the_menu_chooses_the_fields(clean: Chromium
     clean.ask(f"{heat}.querySelectorAll('.updatemenu-dropdown-button')[1].{click}")
     assert chosen == "taps over sample_bits"
     clean.wait_for(lambda: bool(clean.ask(shown) == ["sample_bits", "taps"]))
+
+
+def test_no_text_of_a_picture_is_cut_and_buttons_cover_no_legend(clean: Chromium, tmp_path: Path) -> None:
+    sweeps = records(*sorted(DDC.glob("taps=128,*")), *sorted((DDC.parent / "channelise").glob("*")))
+    many = written(tmp_path / "many.html", pages.page(sweeps))
+    one = written(tmp_path / "one.html", pages.page(sweeps[:1]))
+    for page, width in ((many, 500), (one, 500), (one, 760)):  # buttons are shown from 640 on
+        clean.open(page, width=width)
+        assert clean.ask(CUT) == [] and clean.ask(LEGEND_UNDER_BUTTONS) == []
 
 
 def test_a_page_that_renews_itself_keeps_its_place(

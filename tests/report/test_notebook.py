@@ -61,10 +61,20 @@ def test_the_main_pictures_are_one_figure(tmp_path: Path) -> None:
     final, search, *_ = sweep(path).plot().data
     assert list(final.x) == [204.0, 306.0, 408.0]
     assert list(search.y) == [400.0, 300.0, 900.0, 500.0, 200.0, 800.0]
+    assert not any("*" in note.text for note in sweep(path).plot().layout.annotations)
     assert (final.xaxis, search.xaxis, search.legend) == ("x", "x2", "legend2")
     named = Trial(number=91, status="measured", config=CONFIG, key=None, stamp="", median_s=1e-3)
     append(path, named)
     assert "<script" not in sweep(path).plot().to_json().replace("\\u003c", "<")
+
+
+def test_a_star_is_explained_beside_the_picture(tmp_path: Path) -> None:
+    path = outcomes.sweep(tmp_path / "results")
+    for i, config in enumerate(outcomes.SUBGROUP[:4]):
+        append(path, Trial(number=50 + i, status="measured", config=config, key=None, stamp=f"m{i}", median_s=i + 1.0))
+    shown = sweep(path).plot()
+    assert any("*: the winner lacks it" in note.text for note in shown.layout.annotations)
+    assert any(name.endswith("*") for bars in shown.data if bars.type == "bar" for name in bars.y)
 
 
 def test_what_cannot_be_plotted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -29,6 +28,7 @@ from .. import outcomes
 from ..commands import ended
 from ..conftest import EXAMPLE
 from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, write_verdict
+from .seen import Page, seen
 
 pytestmark = pytest.mark.quick
 
@@ -37,47 +37,10 @@ ROOT = Path(__file__).parents[2]
 DDC = ROOT / "results" / "NVIDIA_H200" / "ddc"
 
 
-class Page(HTMLParser):
-    """What a browser sees of a page: its text, what it would load or run, and the figures."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.words: list[str] = [""]
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self._inside = ""
-        self.feed(html)
-        self.text = "\n".join(" ".join(word.split()) for word in self.words if word.strip())
-        (data,) = [script for script in self.scripts if script.startswith("[")]
-        self.figures: list[dict[str, Any]] = json.loads(data)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._inside = tag
-        if tag == "wbr":
-            return
-        (self.scripts if tag == "script" else self.words).append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
-        self.words.append("")
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "script":
-            self.scripts[-1] += data
-        elif self._inside != "style":
-            self.words[-1] += data
-
-
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page without the 5 MB of plotly's script, but in the test of that."""
     monkeypatch.setattr(pages, "_plotly", lambda: "const Plotly = {};")
-
-
-def seen(out: Path, *paths: Path) -> Page:
-    report(list(paths), out)
-    return Page(out.read_text())
 
 
 def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
@@ -90,7 +53,7 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
         "against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
         "autotune verify 4",
         "2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
-        "Among equals the rule was: fewer registers.",
+        "1 other config ties with the fastest (within 0.5 %); among ties the one with fewer registers wins.",
         "why wrong",
         "autotune verify 13",
         "a block has a warp",
@@ -127,7 +90,9 @@ def test_many_sweeps_are_compared(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", tmp_path / "results")
     assert "3 sweeps of filter on NVIDIA H200" in page.text and "n_samples=4096" in page.text
     assert f"{outcomes.BEST} (so far)" in page.text
-    gains, portfolio = page.figures
+    gains, portfolio, shares = page.figures
+    assert set(shares["data"][0]["y"]) == {"WGS", "PHASES"}
+    assert "64 (3)" in page.text or "128 (3)" in page.text, "how often each value won"
     assert [line["y"] for line in portfolio["data"]] == [[0.0], [0.0]], "one config is the best of all"
     assert gains["data"][0]["y"] == ["taps=16", "taps=32", "taps=64"]
     assert gains["data"][0]["x"] == [2.0, 2.0, 2.0]
@@ -135,7 +100,10 @@ def test_many_sweeps_are_compared(tmp_path: Path) -> None:
 
 def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", DDC)
-    roof, heat, gains, portfolio, lookup = page.figures
+    roof, heat, gains, portfolio, lookup, shares = page.figures
+    assert len(shares["data"][0]["x"]) == len(shares["data"][0]["y"]) > 64
+    assert heat["data"][-1]["name"] == "no sweep of such a problem", "in one of the maps that the menu offers"
+    assert gains["data"][0]["y"][0] == "16, 4, 8", "the reading names the fields"
     assert len(gains["data"][0]["x"]) == 64 and len(roof["data"][-1]["x"]) == 64
     assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("sample_bits", "16")
     assert [[share is None for share in row] for row in heat["data"][0]["z"]] == [[False] * 7] * 4
@@ -148,7 +116,14 @@ def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
         "all ddc have one size at run time"
     )
     assert 0 < lookup["data"][0]["x"][0] < 10, "a default that knows its problem loses a few percent"
+    assert "bytes\nALGORITHM=tensor" in page.text, "what limits each problem"
     one = seen(tmp_path / "y.html", DDC / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432")
+    assert "Grey lines (float32) do not apply" in one.text and "the slope: moving the bytes takes" in one.text
+    assert [line["name"] for line in one.figures[2]["data"][:3]] == [
+        "float32 (does not apply)",
+        "tensor cores, float16",
+        "tensor cores, int8",
+    ]
     for figure in (*page.figures, *one.figures):
         go.Figure(without_newer(figure))  # raises where plotly knows no such member
 
@@ -157,6 +132,13 @@ def without_newer(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure without what plotly before 6.3 does not know, which its script ignores."""
     text = re.sub(r'"minorloglabels": "\w+",? ?', "", json.dumps(figure))
     return json.loads(text.replace(", }", "}"))  # type: ignore[no-any-return]
+
+
+def test_problems_without_arithmetic_are_named_beside_the_roofline(tmp_path: Path) -> None:
+    of_ddc = DDC / "taps=128,decimation=8,sample_bits=10,n_pols=2,n_samples=33554432"
+    page = seen(tmp_path / "x.html", DDC.parent / "dequantize", of_ddc)
+    assert "Not drawn: problems of dequantize (7) that have no arithmetic to do" in page.text
+    assert "they reach 92." in page.text and not any(line["name"] == "dequantize" for line in page.figures[0]["data"])
 
 
 def test_two_sets_of_records_are_compared(tmp_path: Path) -> None:
@@ -293,6 +275,10 @@ def test_what_goes_wrong_is_told_in_a_line(
     path = outcomes.sweep(tmp_path / "results")
     code, told = ended(["report", str(path), "--out", str(tmp_path)], capsys, monkeypatch)
     assert code == 2 and "is a folder; a report is one file" in told
+    for name in ("report.pdf", "report"):
+        code, told = ended(["report", str(path), "--out", str(tmp_path / name)], capsys, monkeypatch)
+        assert code == 2 and f"--out {tmp_path / 'report.html'}. To make a PDF" in told
+        assert not (tmp_path / name).exists()
     out.write_text("as it was")
 
     def broken(*_: object) -> str:

@@ -44,7 +44,8 @@ def correlate(
     inputs: Annotated[
         list[Path],
         typer.Argument(
-            help=f"A recording of each antenna, a folder of recordings, or voltages of each: {named(VOLTAGES, 'read')}."
+            help="A recording of each antenna, a folder of recordings, the file of an array (array.toml, see `autotune "
+            f"array`), or voltages of each: {named(VOLTAGES, 'read')}."
         ),
     ],
     accumulate: Annotated[

@@ -46,6 +46,12 @@ def report(
     """Write one HTML page with pictures, which opens without a network: one sweep in full, or many side by side."""
     if out.is_dir():
         raise UsageError(f"{out} is a folder; a report is one file, such as --out {out / 'report.html'}")
+    if out.suffix.lower() != ".html":
+        page_path = out.with_name(f"{out.stem}.html")
+        raise UsageError(
+            f"{out} does not end in .html, and a report is a page of HTML: --out {page_path}. To make a PDF, open the "
+            "page in a browser and print it to a file"
+        )
     kernels = named_kernels(kernel)
 
     def write(folders: Folders, renews: bool) -> None:

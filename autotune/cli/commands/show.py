@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...analysis.fields import assignments, common_fields, own_fields, told_common
-from ...analysis.importance import Importance, importances
+from ...analysis.importance import Importance, importances, marked_name, winners_first
 from ...analysis.show import (
     Overview,
     Spent,
@@ -36,9 +36,8 @@ from ...core.schema import plain
 from ...core.units import percent, seconds_text
 from ...records.folder import all_sweeps
 from ...records.objectives import values_of
-from ...records.outcome import Finalist
+from ...records.outcome import SAME, Finalist
 from ...records.record import SweepRecord
-from ...sweep.final_round import SAME
 from .. import chart
 from ..console import print_json, stdout
 from ..tables import broken_at_commas, print_table, wrapped
@@ -264,13 +263,14 @@ def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]
         return
     n_measured = max(each.n_trials for each in found)
     rows = []
-    for each in sorted(found, key=lambda each: bool(winner) and each.name not in winner):
+    for each in winners_first(found, winner):
         best, *others = each.values
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
         among = "all" if each.n_trials == n_measured else str(each.n_trials)
         share = "-" if each.share is None else f"{100 * each.share:.0f} %"
-        mark = "" if not winner or each.name in winner else "*"
-        rows.append((each.name + mark, chart.bar(each.share or 0.0), share.rjust(5), best.value, among, costs))
+        rows.append(
+            (marked_name(each.name, winner), chart.bar(each.share or 0.0), share.rjust(5), best.value, among, costs)
+        )
     stdout.print()
     columns = ("parameter", "share of variance", "", "best", "configs", OTHERS)
     print_table(columns, rows, below=OTHERS)

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-from ...analysis.across import ParameterAcross, parameters_across
+from ...analysis.across import COLUMNS, WINNING, parameters_across
 from ...records.record import SweepRecord
 from .. import chart
 from ..console import print_json, stdout
 from ..tables import print_table
 
-WINNING = "values of the winners, and how many sweeps each won"
-MOST_VALUES = 5
 EXPLAINED = """\
 share of variance: of log(time), between the parameter's values: the median over the sweeps in which it varies
 fixed to: the value that costs least, and in how many sweeps the search measured it; it costs what the best config
@@ -26,26 +24,9 @@ def print_across(sweeps: Sequence[SweepRecord], json: bool) -> None:
         n = sum(sweep.kernel == kernel for sweep in sweeps)
         stdout.print(f"{kernel}: {n} sweep{'s' * (n > 1)}", markup=False, style="bold")
         print_table(
-            ("parameter", "share of variance", "", "sweeps", "fixed to", "costs", "at worst", WINNING),
-            [_row(each) for each in some],
+            ("parameter", "share of variance", "", *COLUMNS),
+            [(each.name, chart.bar(each.share or 0.0), each.share_text.rjust(5), *each.cells()) for each in some],
             below=WINNING,
         )
         stdout.print()
     stdout.print(EXPLAINED, markup=False)
-
-
-def _row(each: ParameterAcross) -> tuple[object, ...]:
-    share = "-" if each.share is None else f"{100 * each.share:.0f} %"
-    shown = [f"{value} ({n})" for value, n in each.winners[:MOST_VALUES]]
-    more = [f"{len(each.winners) - MOST_VALUES} more"] if len(each.winners) > MOST_VALUES else []
-    fixed = each.fixed
-    cost = (
-        ("-", "-", "-")
-        if fixed is None
-        else (f"{fixed.value} ({fixed.n_sweeps})", _loss(fixed.median_loss), _loss(fixed.worst_loss))
-    )
-    return each.name, chart.bar(each.share or 0.0), share.rjust(5), each.n_sweeps, *cost, ", ".join([*shown, *more])
-
-
-def _loss(loss: float) -> str:
-    return f"{100 * loss:.1f} %"

@@ -109,9 +109,19 @@ class DelayModel:
             )
         )
 
-    def later(self, delay: float, phase: float) -> "DelayModel":
-        """Returns a model with a constant delay, samples, and a constant phase, radians, besides, at all times."""
-        return DelayModel(*(replace(each, delay=each.delay + delay, phase=each.phase + phase) for each in self.pieces))
+    def later(self, delay: float, phase: float, start: int = BEFORE) -> "DelayModel":
+        """Returns a model with a constant delay, samples, and a constant phase, radians, besides, from ``start`` on."""
+        split = self._from(start)
+        added = (replace(each, delay=each.delay + delay, phase=each.phase + phase) for each in split)
+        return DelayModel(*(each for each in self.pieces if each.start < start), *added)
+
+    def _from(self, start: int) -> list[Piece]:
+        """Returns the pieces that hold from ``start`` on; the first of them starts there."""
+        pieces = self._pieces
+        held = pieces[_number_at(pieces, start)]
+        since = held.since(start)
+        delay, phase = held.delay + held.rate * since, held.phase + held.phase_rate * since
+        return [replace(held, start=start, delay=delay, phase=phase), *(each for each in pieces if each.start > start)]
 
     def extremes(self, begin: int, end: int) -> list[float]:
         """Returns the delays at both ends of each piece, as far as it holds from ``begin`` to ``end``; in samples."""

@@ -32,18 +32,16 @@ from .toml import checked, read_toml, written
 MOST_BYTES = 1 << 26
 N_POLS = 2
 
-DELAY = schema.members_of(
-    {
-        "antenna": schema.as_word,
-        "pol": checks.integer(0, N_POLS - 1),
-        "start": checks.integer(BEFORE, checks.MOST_TIME - 1),
-        "delay": checks.below(LONGEST),
-        "rate": checks.below(1),
-        "phase": checks.real,
-        "phase_rate": checks.real,
-    },
-    needed=("start",),
-)
+DELAY_FIELDS: dict[str, schema.Check] = {
+    "antenna": schema.as_word,
+    "pol": checks.integer(0, N_POLS - 1),
+    "start": checks.integer(BEFORE, checks.MOST_TIME - 1),
+    "delay": checks.below(LONGEST),
+    "rate": checks.below(1),
+    "phase": checks.real,
+    "phase_rate": checks.real,
+}
+DELAY = schema.members_of(DELAY_FIELDS, needed=("start",))
 TABLES = schema.members_of(
     {"delay": schema.sequence_of(lambda table: table), "phase_centre": lambda table: table}, needed=("delay",)
 )

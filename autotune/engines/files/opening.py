@@ -1,12 +1,15 @@
 """Opens recordings of samples, whatever their format."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from ...core.errors import one_line
 from ..streams.samples import Source
 from . import formats
 from .formats.interface import SAMPLES, SampleFormat
+from .joined_bytes import joined_name
 from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
 from .turned import LOWER, TurnedSource
 
@@ -47,7 +50,6 @@ def open_samples(
         UsageError: for a file that is not there, is of no known format, or whose header is wrong or lacks what was not
             given, in one line.
     """
-    path = Path(path)
     given = HeaderOverrides(
         sample_rate_hz,
         antenna,
@@ -60,23 +62,42 @@ def open_samples(
         order,
         sideband,
     )
-    source = must_be_known(path).read(path, given, tell)
+    return open_joined([Path(path)], given, tell)
+
+
+def open_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> Source:
+    """Opens files that are one recording, cut into pieces, as one; or a single file.
+
+    Raises:
+        UsageError: as ``open_samples`` does; and for several files of a format without ``read_joined``.
+    """
+    reader: Any = must_be_known(paths[0])
+    if len(paths) > 1 and not hasattr(reader, "read_joined"):
+        refuse(joined_name(paths), f"files of {reader.help} are not read as one")
+    source: Source = reader.read(paths[0], given, tell) if len(paths) == 1 else reader.read_joined(paths, given, tell)
     in_header = getattr(source, "falls", "")  # how the header has that the band falls
-    falls = in_header if sideband is None else f"sideband={LOWER}" if sideband == LOWER else ""
+    falls = in_header if given.sideband is None else f"sideband={LOWER}" if given.sideband == LOWER else ""
     if not falls:
         return source
-    tell(one_line(f"{path}: its band falls with frequency ({falls}): it is turned round"))
+    tell(one_line(f"{joined_name(paths)}: its band falls with frequency ({falls}): it is turned round"))
     return TurnedSource(source)
 
 
-def antennas_in(path: Path) -> tuple[int, int]:
-    """Returns how many antennas a recording has, and the channels of each where there are several: GUPPI RAW may.
+def can_be_joined(path: Path) -> bool:
+    """Returns whether the format of a recording reads pieces of one as one file."""
+    return hasattr(must_be_known(path), "read_joined")
+
+
+def antennas_in(path: Path) -> tuple[list[str], int]:
+    """Returns the names of a recording's antennas, and the channels of each, where there are several: GUPPI RAW may.
+
+    Of a format whose files have one antenna there is one, without a name.
 
     Raises:
         UsageError: when it cannot be read.
     """
     antennas_of = getattr(must_be_known(path), "antennas_of", None)
-    return (1, 0) if antennas_of is None else antennas_of(path)
+    return ([""], 0) if antennas_of is None else antennas_of(path)
 
 
 def must_be_known(path: Path) -> SampleFormat:

@@ -84,13 +84,28 @@ class HeaderOverrides:
             return 0
         if not isinstance(self.channel, int) or not 0 <= self.channel < n_channels:
             found = "none is chosen" if self.channel is None else f"channel={self.channel} is not one of them"
-            refuse(path, f"it has {n_channels} channels, and {found}: choose one, channel=0 to {n_channels - 1}")
+            why = f"it has {n_channels} channels, and {found}: choose one, channel=0 to {n_channels - 1}"
+            raise LackingError(path, why, "channel", 0)
         return self.channel
 
 
 def refuse(path: Path, why: str) -> NoReturn:
     """Raises UsageError in one line that begins with the file's name."""
     raise UsageError(one_line(f"{path}: {why}"))
+
+
+class LackingError(UsageError):
+    """An error about a field that a header lacks, or has wrong, and that a caller can give.
+
+    Args:
+        field: its name in ``HeaderOverrides``.
+        example: a value with which the file can be opened, which may be the right one.
+        hint: what is to be said of the example.
+    """
+
+    def __init__(self, path: Path, why: str, field: str, example: Any, hint: str = "") -> None:
+        super().__init__(one_line(f"{path}: {why}{hint}"))
+        self.why, self.field, self.example = one_line(why), field, example
 
 
 def must_be_file(path: Path) -> None:
@@ -193,8 +208,10 @@ class Header:
 
     def _found(self, name: str, default: str | None, instead: str = "") -> str:
         text = self.values.get(name, default)
+        if text is None and instead:
+            raise LackingError(self.path, f"{self.where} lacks {name}: give {instead}", instead, 1.0)
         if text is None:
-            refuse(self.path, f"{self.where} lacks {name}{instead and f': give {instead}'}")
+            refuse(self.path, f"{self.where} lacks {name}")
         return str(text)
 
 

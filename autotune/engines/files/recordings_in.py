@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ...core.errors import UsageError, one_line
 from . import formats
+from .array_file import lists_antennas
 from .formats.interface import SAMPLES, VISIBILITIES, VOLTAGES
 from .opening import must_be_known
 from .reading import Tell, refuse
@@ -40,7 +41,9 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
         if "file" in said:
             found.add(path)
             named.add(str(said["file"]))
-        elif not OURS & said.keys():
+        elif lists_antennas(said):
+            tell(one_line(f"{path}: it is the file of an array, and left out: give it instead of its folder"))
+        elif said and not OURS & said.keys():
             tell(one_line(f"{path}: it is not a header of samples, and left out"))
     for path in paths:
         if path.suffix == ".toml" or path.name in named or _is_other(path.suffix):

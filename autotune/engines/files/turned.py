@@ -35,6 +35,7 @@ class TurnedSource:
 
     def __init__(self, source: Source) -> None:
         self._source, self.is_live = source, source.is_live
+        self.overlap: int = getattr(source, "overlap", 0)
         self.info: SampleInfo = replace(source.info, is_turned=True)
 
     def read(self, out: np.ndarray) -> Samples | None:

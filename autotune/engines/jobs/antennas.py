@@ -11,16 +11,15 @@ import numpy as np
 from ...core.errors import UsageError
 from ..files import formats
 from ..files.formats.interface import VOLTAGES, VoltageFormat
-from ..files.opening import antennas_in
-from ..files.reading import Tell
 from ..fx.engine import FXEngine
 from ..sky.expected import DelaysByAntenna
+from ..streams.phase_centre import PhaseCentre
 from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSource
 from ..x.engine import XEngine
+from .array_inputs import needs_of, open_antennas
 from .band_settings import Bands
 from .channelise import voltage_infos
-from .inputs import Input, antenna_input, recordings
 from .level import level_text
 from .running import Running, share_taken
 from .station_clock import stations
@@ -37,6 +36,7 @@ class Antennas:
     engine: Callable[[VisibilitySink], Engine]
     delays: DelaysByAntenna = field(default_factory=dict)  # of each antenna by its name, where samples are taken
     window: int = 0  # samples that a spectrum is made of, where they are known
+    phase_centre: PhaseCentre | None = None  # that the file of an array says
 
 
 def of_samples(
@@ -46,8 +46,11 @@ def of_samples(
     header: Mapping[str, object],
     running: Running,
     stack: ExitStack,
+    out: Path | None = None,
 ) -> Antennas:
-    """Opens recordings, arrays or sources. ``stack`` closes them.
+    """Opens recordings, the file of an array, arrays or sources. ``stack`` closes them.
+
+    ``out``: where visibilities go, which may need what the samples do not say.
 
     Raises:
         UsageError: when there are none, their samples are not enough for a dump, or ``bands`` are not one.
@@ -57,13 +60,11 @@ def of_samples(
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     if len(bands.narrow) + (bands.with_whole or not bands.narrow) > 1:
         raise UsageError("one band is correlated at a time: the whole one, or one narrow band")
-    given: list[Input] = []
-    for samples in _each(inputs, running.tell):
-        for said in _headers(samples, header):
-            given.append(antenna_input(samples, said, f"m{len(given):03}", running.tell))
-            stack.callback(given[-1].source.close)
-    aligned = stations(given, running.tell)
-    infos = [each.input.info for each in aligned]
+    opened_antennas = open_antennas(inputs, bands, header, needs_of(out), running.tell, stack)
+    bands = opened_antennas.bands
+    aligned = stations(opened_antennas.inputs, running.tell)
+    given = [each.input for each in aligned]
+    infos = [each.info for each in given]
     n_chunk = running.chunk_samples(infos)
     opened = [bands.outputs(each.input, n_chunk) for each in aligned]
     for station, (some, _) in zip(aligned, opened, strict=True):
@@ -77,7 +78,7 @@ def of_samples(
 
     def engine(sink: VisibilitySink) -> FXEngine:
         def say(line: str) -> None:
-            running.report(line, share_taken(infos, made.f_counters))
+            running.report(line, share_taken([each.n_to_read for each in given], made.f_counters))
 
         sources = [each.input.source for each in aligned]
         made = FXEngine(
@@ -93,7 +94,7 @@ def of_samples(
         return made
 
     delays = {info.antenna: bands.delays_of(info) for info in infos}
-    return Antennas(antennas, engine, delays, outputs[0].settings.window)
+    return Antennas(antennas, engine, delays, outputs[0].settings.window, opened_antennas.phase_centre)
 
 
 def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: ExitStack) -> Antennas:
@@ -150,28 +151,6 @@ def _opened(paths: Sequence[Any]) -> VoltageSource:
 
 def _paths(inputs: Any) -> list[Any]:
     return [inputs] if isinstance(inputs, str | Path) else list(inputs)
-
-
-def _each(inputs: Any, tell: Tell) -> list[object]:
-    """Returns the samples of each antenna: paths with folders opened, or what was given."""
-    given = _paths(inputs)
-    if not given:
-        raise UsageError("there are no antennas to correlate")
-    return list(recordings(given, tell)) if all(isinstance(each, str | Path) for each in given) else given
-
-
-def _headers(samples: object, header: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """Returns the header of each antenna of a recording: of a file of several, ``channel`` is that of each."""
-    n_antennas, n_channels = antennas_in(Path(samples)) if isinstance(samples, str | Path) else (1, 0)
-    if n_antennas == 1:
-        return [header]
-    channel = header.get("channel", 0 if n_channels == 1 else None)
-    if not isinstance(channel, int) or not 0 <= channel < n_channels:
-        raise UsageError(
-            f"{samples}: it has {n_antennas} antennas of {n_channels} channels each: choose one channel of each, "
-            f"channel=0 to {n_channels - 1}"
-        )
-    return [{**header, "channel": number * n_channels + channel} for number in range(n_antennas)]
 
 
 def _must_fill(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> None:

@@ -133,7 +133,7 @@ def channelise(
             engine = FEngine(running.backend, given.source, outputs, n_packets, kernels, report=lambda line: say(line))
 
         def say(line: str) -> None:
-            running.report(line, share_taken([info], engine.counters[:1]))
+            running.report(line, share_taken([info.n_samples], engine.counters[:1]))
 
         began = time.monotonic()
         with empty_removed(stack, paths, lambda: [each.heaps_out for each in engine.counters]):

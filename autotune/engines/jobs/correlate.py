@@ -96,8 +96,8 @@ def correlate(
 
     Args:
         inputs: of each antenna a path of a recording, an array of samples or a ``Source``, as ``channelise`` takes them
-            (a folder stands for all recordings in it); or of each antenna a path of voltages, x.h5; or a
-            ``VoltageSource``.
+            (a folder stands for all recordings in it); or the path of the file of an array, array.toml; or of each
+            antenna a path of voltages, x.h5; or a ``VoltageSource``.
         bands: what is made of samples, or only the number of channels; None for voltages. One band.
         out: path of a new file, whose suffix says the format; docs/engines-files.md lists them.
         keep: whether visibilities stay in memory where no file is written.
@@ -116,17 +116,17 @@ def correlate(
     if sky is not None and plot is None:
         raise UsageError("a sky is drawn in a picture: give plot, too")
     picture = None if plot is None else check_path(plot)
+    path = None if out is None else Path(out)
     with ExitStack() as stack:
         if are_voltages(inputs):
             if bands is not None or header:
                 raise UsageError("voltages have their channels and their header: no header can be given for them")
             antennas = of_voltages(inputs, batches_per_dump, running, stack)
         else:
-            antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack)
+            antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack, path)
         info = visibility_info(antennas.infos, batches_per_dump)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
-        path = None if out is None else Path(out)
         with undone_on_error(stack, [path]):
             sink = visibility_sink(path, info, keep, running.tell)
             stack.callback(sink.close)

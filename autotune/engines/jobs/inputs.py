@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...core import schema
 from ...core.errors import UsageError
-from ..files.opening import neither, open_samples
+from ..files.opening import neither
+from ..files.paired import open_paired
 from ..files.reading import HeaderOverrides, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.recordings_in import recordings_in
+from ..files.scans import Late
 from ..files.toml import read_toml
 from ..files.turned import LOWER, TurnedSource
 from ..streams.in_memory import ArraySource
@@ -28,10 +31,17 @@ class Input:
 
     source: Source
     again: Callable[[], Source] | None
+    late: Sequence[Late] = ()  # where the rest of their clock changes
+    n_recorded: int | None = None  # samples of each polarisation without the gaps between files, if there are any
 
     @property
     def info(self) -> SampleInfo:
         return self.source.info
+
+    @property
+    def n_to_read(self) -> int | None:
+        """Returns the samples of each polarisation that will be read; None where that is not known."""
+        return self.n_recorded or self.info.n_samples
 
 
 def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell = untold) -> Input:
@@ -48,12 +58,9 @@ def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell
     Raises:
         UsageError: for anything else, and for what ``open_samples`` refuses.
     """
-    unknown = sorted(header.keys() - {field.name for field in fields(HeaderOverrides)})
-    if unknown:
-        known = ", ".join(field.name for field in fields(HeaderOverrides))
-        raise UsageError(f"unknown header field {unknown[0]!r}; known fields: {known}")
+    must_be_known_fields(header)
     if isinstance(samples, str | Path):
-        return _recording(Path(samples), header, name, tell)
+        return files_input([[Path(samples)]], header, name, tell)
     if isinstance(samples, np.ndarray):
         rows, info = _packed(samples, header, name)
         if header.get("sync_time_unix") is not None:
@@ -91,11 +98,26 @@ def _is_other_toml(path: Path) -> bool:
     return path.suffix == ".toml" and path.is_file() and "file" not in read_toml(path, MOST_TOML)
 
 
-def _recording(path: Path, header: HeaderFields, name: str, tell: Tell) -> Input:
-    source = open_samples(path, **header, tell=tell)
+def files_input(
+    files: Sequence[Sequence[Path]], header: HeaderFields, name: str, tell: Tell, follow_on: bool = False
+) -> Input:
+    """Opens the files of one antenna, as ``open_paired`` does; ``name`` is that of one that has none of its own."""
+    must_be_known_fields(header)
+    source = open_paired(files, HeaderOverrides(**header), tell, follow_on)
     if not source.info.antenna:
-        source.info = replace(source.info, antenna=name or path.stem)
-    return Input(source, partial(open_samples, path, **{**header, "antenna": source.info.antenna}))
+        source.info = replace(source.info, antenna=name or files[0][0].stem)
+    given = HeaderOverrides(**{**header, "antenna": source.info.antenna})
+    again = partial(open_paired, files, given, untold, follow_on)
+    return Input(source, again, getattr(source, "late", ()), getattr(source, "n_recorded", None))
+
+
+def must_be_known_fields(header: HeaderFields) -> None:
+    """Raises UsageError for a field that no header has, which names the nearest one that there is."""
+    known = [field.name for field in fields(HeaderOverrides)]
+    for name in sorted(header.keys() - set(known)):
+        raise UsageError(
+            f"unknown header field {name!r}{schema.suggestion(name, known)}; known fields: {', '.join(known)}"
+        )
 
 
 def _array_source(rows: np.ndarray, info: SampleInfo, falls: bool) -> Source:

@@ -27,10 +27,10 @@ def no_report(line: str, share: float | None) -> None:
     """Takes progress and shows nothing."""
 
 
-def share_taken(infos: Sequence[SampleInfo], counters: Sequence[FCounters]) -> float | None:
-    """Returns the share of all samples that engines took, or None where their number is not known."""
-    known = [info.n_samples for info in infos if info.n_samples]
-    if len(known) < len(infos):
+def share_taken(n_samples: Sequence[int | None], counters: Sequence[FCounters]) -> float | None:
+    """Returns the share of all antennas' samples that engines took, or None where their number is not known."""
+    known = [n for n in n_samples if n]
+    if len(known) < len(n_samples):
         return None
     return sum(each.samples_in for each in counters) / sum(known)
 

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from math import isclose, pi
+from math import isclose
 
 import numpy as np
 
 from ...core.errors import UsageError
 from ..corrections.delays import DelayModel
+from ..files.clocks import SAME, Offset, offset_from, span_text
 from ..files.reading import Tell
 from ..streams.samples import SampleInfo, Samples, Source
 from ..x.engine import ROUNDING
@@ -42,12 +42,18 @@ class Station:
     """The samples of an antenna on the clock of the first one, and what is left of its start."""
 
     input: Input
-    rest: float = 0.0  # samples, at most 1/2, by which each sample was taken later than its timestamp says
-    phase: float = 0.0  # radians at the centre of the band that bring its samples to their timestamps
+    offset: Offset = SAME
 
     def on_time(self, delays: Sequence[DelayModel]) -> list[DelayModel]:
         """Returns delays that bring samples to their timestamps besides."""
-        return [model.later(self.rest, self.phase) for model in delays]
+        on_time = [model.later(self.offset.rest, self.offset.phase) for model in delays]
+        for late in self.input.late:
+            start = late.start + self.offset.whole
+            on_time = [
+                model.later(late.rest, late.phase, start) if late.pol in (None, pol) else model
+                for pol, model in enumerate(on_time)
+            ]
+        return on_time
 
 
 def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
@@ -77,18 +83,13 @@ def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
 
 
 def _aligned(given: Input, first: SampleInfo, tell: Tell) -> Station:
-    info = given.info
-    if info.sync_time_unix is None or first.sync_time_unix is None or info.sync_time_unix == first.sync_time_unix:
+    info, offset = given.info, offset_from(first, given.info)
+    if offset == SAME or first.sync_time_unix is None:
         return Station(given)
-    offset = (info.sync_time_unix - first.sync_time_unix) * Fraction(first.sample_rate_hz)
-    whole = round(offset)
-    rest = float(offset - whole)
-    # Samples v[n] of a falling band were multiplied by (-1)^n, with n as their own clock counts.
-    phase = 0.0 if info.is_complex else pi / 2 * rest + pi * (whole % 2) if info.is_turned else -pi / 2 * rest
-    left = f", and the rest of {rest:.6f} samples is delayed" if abs(rest) > TOLD_REST else ""
-    tell(f"{_name(info)}: its time 0 is {whole} samples after that of {_name(first)}, which are counted{left}")
-    source = ShiftedSource(given.source, whole, first.sync_time_unix)
-    return Station(replace(given, source=source), rest, phase)
+    left = f", and the rest of {offset.rest:.6f} samples is delayed" if abs(offset.rest) > TOLD_REST else ""
+    tell(f"{_name(info)}: its time 0 is {offset.whole} samples after that of {_name(first)}, which are counted{left}")
+    source = ShiftedSource(given.source, offset.whole, first.sync_time_unix)
+    return Station(replace(given, source=source), offset)
 
 
 def _must_overlap(infos: Sequence[SampleInfo]) -> None:
@@ -101,8 +102,9 @@ def _must_overlap(infos: Sequence[SampleInfo]) -> None:
     if late.first_timestamp < early.first_timestamp + (early.n_samples or 0):
         return
     is_one = late.antenna and late.antenna == early.antenna
-    why = "both have one name: are they pieces of one recording?" if is_one else "check their clocks"
-    spans = " and ".join(f"{_name(info)} has samples from {_span(info)}" for info in (early, late))
+    pieces = "both have one name: if they are pieces of one recording, `autotune array` puts them together"
+    why = pieces if is_one else "check their clocks"
+    spans = " and ".join(f"{_name(info)} has samples from {span_text(info)}" for info in (early, late))
     raise UsageError(f"the antennas have no time in common: {spans}; {why}")
 
 
@@ -110,19 +112,6 @@ def _tell_of_one_name(infos: Sequence[SampleInfo], tell: Tell) -> None:
     for name, n in Counter(info.antenna for info in infos if info.antenna).items():
         if n > 1:
             tell(f"{n} antennas have the name {name!r}, and are correlated as {n}: are they one station?")
-
-
-def _span(info: SampleInfo) -> str:
-    """Returns when an antenna's samples begin and end, in UTC if that is known."""
-    begin, end = info.first_timestamp, info.first_timestamp + (info.n_samples or 0)
-    if info.sync_time_unix is None:
-        return f"{begin} to {end}"
-    return " to ".join(_utc(info.sync_time_unix + Fraction(n) / Fraction(info.sample_rate_hz)) for n in (begin, end))
-
-
-def _utc(unix: Fraction) -> str:
-    time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=round(unix * 10**6))
-    return time.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
 
 
 def _name(info: SampleInfo) -> str:

@@ -57,8 +57,9 @@ class Source(Protocol):
         """Fill ``out`` with the next packets; returns None at the end.
 
         ``out``: uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples], of whole packets. A chunk has fewer packets
-        at the end of what is there, and only there. Packets between the chunk before and this one never came: where
-        many are missing, whole chunks are left out. What is written where a packet is missing does not matter.
+        at the end of what is there, or of one of several files, and only there. Packets between the chunk before and
+        this one never came: where many are missing, whole chunks are left out. What is written where a packet is
+        missing does not matter.
 
         Raises:
             UsageError: for a source that is damaged; says where. What was read before stands.

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune import unpack_samples
+from autotune.core.errors import UsageError
 from autotune.engines.files.opening import open_samples
 
 from . import makers
@@ -625,7 +626,7 @@ def test_damage_is_told_or_harmless(tmp_path: Path, kind: str) -> None:
             read = read_all(open_samples(tmp_path / "x", **given), (3,), no_flags=True)
             n_told += bool(read.error)
         except Exception as error:
-            assert type(error).__name__ == "UsageError" and "\n" not in str(error), (case, error)
+            assert isinstance(error, UsageError) and "\n" not in str(error), (case, error)
             n_told += 1
     assert n_told > 1
 

@@ -74,7 +74,7 @@ def test_antennas_that_differ_are_refused_with_both_values(tmp_path: Path, said:
 def test_stations_without_a_common_time_end_at_once(tmp_path: Path, name: str) -> None:
     first = recorded(tmp_path / "a.dada", noise(1 << 14))
     later = recorded(tmp_path / "b.dada", noise(1 << 14), UTC_START="2025-03-04-05:36:07", TELESCOPE=name)
-    why = "check their clocks" if name == "b" else "are they pieces of one recording?"
+    why = "check their clocks" if name == "b" else "if they are pieces of one recording"
     with refused("no time in common", "2025-03-04T05:06:07 to 2025-03-04T05:06:07.008192", "T05:36:07 to ", why):
         correlate([first, later], BANDS, tmp_path / "x.h5", batches_per_dump=2, running=ON_HOST)
 

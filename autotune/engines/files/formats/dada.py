@@ -23,6 +23,7 @@ from ..reading import (
     Bytes,
     Header,
     HeaderOverrides,
+    LackingError,
     Start,
     Tell,
     came,
@@ -114,6 +115,7 @@ class DadaSamples:
         is_lower = "BW" in header and header.number("BW") < 0
         self.falls = f"BW={header.text('BW')}" if is_lower else ""
         self._done = 0  # packets
+        self.number = header.integer("FILE_NUMBER", 0, checks.MOST_TIME) if "FILE_NUMBER" in header else None
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``.
@@ -160,11 +162,11 @@ def _order(header: Header, given: HeaderOverrides) -> str:
     order = given.order or header.text("ORDER")
     if order not in ORDERS:
         found = f"its ORDER is {order}" if order else "its header lacks ORDER"
-        refuse(
-            header.path,
+        why = (
             f"it has several channels and polarisations, and {found}: give order='TFP' if a sample's polarisations are "
-            "side by side, or 'TPF' if its channels are",
+            "side by side, or 'TPF' if its channels are"
         )
+        raise LackingError(header.path, why, "order", "TFP")
     return order
 
 

@@ -4,11 +4,12 @@ Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations o
 ``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
 time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
 (headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX was 0), OBSFREQ and OBSBW (MHz),
-TELESCOP, and of several antennas NANTS and ANTNMES.
+TELESCOP, PKTSTART, and of several antennas NANTS and ANTNMES, or ANTNMS00 and so on.
 """
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,13 +20,16 @@ from ....core.errors import UsageError
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import step_of
 from .. import checks
+from ..guppi_antennas import antenna_name, antennas_of_header, channel_among
 from ..interleaved_bytes import Layout, centre_of
+from ..joined_bytes import JoinedBytes
 from ..reading import (
     MOST_BYTES,
     MOST_GAP_S,
     Bytes,
     Header,
     HeaderOverrides,
+    LackingError,
     Start,
     Tell,
     cut_off,
@@ -57,7 +61,12 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     Raises:
         UsageError: when its first header is wrong, or lacks what is needed and not given.
     """
-    file = Bytes(path)
+    return read_joined([path], given, tell)
+
+
+def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
+    """Opens files whose blocks follow each other as those of one file. Raises UsageError as ``read`` does."""
+    file = JoinedBytes(paths)
     try:
         return GuppiSamples(file, given, tell)
     except BaseException:
@@ -65,11 +74,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
         raise
 
 
-def antennas_of(path: Path) -> tuple[int, int]:
-    """Returns how many antennas a file has, and the channels of each. Raises UsageError as ``read`` does."""
+def antennas_of(path: Path) -> tuple[list[str], int]:
+    """Returns the names of a file's antennas, and the channels of each. Raises UsageError as ``read`` does."""
     file = Bytes(path)
     try:
-        return _antennas(_read_header(file, 0, 0)[0])
+        header = _read_header(file, 0, 0)[0]
+        n_antennas, n_channels = antennas_of_header(header)
+        return [antenna_name(header, number, n_antennas) for number in range(n_antennas)], n_channels
     finally:
         file.close()
 
@@ -99,15 +110,16 @@ class GuppiSamples:
         header, data = _read_header(file, 0, 0)
         if header.integer("NBITS", 1, 64) != 8:
             refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 8 are read")
-        n_antennas, n_each = _antennas(header)
+        n_antennas, n_each = antennas_of_header(header)
         n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
-        channel = _channel(file.path, given, n_channels, n_antennas)
+        channel = channel_among(file.path, given, n_channels, n_antennas)
         self._layout = Layout(n_channels, n_pols, True, channel)
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
         n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
         if rest:
             refuse(file.path, f"BLOCSIZE={self._n_bytes} is not whole samples of {self._layout.sample_bytes} bytes")
         self._n_block, self._step = n, n - header.integer("OVERLAP", 0, n - 1, 0)
+        self.overlap = n - self._step
         self._tick = self._ticks(header)
         rate = given.sample_rate_hz or _rate(header)
         self._block: Block | None = self._at(0, header, data)
@@ -117,12 +129,12 @@ class GuppiSamples:
             sample_rate_hz=rate,
             packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
             first_timestamp=self._block.time,
-            antenna=_antenna(header, channel // n_each, n_antennas),
+            antenna=antenna_name(header, channel // n_each, n_antennas),
             centre_frequency_hz=_centre(header, channel, n_each),
         )
         self._n_read = self._n_block // info.packet * info.packet  # samples of a block
         info = replace(info, n_samples=self._n_whole())
-        self.info = settled(file.path, info, _start(header), given, tell)
+        self.info = settled(file.path, info, _start(header, self._tick, rate), given, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
         self._time = self._block.time  # of the next packet
@@ -265,8 +277,9 @@ def _value(text: str) -> str:
 def _n_pols(header: Header) -> int:
     found = header.integer("NPOL", 1, 4)
     if found not in N_POLS:
-        why = "two polarisations, or one of two parts" if found == 2 else "nothing that is known"
-        refuse(header.path, f"{header.where} has NPOL={found}, which means {why}: give n_pols=1 or n_pols=2")
+        meaning = "two polarisations, or one of two parts" if found == 2 else "nothing that is known"
+        why = f"{header.where} has NPOL={found}, which means {meaning}: give n_pols=1 or n_pols=2"
+        raise LackingError(header.path, why, "n_pols", 2)
     return N_POLS[found]
 
 
@@ -277,35 +290,6 @@ def _rate(header: Header) -> float:
     return float(1 / seconds)
 
 
-def _antennas(header: Header) -> tuple[int, int]:
-    """Returns how many antennas there are, and the channels of each."""
-    n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
-    n_antennas = header.integer("NANTS", 1, n_channels, 1)
-    if n_channels % n_antennas:
-        refuse(header.path, f"its OBSNCHAN={n_channels} channels are not those of NANTS={n_antennas} antennas")
-    return n_antennas, n_channels // n_antennas
-
-
-def _channel(path: Path, given: HeaderOverrides, n_channels: int, n_antennas: int) -> int:
-    """Returns the channel that is to be read; those of several antennas lie one antenna after the other."""
-    if n_antennas > 1 and (not isinstance(given.channel, int) or not 0 <= given.channel < n_channels):
-        each = n_channels // n_antennas
-        refuse(
-            path,
-            f"it has {n_antennas} antennas of {each} channels: choose a channel of one, channel=0 to {n_channels - 1}; "
-            f"those of antenna 1 are {each} to {2 * each - 1}",
-        )
-    return given.one_channel(path, n_channels)
-
-
-def _antenna(header: Header, number: int, n_antennas: int) -> str:
-    """Returns the name of an antenna of the file."""
-    if n_antennas == 1:
-        return header.text("TELESCOP")
-    names = [name.strip() for name in header.text("ANTNMES").split(",")]
-    return names[number] if number < len(names) and names[number] else f"{header.text('TELESCOP')}{number}"
-
-
 def _centre(header: Header, channel: int, n_channels: int) -> float | None:
     """Returns the centre of a channel, where OBSFREQ and OBSBW are those of the ``n_channels`` of an antenna."""
     if "OBSFREQ" not in header or "OBSBW" not in header:
@@ -314,10 +298,14 @@ def _centre(header: Header, channel: int, n_channels: int) -> float | None:
     return centre_of(channel % n_channels, n_channels, centre_hz, bandwidth_hz)
 
 
-def _start(header: Header) -> Start | None:
+def _start(header: Header, tick: Fraction, rate: float) -> Start | None:
     """Returns when PKTIDX is 0; None if the header does not say it.
 
-    Where PKTIDX counts from SYNCTIME, STT_IMJD and its like are the time at which recording started, PKTSTART.
+    SYNCTIME says it. STT_IMJD and its like are the time of PKTSTART, which is 0 where the header lacks it.
+
+    Args:
+        tick: samples that PKTIDX counts as one.
+        rate: samples in a second.
     """
     if "SYNCTIME" in header:
         text = header.text("SYNCTIME")
@@ -328,4 +316,5 @@ def _start(header: Header) -> Start | None:
     for name in ("STT_SMJD", "STT_OFFS"):
         time += header.number(name, 0.0)
         step_s = max(step_s, step_of(header.text(name)))
+    time -= header.integer("PKTSTART", 0, checks.MOST_TIME, 0) * tick / Fraction(rate)
     return Start(time, f"STT_OFFS={header.text('STT_OFFS')}", step_s)

@@ -29,7 +29,11 @@ class Format(Protocol):
 
 
 class SampleFormat(Format, Protocol):
-    """A format of recordings. One that can have several antennas in a file has ``antennas_of``, as GUPPI RAW has."""
+    """A format of recordings.
+
+    One that can have several antennas in a file has ``antennas_of``, as GUPPI RAW has. One whose files, one behind the
+    other, are a file as well has ``read_joined``, as VDIF has.
+    """
 
     def recognises(self, file: Bytes) -> bool:
         """Returns whether a file is of this format, by its content or its name. Without it, the suffix says so."""
@@ -37,7 +41,8 @@ class SampleFormat(Format, Protocol):
     def read(self, path: Path, given: HeaderOverrides, tell: Tell) -> Source:
         """Opens a recording; ``given`` takes the place of what its header says, and ``tell`` takes lines for people.
 
-        A source with ``falls`` says there how its header has that the band falls with frequency; "" if it does not.
+        A source with ``falls`` says there how its header has that the band falls with frequency; "" if it does not. One
+        with ``overlap`` says by how many samples the next piece of a recording may begin before the end of this one.
 
         Raises:
             UsageError: when its header is wrong, or lacks what is needed and not given.
@@ -57,7 +62,7 @@ class VoltageFormat(Format, Protocol):
 
 
 class VisibilityFormat(Format, Protocol):
-    """A format of visibilities."""
+    """A format of visibilities. One that has ``needs`` lists fields of ``SampleInfo`` that each antenna must say."""
 
     def write(self, path: Path, info: VisibilityInfo, tell: Tell) -> VisibilitySink:
         """Makes a new file; ``tell`` takes lines for people. Raises UsageError when it cannot be made."""

@@ -31,6 +31,7 @@ from .hdf5_visibilities import Dump, VisibilityDumps, VisibilityFile
 from .interface import VISIBILITIES, either
 
 suffixes, holds, help = (".ms", ".uvh5"), VISIBILITIES, "UVH5 or a Measurement Set"
+needs = ("antenna", "position_m", "sync_time_unix", "centre_frequency_hz")  # of each antenna
 POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: of antenna j, and then of antenna i
 INTEGERS = np.dtype([("r", np.int32), ("i", np.int32)])  # of UVH5
 AT_ONCE = 1 << 26  # bytes of visibilities that are converted together

@@ -4,6 +4,7 @@ A sample of 2 bits becomes one of 4 bits, since its four levels are -3, -1, 1 an
 reference epoch of the frames, so that recordings of several stations of one half-year share their zero.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +14,10 @@ import numpy as np
 from ....core.errors import one_line
 from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
-from ..reading import Bytes, HeaderOverrides, Start, Tell, cut_off, packets_in, refuse, settled
+from ..joined_bytes import JoinedBytes
+from ..reading import Bytes, HeaderOverrides, LackingError, Start, Tell, cut_off, packets_in, refuse, settled
 from ..vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of, is_vdif
+from ..vdif_rate import guessed_rate
 from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
@@ -36,7 +39,12 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "VdifSamples":
     Raises:
         UsageError: when its first frames are wrong, or do not say what is needed and not given.
     """
-    file = Bytes(path)
+    return read_joined([path], given, tell)
+
+
+def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "VdifSamples":
+    """Opens files whose frames follow each other as those of one file. Raises UsageError as ``read`` does."""
+    file = JoinedBytes(paths)
     try:
         return VdifSamples(file, given, tell)
     except BaseException:
@@ -63,7 +71,12 @@ class VdifSamples:
         self._n_samples = _n_samples(file.path, frame)
         rate = given.sample_rate_hz or frame.rate
         if not rate:
-            refuse(file.path, "its frames do not state the sample rate: give sample_rate_hz")
+            seems = guessed_rate(file, frame)
+            why, hint = (
+                "its frames do not state the sample rate: give sample_rate_hz",
+                f"; their numbers suggest {seems:g}",
+            )
+            raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")
@@ -77,6 +90,7 @@ class VdifSamples:
             refuse(file.path, self._frames.damage or f"it has no frames of threads {list(self._threads)} that are good")
         self._waiting, slot = first, first.slot  # for a later chunk
         self._next = int(slot[np.abs(slot - slot[0]) <= MOST_EARLY].min())  # slot of the next chunk
+        self.overlap = MOST_EARLY * self._n_samples
         if self._next * self._n_samples > checks.MOST_FIRST:
             refuse(file.path, "its first frame is of a time after 2^61 samples: it is damaged, or no VDIF")
         n_slots = self._frames.n_slots(self._next)
@@ -176,10 +190,8 @@ class VdifSamples:
             chosen = "none are chosen" if given.threads is None else f"{list(threads)} are chosen"
             which = "one or two of them, which are the polarisations" if most == 2 else "one of them"
             example = ",".join(map(str, found[:most]))
-            refuse(
-                self._file.path,
-                f"its first frames are of threads {found}, and {chosen}: choose {which}, as threads={example}",
-            )
+            why = f"its first frames are of threads {found}, and {chosen}: choose {which}, as threads={example}"
+            raise LackingError(self._file.path, why, "threads", tuple(found[:most]))
         if not threads:
             cut_off(self._file, "in the middle of its first frame")
         self._frames.choose(threads, len(found))

@@ -1,0 +1,105 @@
+"""Begins the file of an array: the files of each antenna, and a comment at each thing that their headers lack."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from .clocks import span_text
+from .grouping import Group, base_name, gap_s
+from .reading import LackingError
+from .toml import written
+
+HEAD = """\
+# The antennas of an array, for `autotune correlate`. Paths begin at the folder of this file. What stands in front of
+# the first table holds for all antennas that do not say it. What headers lack stands behind "#", to be filled in.
+"""
+PLACES = {
+    "centre_frequency_hz": ("1.4e9", "of the band, in Hz: UVH5 and Measurement Sets need it"),
+    "sync_time_unix": ('"1700000000.0"', "when its time is 0, s since 1970: UVH5 and Measurement Sets need it"),
+    "position_m": ("[0.0, 0.0, 0.0]", "geocentric x, y, z in m: UVH5 and Measurement Sets need it"),
+}
+CENTRE = """
+# [phase_centre]
+# right_ascension_deg = 0.0    # ICRS
+# declination_deg = 0.0
+"""
+
+
+def array_text(groups: Sequence[Group], folder: Path, given: Mapping[str, Any]) -> str:
+    """Returns the file of an array, as it is to be edited.
+
+    Args:
+        folder: where paths in it begin.
+        given: fields that all headers lack.
+    """
+    lacks = [_lacking(group) for group in groups]
+    common = [line for line in lacks[0] if all(line in each for each in lacks) and not line.startswith("# position_m")]
+    names = _names(groups)
+    common = [written(name, value) for name, value in given.items()] + common
+    parts = [HEAD, *([f"\n{''.join(common)}"] if common else []), CENTRE]
+    for number, (group, lacking) in enumerate(zip(groups, lacks, strict=True)):
+        own = [line for line in lacking if line not in common]
+        parts.append(f"\n{_table(group, names[number], folder)}{''.join(own)}")
+    return "".join(parts)
+
+
+def _names(groups: Sequence[Group]) -> list[str]:
+    """Returns a name for each antenna: its header's, its file's or its folder's, if no other has it; else a number."""
+    made = [f"m{number:03}" for number in range(len(groups))]
+    for kind in (_folder_name, _file_name, _header_name):  # the last one that fits is taken
+        names = [kind(group) for group in groups]
+        made = [name if name and names.count(name) == 1 else old for name, old in zip(names, made, strict=True)]
+    return made
+
+
+def _folder_name(group: Group) -> str:
+    return group.looks[0].path.resolve().parent.name
+
+
+def _file_name(group: Group) -> str:
+    return base_name(group.looks[0].path.name)
+
+
+def _header_name(group: Group) -> str:
+    return group.name
+
+
+def _table(group: Group, name: str, folder: Path) -> str:
+    first = group.looks[0].info
+    lines = ["[[antenna]]\n", written("name", name), _files(group, folder)]
+    if group.name not in ("", name):
+        lines[1] = f"{lines[1].rstrip()}  # several have the name {json.dumps(group.name, ensure_ascii=False)}\n"
+    if group.in_file is not None:
+        lines.append(f"{written('antenna', group.in_file).rstrip()}  # which one of those in its files\n")
+    if group.follow_on:
+        lines.append("follow_on = true  # their headers say the same start: each goes on where the one before ends\n")
+    has = f"{first.n_pols} polarisation{'s' * (first.n_pols > 1)} at {first.sample_rate_hz:g} samples a second"
+    return "".join([*lines, f"# {has}, from {span_text(first).replace(' to ', ' on; the first file ends ')}\n"])
+
+
+def _files(group: Group, folder: Path) -> str:
+    paths = [json.dumps(os.path.relpath(look.path, folder), ensure_ascii=False) for look in group.looks]
+    if len(paths) == 1:
+        return f"files = [{paths[0]}]\n"
+    gaps = [0.0, *(float(gap_s(*each)) for each in pairwise(group.looks))]
+    rate = group.looks[0].info.sample_rate_hz
+    are_shown = [not group.follow_on and gap * rate > group.looks[0].overlap + 0.5 for gap in gaps]
+    more = [
+        f"  # {gap:.6g} s behind the one before" if shown else "" for gap, shown in zip(gaps, are_shown, strict=True)
+    ]
+    return "files = [\n" + "".join(f"    {path},{text}\n" for path, text in zip(paths, more, strict=True)) + "]\n"
+
+
+def _lacking(group: Group) -> list[str]:
+    """Returns a line, or two, for each thing that the headers of an antenna's files lack."""
+    found: dict[str, LackingError] = {}
+    for look in group.looks:
+        for error in look.lacking:
+            found.setdefault(error.field, error)
+    lines = [f"# {error.why}\n# {written(name, error.example)}" for name, error in found.items()]
+    first = group.looks[0].info
+    asked = [(name, *text) for name, text in PLACES.items() if getattr(first, name) is None]
+    return lines + [f"# {name} = {value}    # {why}\n" for name, value, why in asked]

@@ -1,0 +1,190 @@
+"""Arrays in TOML: of each antenna its files, in the order of time, and what their headers lack or have wrong.
+
+    sample_rate_hz = 64e6              # what stands in front of the tables holds for all antennas that do not say it
+    centre_frequency_hz = 1.4e9
+
+    [phase_centre]                     # optional
+    right_ascension_deg = 187.2779
+    declination_deg = 2.0524
+
+    [[antenna]]
+    name = "On"
+    files = ["On.0000.vdif", "On.0001.vdif"]     # from the folder of this file on; or a list for each polarisation
+    threads = [0, 1]
+    position_m = [3370606.0, 711917.0, 5349830.0]
+    delays = 12.25                     # samples; or one for each polarisation; or [[antenna.delays]], pieces
+    gains = [0.5, 0.6]                 # one for both polarisations, or one for each
+
+All fields of a header (``reading.HeaderOverrides``) may stand in it. Of files with several antennas ``antenna`` says
+which one it is, by its name in the file or its number from 0 on, and ``channel`` is one of its own channels.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from ...core.errors import UsageError
+from ..corrections.delays import BEFORE, DelayModel, Piece
+from ..streams.phase_centre import PhaseCentre
+from . import checks
+from .delay_file import DELAY_FIELDS, N_POLS
+from .phase_centre_text import phase_centre
+from .reading import HeaderOverrides, refuse
+from .toml import checked, read_toml
+
+MOST_BYTES = 1 << 26
+OVERRIDES = {field.name for field in fields(HeaderOverrides)} - {"antenna"}
+
+
+@dataclass(frozen=True)
+class ArrayAntenna:
+    """An antenna of an array, as its file says it."""
+
+    files: tuple[tuple[Path, ...], ...]  # of both polarisations together, or of each its own
+    header: Mapping[str, Any]  # fields of HeaderOverrides
+    name: str = ""
+    in_file: str | int | None = None  # which one of several in its files
+    follow_on: bool = False  # its files follow each other, whatever their headers say of time
+    delays: tuple[DelayModel, ...] | None = None  # of both polarisations
+    gains: tuple[float, ...] | None = None  # one for both polarisations, or one for each
+
+
+@dataclass(frozen=True)
+class ArrayFile:
+    """The antennas of an array, and the direction that it looks at."""
+
+    path: Path
+    antennas: tuple[ArrayAntenna, ...]
+    phase_centre: PhaseCentre | None = None
+
+
+def is_array_file(path: Path) -> bool:
+    """Returns whether a file is TOML that lists antennas with their files. Raises UsageError for one that is broken."""
+    if path.suffix != ".toml" or not path.is_file():
+        return False
+    return lists_antennas(read_toml(path, MOST_BYTES))
+
+
+def lists_antennas(said: Mapping[str, object]) -> bool:
+    """Returns whether what TOML says are antennas with their files."""
+    lists = [value for value in said.values() if isinstance(value, list)]
+    tables = [each for value in lists for each in value if isinstance(each, dict)]
+    return bool(tables) and ("files" in said or any("files" in each for each in tables))
+
+
+def read_array(path: Path) -> ArrayFile:
+    """Reads an array's file.
+
+    Raises:
+        UsageError: when it cannot be read, or is wrong: names each antenna that is, and the nearest field to one that
+            is not known, in one line.
+    """
+    said = checked(path, "it", WHOLE, read_toml(path, MOST_BYTES))
+    tables, centre = said.pop("antenna"), said.pop("phase_centre", None)
+    antennas, wrong = [], []
+    for number, table in enumerate(tables, 1):
+        try:
+            antennas.append(_antenna(path.parent, said, table))
+        except (schema.Unsound, UsageError) as error:
+            name = table.get("name") if isinstance(table, dict) else None
+            wrong.append(f"[[antenna]] {name if isinstance(name, str) else number} {error}")
+    wrong += [f"{n} antennas have the name {name!r}" for name, n in _counted(antennas).items() if name and n > 1]
+    if wrong or not tables:
+        refuse(path, "; ".join(wrong) or "it has no [[antenna]]")
+    direction = None if centre is None else checked(path, "[phase_centre]", phase_centre, centre)
+    return ArrayFile(path, tuple(antennas), direction)
+
+
+def _counted(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
+    return Counter(antenna.name for antenna in antennas)
+
+
+def _antenna(folder: Path, common: Mapping[str, object], table: object) -> ArrayAntenna:
+    """Checks for one antenna. Raises Unsound or UsageError."""
+    said = {**common, **ANTENNA(table)}
+    if "files" not in said:
+        raise schema.Unsound("lacks files")
+    header = {name: said.pop(name) for name in sorted(OVERRIDES & said.keys())}
+    HeaderOverrides(**header)
+    return ArrayAntenna(
+        files=tuple(tuple(folder / file for file in files) for files in said["files"]),
+        header=header,
+        name=said.get("name", ""),
+        in_file=said.get("antenna"),
+        follow_on=said.get("follow_on", False),
+        delays=said.get("delays"),
+        gains=said.get("gains"),
+    )
+
+
+# ---------------------------------------------------------------------- values of fields
+def _any(value: object) -> object:
+    return value
+
+
+def _files(value: object) -> Any:
+    """Checks for a path, a list of them, or two lists, one for each polarisation."""
+    is_paired = isinstance(value, list) and any(isinstance(each, list) for each in value)
+    files = (
+        schema.sequence_of(PATHS, N_POLS)(value)
+        if is_paired
+        else (PATHS([value] if isinstance(value, str) else value),)
+    )
+    if not all(each and all(each) for each in files):
+        raise schema.Unsound("is empty, must be paths of files")
+    return files
+
+
+def _numbers(value: object) -> tuple[float, ...]:
+    """Checks for a number for both polarisations, or a list of one for each."""
+    numbers: tuple[float, ...] = checks.REALS(value if isinstance(value, list) else [value])
+    if not 1 <= len(numbers) <= N_POLS:
+        raise schema.Unsound(f"has {len(numbers)} numbers, must have one for each polarisation")
+    return numbers
+
+
+def _delays(value: object) -> tuple[DelayModel, ...]:
+    """Checks for constant delays, or a list of tables as those of a file of delays without the antenna."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        models = tuple(DelayModel() for _ in range(N_POLS))
+        for each in schema.sequence_of(DELAY_OF_ONE)(value):
+            said: dict[str, Any] = dict(each)
+            pol = said.pop("pol", None)
+            for model in models if pol is None else models[pol : pol + 1]:
+                if len(model.pieces) > 1 and model.pieces[-1].start >= said["start"]:
+                    raise schema.Unsound(f"has a piece from sample {said['start']} on, and one before it is later")
+                model.add(Piece(**said))
+        return models
+    delays = _numbers(value)
+    return tuple(DelayModel(Piece(BEFORE, delay)) for delay in (delays if len(delays) == N_POLS else delays * N_POLS))
+
+
+def _channel(value: object) -> object:
+    return tuple(COUNTS(value)) if isinstance(value, list) else schema.as_count(value)
+
+
+def _in_file(value: object) -> object:
+    return schema.as_word(value) if isinstance(value, str) else schema.as_count(value)
+
+
+PATHS = schema.sequence_of(schema.as_word)
+COUNTS = schema.sequence_of(schema.as_count)
+DELAY_OF_ONE = schema.members_of({name: check for name, check in DELAY_FIELDS.items() if name != "antenna"}, ("start",))
+FIELDS: dict[str, schema.Check] = {
+    **dict.fromkeys(sorted(OVERRIDES), _any),  # which HeaderOverrides checks
+    **{name: check for name, check in checks.SAMPLES.items() if name in OVERRIDES},
+    "threads": COUNTS,
+    "channel": _channel,
+    "order": schema.as_word,
+    "files": _files,
+    "antenna": _in_file,
+    "follow_on": schema.as_flag,
+    "delays": _delays,
+    "gains": _numbers,
+}
+ANTENNA = schema.members_of({"name": schema.as_word, **FIELDS})
+TABLES = {"antenna": schema.sequence_of(_any), "phase_centre": _any}
+WHOLE = schema.members_of({**FIELDS, **TABLES}, needed=("antenna",))

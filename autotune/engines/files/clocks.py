@@ -1,0 +1,59 @@
+"""Zeros of time that differ: whole samples, by which timestamps are shifted, and a rest, which is a delay."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from math import gcd, pi
+
+from ..streams.samples import SampleInfo
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The time by which the zero of a stream's time is later than that of another one."""
+
+    whole: int = 0  # samples
+    rest: float = 0.0  # samples by which each sample was taken later than its shifted timestamp says
+    phase: float = 0.0  # radians at the centre of the band that bring its samples to these timestamps
+
+
+SAME = Offset()
+
+
+def offset_from(first: SampleInfo, info: SampleInfo, step: int = 1) -> Offset:
+    """Returns the offset of the zero of ``info`` from that of ``first``; both are one where either does not say it.
+
+    Args:
+        step: samples; shifted timestamps are whole steps apart, and the rest is at most half of one.
+    """
+    zero = Fraction(0)
+    if info.sync_time_unix is not None and first.sync_time_unix is not None:
+        zero = (info.sync_time_unix - first.sync_time_unix) * Fraction(first.sample_rate_hz)
+    moved = info.first_timestamp - first.first_timestamp
+    whole = step * round((zero + moved) / step) - moved
+    return offset_of(info, whole, float(zero - whole))
+
+
+def offset_of(info: SampleInfo, whole: int, rest: float = 0.0) -> Offset:
+    """Returns the offset of samples by so many whole ones and a rest."""
+    # Samples v[n] of a falling band were multiplied by (-1)^n, with n as their own clock counts.
+    phase = 0.0 if info.is_complex else pi / 2 * rest + pi * (whole % 2) if info.is_turned else -pi / 2 * rest
+    return Offset(whole, rest, phase)
+
+
+def whole_bytes(info: SampleInfo) -> int:
+    """Returns how many samples are whole bytes at least."""
+    return 1 if info.is_complex else 8 // gcd(8, info.sample_bits)
+
+
+def span_text(info: SampleInfo) -> str:
+    """Returns when samples begin and end, in UTC if that is known."""
+    begin, end = info.first_timestamp, info.first_timestamp + (info.n_samples or 0)
+    if info.sync_time_unix is None:
+        return f"{begin} to {end}"
+    return " to ".join(_utc(info.sync_time_unix + Fraction(n) / Fraction(info.sample_rate_hz)) for n in (begin, end))
+
+
+def _utc(unix: Fraction) -> str:
+    time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=round(unix * 10**6))
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")

@@ -1,0 +1,141 @@
+"""Puts files together that are the pieces and scans of one antenna, by their headers, their times and their names."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UsageError
+from .lacking import Look, look_at
+from .opening import antennas_in
+from .reading import LackingError, Tell
+
+ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "is_turned")
+RATE = "sample_rate_hz"
+SEPARATORS = re.compile(r"[._:+ -]+|(?<=\d)T(?=\d)")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The files of one antenna, in the order of time."""
+
+    looks: Sequence[Look]
+    in_file: str | int | None = None  # which of several antennas of its files
+    follow_on: bool = False  # they do not say their times
+
+    @property
+    def name(self) -> str:
+        return self.looks[0].info.antenna
+
+
+def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[Group]:
+    """Returns the antennas of some recordings, by the names of their first files; tells of files that cannot be opened.
+
+    Files whose headers have one name are of one antenna if none of them overlap; else those of one file's name but for
+    numbers, then those of one folder, if these do not; else each is of an antenna of its own.
+
+    Args:
+        given: fields that all of their headers lack.
+    """
+    found: list[tuple[Look, str | int | None]] = []
+    for path in paths:
+        try:
+            names, n_channels = antennas_in(path)
+            found += [_look(path, given, names, number, n_channels) for number in range(len(names))]
+        except UsageError as error:
+            tell(f"{error}; it is left out")
+    found = _at_one_rate(found, given)
+    groups: list[Group] = []
+    for _, some in groupby(sorted(found, key=_key), key=_key):
+        looks, places = zip(*some, strict=True)
+        groups += _split(looks, places[0])
+    return sorted(groups, key=lambda group: (str(group.looks[0].path), str(group.in_file)))
+
+
+def _look(
+    path: Path, given: Mapping[str, Any], names: Sequence[str], number: int, n_channels: int
+) -> tuple[Look, str | int | None]:
+    """Returns what a file says of one of its antennas, and which one it is, if there are several."""
+    if len(names) == 1:
+        return look_at(path, given), None
+    name, channel = names[number], given.get("channel", 0)
+    look = look_at(path, {**given, "channel": number * n_channels + channel})
+    if n_channels > 1 and "channel" not in given:
+        why = f"it has {len(names)} antennas of {n_channels} channels each: choose one, channel=0 to {n_channels - 1}"
+        look = replace(look, lacking=[*look.lacking, LackingError(path, why, "channel", 0)])
+    return look, name if names.count(name) == 1 else number
+
+
+def _at_one_rate(
+    found: Sequence[tuple[Look, str | int | None]], given: Mapping[str, Any]
+) -> list[tuple[Look, str | int | None]]:
+    """Returns files whose headers lack the rate with the largest one that any of them lets one expect.
+
+    Of a file that is shorter than a second one expects less.
+    """
+    rates = [each.example for look, _ in found for each in look.lacking if each.field == RATE]
+    made = []
+    for look, place in found:
+        lacking = next((each for each in look.lacking if each.field == RATE), None)
+        if lacking is not None and lacking.example != max(rates):
+            with suppress(UsageError):  # it cannot have that rate
+                again = look_at(look.path, {**given, RATE: max(rates)})
+                better = LackingError(look.path, lacking.why, RATE, max(rates))
+                look = replace(again, lacking=[better, *again.lacking])
+        made.append((look, place))
+    return made
+
+
+def begin_s(look: Look) -> Fraction:
+    """Returns when a file begins, in seconds since 1970, or since the zero of its time."""
+    return (look.info.sync_time_unix or 0) + look.info.first_timestamp / Fraction(look.info.sample_rate_hz)
+
+
+def gap_s(before: Look, later: Look) -> Fraction:
+    """Returns the seconds between the end of a file and the beginning of a later one; below 0 where they overlap."""
+    return begin_s(later) - begin_s(before) - (before.info.n_samples or 0) / Fraction(before.info.sample_rate_hz)
+
+
+def base_name(name: str) -> str:
+    """Returns a file's name without its numbers: On of On.0000.vdif and of On_2026-01-01T07:00:00_3.vdif."""
+    stem = name.rpartition(".")[0] or name
+    return "_".join(part for part in SEPARATORS.split(stem) if part and not part.isdigit())
+
+
+def _key(found: tuple[Look, str | int | None]) -> list[str]:
+    """Returns what files of one antenna have in common."""
+    look, in_file = found
+    name = look.info.antenna or f"\0{_base(look)}"
+    said = [name, repr(in_file), str(look.info.sync_time_unix is None)]
+    return [*said, *(str(getattr(look.info, name)) for name in ALIKE)]
+
+
+def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:
+    """Returns the antennas of files that may be of one."""
+    ordered = sorted(looks, key=lambda look: (begin_s(look), look.number or 0, str(look.path)))
+    if all(_follows(*each) for each in pairwise(ordered)):
+        return [Group(ordered, in_file)]
+    numbers = [look.number for look in ordered]
+    if len({begin_s(look) for look in ordered}) == 1 and None not in numbers and len(set(numbers)) == len(numbers):
+        return [Group(ordered, in_file, follow_on=True)]
+    for kind in (_base, _folder):
+        if len({kind(look) for look in looks}) > 1:
+            parts = groupby(sorted(looks, key=kind), key=kind)
+            return [group for _, part in parts for group in _split(list(part), in_file)]
+    return [Group([look], in_file) for look in looks]
+
+
+def _base(look: Look) -> str:
+    return base_name(look.path.name)
+
+
+def _folder(look: Look) -> str:
+    return str(look.path.parent)
+
+
+def _follows(before: Look, later: Look) -> bool:
+    return later.path != before.path and gap_s(before, later) * Fraction(before.info.sample_rate_hz) >= -before.overlap

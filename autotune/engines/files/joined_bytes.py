@@ -1,0 +1,57 @@
+"""Several files that are read as one: the pieces into which a recorder cut a stream of frames or of blocks."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from .reading import Bytes, refuse
+
+
+class JoinedBytes(Bytes):
+    """Files one behind the other, as one; the last one may grow. ``path`` is what errors call them.
+
+    Raises:
+        UsageError: from all methods, when one of the files cannot be read, or became shorter.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.path = joined_name(paths)
+        self._parts: list[Bytes] = []
+        try:
+            for path in paths:
+                self._parts.append(Bytes(path))
+        except BaseException:
+            self.close()
+            raise
+        self._begins = [0, *accumulate(part.size() for part in self._parts[:-1])]
+
+    def size(self) -> int:
+        """Returns how long the files are now, together."""
+        return self._begins[-1] + self._parts[-1].size()
+
+    def fill(self, out: np.ndarray, offset: int) -> int:
+        """Reads into ``out``, uint8 and contiguous, from byte ``offset`` on; returns how many bytes there were."""
+        rest, done = out.reshape(-1).view(np.uint8), 0
+        for number in range(bisect_right(self._begins, offset) - 1, len(self._parts)):
+            begin = self._begins[number]
+            is_last = number == len(self._parts) - 1
+            n = len(rest) - done if is_last else min(len(rest) - done, self._begins[number + 1] - offset - done)
+            got = self._parts[number].fill(rest[done : done + n], offset + done - begin)
+            done += got
+            if got < n and not is_last:
+                refuse(self._parts[number].path, "it became shorter while it was read")
+            if done == len(rest):
+                break
+        return done
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+
+def joined_name(paths: Sequence[Path]) -> Path:
+    """Returns what errors call files that are read as one: that of a single file, or a/x.0000.raw to x.0003.raw."""
+    return paths[0] if len(paths) == 1 else Path(f"{paths[0]} to {paths[-1].name}")

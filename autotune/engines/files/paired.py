@@ -1,0 +1,96 @@
+"""Two polarisations that were recorded to files of their own, as the source of one antenna."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import gcd
+from pathlib import Path
+
+import numpy as np
+
+from ..corrections.delays import BEFORE
+from ..streams.samples import Samples, Source
+from .clocks import Offset, offset_from, whole_bytes
+from .fine_packets import FinePackets
+from .reading import HeaderOverrides, Tell, packets_in, refuse
+from .scans import Late, Scan, must_be_alike, open_scans
+
+
+def open_paired(files: Sequence[Sequence[Path]], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
+    """Opens the files of an antenna, as ``open_scans`` does: of both polarisations together, or of each its own.
+
+    Raises:
+        UsageError: as ``open_scans`` does; and where polarisations have files of their own, when those have several, or
+            are not alike.
+    """
+    if len(files) == 1:
+        return open_scans(files[0], given, tell, follow_on)
+    opened: list[Source] = []
+    try:
+        for each in files:
+            opened.append(open_scans(each, given, tell, follow_on))
+            if opened[-1].info.n_pols != 1:
+                refuse(each[0], "it has two polarisations, and only files of one can be paired")
+        first, second = (Scan(tuple(each), source.info) for each, source in zip(files, opened, strict=True))
+        must_be_alike(first, second)
+        return PairedSource(*opened)
+    except BaseException:
+        for source in opened:
+            source.close()
+        raise
+
+
+class PairedSource:
+    """A source of two polarisations, one of each source. Where only one of them has samples, the other's are missing.
+
+    Chunks are as long as what both have read ahead, or shorter.
+    """
+
+    is_live = False
+
+    def __init__(self, first: Source, second: Source) -> None:
+        offset = offset_from(first.info, second.info, whole_bytes(first.info))
+        begins = [first.info.first_timestamp, second.info.first_timestamp + offset.whole]
+        packet = gcd(first.info.packet, second.info.packet, begins[1] - begins[0])
+        lengths = first.info.n_samples, second.info.n_samples
+        ends = [begin + length for begin, length in zip(begins, lengths, strict=True) if length is not None]
+        n_samples = max(ends) - min(begins) if len(ends) == len(begins) else None
+        self.info = replace(first.info, n_pols=2, packet=packet, first_timestamp=min(begins), n_samples=n_samples)
+        self._sources = FinePackets(first, packet, 0), FinePackets(second, packet, offset.whole)
+        self._left: list[tuple[np.ndarray, Samples] | None] = [None, None]  # what was read of each and not taken yet
+        self.n_recorded: int | None = getattr(first, "n_recorded", None)
+        self.late = [Late(BEFORE, offset.rest, offset.phase, 1)] if offset != Offset(offset.whole) else []
+        for pol, (source, shift) in enumerate(((first, 0), (second, offset.whole))):
+            self.late += [replace(each, start=each.start + shift, pol=pol) for each in getattr(source, "late", ())]
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``. A chunk may have fewer packets than ``out``.
+
+        Raises:
+            UsageError: of either source.
+        """
+        for pol, source in enumerate(self._sources):
+            if self._left[pol] is None:
+                row = np.empty((1, out.shape[1]), out.dtype)
+                if (samples := source.read(row)) is not None:
+                    self._left[pol] = row[0], samples
+        there = [samples for _, samples in filter(None, self._left)]
+        if not there:
+            return None
+        packet = self.info.packet
+        time = min(samples.time for samples in there)
+        ends = [each.time + each.received.shape[1] * packet if each.time == time else each.time for each in there]
+        n_room = packets_in(out, self.info)
+        n = min(n_room, (min(ends) - time) // packet)
+        width, received = out.shape[1] // n_room, np.zeros((2, n), bool)
+        for pol, left in enumerate(self._left):
+            if left is None or left[1].time != time:
+                continue
+            row, samples = left
+            out[pol, : n * width], received[pol] = row[: n * width], samples.received[0, :n]
+            rest = Samples(time + n * packet, samples.received[:, n:])
+            self._left[pol] = (row[n * width :], rest) if rest.received.shape[1] else None
+        return Samples(time, received)
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()

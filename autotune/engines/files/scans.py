@@ -1,0 +1,213 @@
+"""Recordings of one antenna in several files, as one source: pieces of a scan, and scans with gaps between them.
+
+Files of frames or blocks that follow each other are read as one file. Others are read one after the other; what lies
+between them is missing. Files that overlap, lie in another order than that of time, or are not alike are refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import gcd
+from pathlib import Path
+
+import numpy as np
+
+from ...core.errors import UsageError, one_line
+from ..streams.samples import SampleInfo, Samples, Source
+from .clocks import SAME, Offset, offset_from, offset_of, span_text, whole_bytes
+from .fine_packets import FinePackets
+from .joined_bytes import joined_name
+from .opening import can_be_joined, open_joined
+from .reading import HeaderOverrides, Tell, refuse, untold
+
+ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "antenna", "position_m", "is_turned")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Samples of a file, or of several that are read as one, and their place on the clock of the first scan."""
+
+    paths: tuple[Path, ...]
+    info: SampleInfo  # as the files have it
+    offset: Offset = SAME
+    overlap: int = 0  # samples by which the file behind may begin before the end of this one
+
+    @property
+    def name(self) -> Path:
+        return joined_name(self.paths)
+
+    @property
+    def begin(self) -> int:
+        return self.info.first_timestamp + self.offset.whole
+
+    @property
+    def end(self) -> int | None:
+        """Returns one past the last sample; None where that is not known."""
+        return None if self.info.n_samples is None else self.begin + self.info.n_samples
+
+    def joined(self, later: "Scan") -> "Scan":
+        """Returns the scan of these files and those of a later one."""
+        n_samples = None if later.end is None else later.end - self.begin
+        info = replace(self.info, n_samples=n_samples)
+        return replace(self, paths=self.paths + later.paths, info=info, overlap=later.overlap)
+
+
+@dataclass(frozen=True)
+class Late:
+    """What the rest of the clock changes by at a time, which lies in the gap before a scan."""
+
+    start: int
+    rest: float  # samples
+    phase: float  # radians
+    pol: int | None = None  # of one polarisation; None: of all
+
+
+def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
+    """Opens the files of one antenna, in the order of time.
+
+    Args:
+        given: takes the place of what their headers say.
+        follow_on: each file goes on where the one before it ends, whatever its header says of time.
+
+    Raises:
+        UsageError: when one cannot be opened, or two of them overlap, are not in the order of time, or are not alike.
+    """
+    if len(paths) == 1:
+        return open_joined(paths, given, tell)
+    looks = [_look(path, given, untold if number else tell) for number, path in enumerate(paths)]
+    first = looks[0].info
+    scans: list[Scan] = []
+    for look in looks:
+        if scans:
+            must_be_alike(scans[-1], look)
+            if follow_on:
+                whole = _end_of(scans[-1]) - look.info.first_timestamp
+                look = replace(look, offset=offset_of(first, whole))
+            else:
+                look = replace(look, offset=offset_from(first, look.info, whole_bytes(first)))
+        if scans and not follow_on and _is_next_piece(scans[-1], look):
+            scans[-1] = scans[-1].joined(look)
+        else:
+            if scans:
+                _must_be_later(scans[-1], look)
+            scans.append(look)
+    return ScansSource(scans, given, tell) if len(scans) > 1 else open_joined(scans[0].paths, given, tell)
+
+
+class ScansSource:
+    """A source of scans, one after the other. Each is opened when its turn comes, and closed behind it.
+
+    An error of a scan ends it, and is told; that of the last one is raised.
+    """
+
+    is_live = False
+
+    def __init__(self, scans: Sequence[Scan], given: HeaderOverrides, tell: Tell) -> None:
+        first, last = scans[0], scans[-1]
+        packet = gcd(*(scan.info.packet for scan in scans), *(scan.begin - first.begin for scan in scans))
+        n_samples = None if last.end is None else last.end - first.begin
+        self.info = replace(first.info, packet=packet, n_samples=n_samples)
+        self._scans, self._given, self._tell = list(scans), given, tell
+        self._number, self._now = 0, self._opened(first)
+        self._end = first.begin  # of what was taken
+
+    @property
+    def late(self) -> list[Late]:
+        """Returns where the rest of the scans' clocks changes, and by how much."""
+        found = []
+        for before, scan in pairwise(self._scans):
+            rest, phase = scan.offset.rest - before.offset.rest, scan.offset.phase - before.offset.phase
+            if rest or phase:
+                found.append(Late(((before.end or scan.begin) + scan.begin) // 2, rest, phase))
+        return found
+
+    @property
+    def n_recorded(self) -> int | None:
+        """Returns the samples of each polarisation of all scans; None where that is not known."""
+        known = [scan.info.n_samples for scan in self._scans if scan.info.n_samples is not None]
+        return sum(known) if len(known) == len(self._scans) else None
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``. A chunk has fewer packets at the end of each scan, too.
+
+        Raises:
+            UsageError: of the last scan; and when a scan goes on past the beginning of the next one.
+        """
+        while self._number < len(self._scans):
+            scan, is_last = self._scans[self._number], self._number == len(self._scans) - 1
+            try:
+                samples = self._now.read(out)
+            except UsageError as error:
+                if is_last:
+                    raise
+                self._tell(one_line(f"{error}; what lacks of it is missing"))
+                samples = None
+            if samples is not None:
+                if samples.time < self._end:
+                    before = self._scans[self._number - 1].name
+                    refuse(scan.name, f"it begins before the end of {before}, which is longer than it said at first")
+                self._end = samples.time + samples.received.shape[1] * self.info.packet
+                return samples
+            self._number += 1
+            if not is_last:
+                self._now.close()
+                self._now = self._opened(self._scans[self._number])
+        return None
+
+    def close(self) -> None:
+        self._now.close()
+
+    def _opened(self, scan: Scan) -> FinePackets:
+        return FinePackets(open_joined(scan.paths, self._given, untold), self.info.packet, scan.offset.whole)
+
+
+def _look(path: Path, given: HeaderOverrides, tell: Tell) -> Scan:
+    """Returns what a file says, as a scan on its own."""
+    source = open_joined([path], given, tell)
+    try:
+        return Scan((path,), source.info, overlap=getattr(source, "overlap", 0))
+    finally:
+        source.close()
+
+
+def must_be_alike(before: Scan, later: Scan) -> None:
+    """Raises UsageError when two scans are not of one antenna; names both, and what differs."""
+    for name in ALIKE:
+        has, had = getattr(later.info, name), getattr(before.info, name)
+        if has != had:
+            refuse(
+                later.name, f"its {name} is {has!r}, and that of {before.name} is {had!r}: they are not of one antenna"
+            )
+    if (later.info.sync_time_unix is None) != (before.info.sync_time_unix is None):
+        knows, lacks = (later, before) if before.info.sync_time_unix is None else (before, later)
+        refuse(lacks.name, f"it does not say when its time was 0 (sync_time_unix), and {knows.name} does")
+
+
+def _is_next_piece(before: Scan, later: Scan) -> bool:
+    """Returns whether a file is read behind those before it as if they were one."""
+    if before.info.packet != later.info.packet or before.info.sync_time_unix != later.info.sync_time_unix:
+        return False
+    if not can_be_joined(before.paths[0]) or not can_be_joined(later.paths[0]) or later.begin < before.begin:
+        return False
+    far = 0 if before.end is None else abs(later.begin - before.end)
+    return far <= before.overlap and (later.begin - before.begin) % before.info.packet == 0
+
+
+def _must_be_later(before: Scan, later: Scan) -> None:
+    """Raises UsageError when a file does not begin where the one before has ended, or later."""
+    if later.begin >= (before.begin + 1 if before.end is None else before.end):
+        return
+    spans = f"{later.name} has samples from {span_text(later.info)}, and {before.name} from {span_text(before.info)}"
+    if later.begin == before.begin:
+        why = "they are of two antennas, or follow each other and do not say it (follow_on = true)"
+    elif later.begin < before.begin:
+        why = "files of an antenna must be in the order of time"
+    else:
+        why = "files of one antenna must not overlap"
+    raise UsageError(one_line(f"{spans}: {why}"))
+
+
+def _end_of(scan: Scan) -> int:
+    if scan.end is None:
+        refuse(scan.name, "how long it is is not known, so that no file can follow on: its end is damaged")
+    return scan.end

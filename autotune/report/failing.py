@@ -1,0 +1,133 @@
+"""The part of a sweep's page on what failed: by status, by the values that fail, and what the space refuses."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..analysis.failing_values import FailureCount, failure_counts
+from ..analysis.show import Failures, failures
+from ..core.errors import Status
+from ..records.record import SweepRecord
+from .blocks import (
+    MUTED,
+    ORANGE,
+    RED,
+    Gallery,
+    PageBlock,
+    PlotlyFigure,
+    Small,
+    Table,
+    axis,
+    label,
+    natural,
+    plot_layout,
+)
+
+MOST_PICTURES = 9  # parameters that are shown
+COLOURS = {"red": RED, "orange": ORANGE, "violet": "#7b4fb5"}  # of the most frequent statuses, in this order
+OTHERS = "others"  # statuses beyond those
+MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
+HEIGHT = 180  # pixels
+
+
+def failure_blocks(sweep: SweepRecord) -> list[PageBlock | None]:
+    """Returns what the page says and shows of trials that failed; None stands for what there is not."""
+    found = failures(sweep.trials)
+    return [_failed(found), _values(found), _shares(sweep), _refused(sweep)]
+
+
+def _failed(found: Sequence[Failures]) -> Table | None:
+    if not found:
+        return None
+    return Table(
+        "Configs that failed",
+        "By status, with the message of the first trial that ended so and the command that tries its config again.",
+        ("status", "trials", "first trial", "its message", "reproduce"),
+        [(_plain(each.status), each.n, each.number, each.message, each.reproduce) for each in found],
+        code=("its message", "reproduce"),
+    )
+
+
+def _values(found: Sequence[Failures]) -> Table | None:
+    """Returns the values with which all configs failed alike; None without any."""
+    rows = [(str(rule), rule.n, _plain(each.status), each.n) for each in found for rule in each.values]
+    if not rows:
+        return None
+    return Table(
+        "Values that fail",
+        "Every config that was tried with these values failed in this way; no config with them was measured.",
+        ("values", "configs with them", "status", "all configs of that status"),
+        rows,
+        code=("values",),
+    )
+
+
+def _shares(sweep: SweepRecord) -> Gallery | None:
+    """Shows the share of failures by value, of the parameters whose values differ most; None where none does."""
+    counts = failure_counts(sweep.trials)
+    if not counts:
+        return None
+    totals = Counter(trial.status for trial in sweep.trials if trial.status != Status.MEASURED)
+    ordered = [status for status, _ in totals.most_common()]
+    colours = dict(zip(ordered, COLOURS.items(), strict=False))
+    told = [f"{name}: {_plain(status)}" for status, (name, _) in colours.items()]
+    told += [f"grey: {OTHERS}"] * (len(ordered) > len(COLOURS))
+    shown = list(counts.items())[:MOST_PICTURES]
+    return Gallery(
+        "Share of the configs that fail, by value",
+        f"The height of a bar is the share of the tried configs with that value that failed ({', '.join(told)})."
+        + (f" Of {len(counts)} parameters, the {len(shown)} that differ most." if len(counts) > len(shown) else ""),
+        tuple(
+            Small(name, "", _bars(values, {status: colour for status, (_, colour) in colours.items()}))
+            for name, values in shown
+        ),
+    )
+
+
+def _bars(values: Sequence[FailureCount], colours: dict[Status, str]) -> PlotlyFigure:
+    """Returns bars for the values of a parameter: a part for each status that has a colour, and one for the rest."""
+    ordered = sorted(values, key=lambda each: natural(each.value))
+    names = [label(each.value) for each in ordered]
+    rest = {each.value: sum(n for s, n in each.failed.items() if s not in colours) for each in ordered}
+    parts = {
+        _plain(status): (colour, [each.failed.get(status, 0) for each in ordered]) for status, colour in colours.items()
+    }
+    parts[OTHERS] = MUTED, [rest[each.value] for each in ordered]
+    bars = [
+        {
+            "type": "bar",
+            "name": what,
+            "x": names,
+            "y": [round(100 * n / each.n, 2) for n, each in zip(counts, ordered, strict=True)],
+            "marker": {"color": colour},
+            "text": [f"{n} of {each.n} {what}" for n, each in zip(counts, ordered, strict=True)],
+            "textposition": "none",
+            "hovertemplate": "%{x}: %{text}<extra></extra>",
+        }
+        for what, (colour, counts) in parts.items()
+        if any(counts)
+    ]
+    shown = plot_layout(
+        HEIGHT,
+        barmode="stack",
+        xaxis=axis(type="category", categoryorder="array", categoryarray=names),
+        yaxis=axis(range=[0, 100], dtick=50, ticksuffix=" %"),
+        showlegend=False,
+        margin=MARGIN,
+    )
+    return {"data": bars, "layout": shown}
+
+
+def _refused(sweep: SweepRecord) -> Table | None:
+    rows = [(n, why) for why, n in sorted(sweep.about.refused.items(), key=lambda item: -item[1])]
+    if not rows:
+        return None
+    return Table(
+        "Configs that the space refuses",
+        "They are never tried; each counts where the first constraint refuses it.",
+        ("configs", "constraint that they violate"),
+        rows,
+    )
+
+
+def _plain(status: Status) -> str:
+    return status.replace("_", " ")

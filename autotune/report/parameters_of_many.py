@@ -1,0 +1,58 @@
+"""The parameters of a kernel over many sweeps: how much each matters, which values win, and what fixing one costs."""
+
+from collections.abc import Sequence
+
+from ..analysis.across import COLUMNS, ParameterAcross, parameters_across
+from ..records.record import SweepRecord
+from .blocks import BLUE, MUTED, PageBlock, Picture, Table, axis, label, plot_layout
+
+
+def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
+    """Returns the picture and the table of the parameters of one kernel; none with less than two sweeps."""
+    found = parameters_across(sweeps) if len(sweeps) > 1 else []
+    if not found:
+        return []
+    table = Table(
+        "Values of the parameters",
+        "The share is the median over the sweeps in which the parameter varies. The value to fix it to is the one that "
+        "costs least; beside it stands how many sweeps measured it. It costs what the best config with it takes longer "
+        "than the best of all, at the median and at the worst problem. Few trials make a value look worse than it is.",
+        ("parameter", "share of variance", *COLUMNS),
+        [(each.name, each.share_text, *each.cells()) for each in found],
+    )
+    picture = _shares([each for each in found if each.shares])
+    return [picture, table] if picture else [table]
+
+
+def _shares(found: Sequence[ParameterAcross]) -> Picture | None:
+    """Shows the share of each parameter in each sweep; None where no share is known."""
+    if not found:
+        return None
+    names = [label(each.name) for each in found]
+    boxes = {
+        "type": "box",
+        "orientation": "h",
+        "y": [name for name, each in zip(names, found, strict=True) for _ in each.shares],
+        "x": [round(100 * share, 1) for each in found for share in each.shares],
+        "boxpoints": "all",
+        "jitter": 0.5,
+        "pointpos": 0,
+        "marker": {"color": BLUE, "size": 4, "opacity": 0.4},
+        "line": {"color": MUTED, "width": 1},
+        "fillcolor": "rgba(0,0,0,0)",
+        "hoveron": "points",
+        "hovertemplate": "%{y}: %{x:.0f} %<extra></extra>",
+    }
+    shown = plot_layout(
+        80 + 26 * max(3, len(found)),
+        xaxis=axis("share of the variance (%)", range=[-2, 102]),
+        yaxis=axis(
+            type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.5, -0.5], dtick=1
+        ),
+    )
+    return Picture(
+        "How much each parameter matters, over all sweeps",
+        "A dot is the share of the variance of log time in one sweep, of those in which the parameter varies; a box is "
+        "the middle half of them. A parameter far to the right decides how fast a config is at most problems.",
+        {"data": [boxes], "layout": shown},
+    )
