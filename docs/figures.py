@@ -1,22 +1,76 @@
-"""Writes the table of a trial's figures in docs/results.md from their declaration in autotune/records/trial.py.
+"""Writes the figures that pages take from elsewhere, and nobody types.
 
     python docs/figures.py
 
-`tests/test_docs.py` compares the two.
+- docs/results.md: the table of a trial's figures, from their declaration in autotune/records/trial.py.
+- README.md: the table of kernels, and by how much winners of ddc beat the default, from results/.
+
+`tests/test_docs.py` compares what is written with what this makes.
 """
 
+import re
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 
+from autotune.analysis.show import Overview, overview
+from autotune.core.units import seconds_text
 from autotune.records.figure import figures_of
+from autotune.records.record import read_sweeps
 from autotune.records.trial import Trial
 
-PAGE = Path(__file__).with_name("results.md")
-HEAD = "| column | unit | content |\n| --- | --- | --- |\n"
+ROOT = Path(__file__).resolve().parents[1]
+RECORDS = ROOT / "results" / "NVIDIA_H200"
+COLUMNS = "| column | unit | content |\n| --- | --- | --- |\n"
+KERNELS = "| kernel | what it does | measured | time | of the roofline |\n| --- | --- | --- | --- | --- |\n"
+SPEED_UP = re.compile(r"(?<=median)(\s+winner\s+is\s+)[\d.]+")
+SHOWN = (
+    (
+        "mix, low-pass filter and decimate packed samples",
+        "2 x 32 Mi samples, decimation 8, 128 taps",
+        "ddc/taps=128,decimation=8,sample_bits=10,n_pols=2,n_samples=33554432",
+    ),
+    (
+        "polyphase filter bank, front end: packed samples to weighted sums",
+        "2 x 64 Mi samples, 16 taps, 1024 channels",
+        "pfb_fir/taps=16,n_channels=1024,sample_bits=10,n_pols=2,n_spectra=32768,n_samples=67141632",
+    ),
+    (
+        "spectra to quantised voltages: delay, phase, gain, rounding, transpose",
+        "2 x 64 Mi samples, 1024 channels",
+        "postproc/n_channels=1024,nyquist=1,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,"
+        "n_receivers=1,n_heaps=128",
+    ),
+    (
+        "these two and the FFT between them, in one launch or two",
+        "2 x 64 Mi samples, 16 taps, 1024 channels",
+        "channelise/taps=16,n_channels=1024,sample_bits=10,*,n_samples=67141632",
+    ),
+    (
+        "the same",
+        "2 x 64 Mi samples, 16 taps, 32768 channels",
+        "channelise/taps=16,n_channels=32768,sample_bits=10,*,n_samples=68157440",
+    ),
+    (
+        "products of all pairs of receivers, integrated, on tensor cores",
+        "480 channels of 3072 samples of 8 bits, 256 receivers",
+        "correlate/bits=8,layout=blocks,n_receivers=256,n_times=16,overwrites=True,*,n_channels=480,*",
+    ),
+    (
+        "a correlator's dump: accumulators to saturated 32 bits",
+        "256 receivers, 64 channels, 8 accumulators",
+        "accumulate/n_accumulators=8,n_channels=64,n_receivers=256",
+    ),
+    (
+        "int4 to float32, float16 or bfloat16",
+        "4.3 GB of float32",
+        "dequantize/out_type=float32,scale_offset=False,missing=False,n_beams=2,n_freqs=16384,n_times=32768",
+    ),
+)
 
 
-def table() -> str:
-    """Returns the rows, one for neighbours that share their meaning."""
+def columns() -> str:
+    """Returns the rows of a trial's figures, one for neighbours that share their meaning."""
     rows = []
     for meaning, group in groupby(figures_of(Trial).items(), key=lambda item: item[1].meaning):
         members = list(group)
@@ -26,11 +80,45 @@ def table() -> str:
     return "".join(rows)
 
 
-def renewed(page: str) -> str:
-    """Returns the text of the page with the table as it is now."""
-    before, after = page.split(HEAD)
-    return before + HEAD + table() + after[after.index("\n\n") + 1 :]
+def kernels() -> str:
+    """Returns the rows of README's kernels: the winner's median, and its share of the roofline."""
+    rows = []
+    for what, problem, pattern in SHOWN:
+        (line,) = _recorded(pattern)
+        page = f"[{line.kernel}](docs/kernels/{line.kernel}.md)"
+        rows.append(f"| {page} | {what} | {problem} | {seconds_text(line.best_s)} | {100 * line.efficiency:.0f} % |\n")
+    return "".join(rows)
 
+
+def speed_up() -> str:
+    """Returns how many times as fast as the default the median winner of ddc is."""
+    return f"{median(line.speed_up for line in _recorded('ddc/*') if line.speed_up):.2f}"
+
+
+def results_page(page: str) -> str:
+    """Returns the text of docs/results.md with the table as it is now."""
+    return _with_rows(page, COLUMNS, columns())
+
+
+def readme(page: str) -> str:
+    """Returns the text of README with the figures as they are now."""
+    page, n_found = SPEED_UP.subn(rf"\g<1>{speed_up()}", page)
+    assert n_found == 1, "README says once how many times as fast the median winner is"
+    return _with_rows(page, KERNELS, kernels())
+
+
+def _recorded(pattern: str) -> list[Overview]:
+    folders = sorted(path.parent for path in RECORDS.glob(f"{pattern}/sweep.json"))
+    return [overview(sweep) for sweep in read_sweeps(folders)[0]]
+
+
+def _with_rows(page: str, head: str, rows: str) -> str:
+    before, after = page.split(head)
+    return before + head + rows + after[after.index("\n\n") + 1 :]
+
+
+PAGES = {ROOT / "docs" / "results.md": results_page, ROOT / "README.md": readme}
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text()))
+    for path, renewed in PAGES.items():
+        path.write_text(renewed(path.read_text()))

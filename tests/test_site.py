@@ -61,19 +61,31 @@ def test_pages_lead_to_one_another_and_load_nothing_from_elsewhere(site: Path) -
     assert {url for page in site.rglob("*.html") for url in loaded.findall(page.read_text())} == set()
 
 
+def test_the_front_page_is_the_head_of_the_readme_beside_pages_in_groups(site: Path) -> None:
+    index = (site / "index.html").read_text()
+    for shown in ('src="pictures/overview.svg"', "autotune sweep --kernel ddc", "x the default", "I have a kernel."):
+        assert shown in index, shown
+    assert "Five minutes" not in index, "that is a section of README"
+    titles = [" ".join(title.split()) for title in re.findall(r'<span class="md-ellipsis">([^<]+)', index)]
+    groups = ("Start", "Kernels", "Sweeps", "Results", "Packages", "Engines", "Reference", "Design", "Lab notes")
+    assert [title for title in dict.fromkeys(titles) if title in groups] == list(groups)
+    assert "Writing a kernel" in titles and not any(title.endswith(".md") for title in titles)
+
+
 @pytest.mark.parametrize(
     ("page", "link", "led"),
     [
-        ("README.md", "[a](../README.md)", "[a](about.md)"),
+        ("pages.md", "[a](../README.md)", "[a](about.md)"),
+        ("index.md", "[a](docs/README.md)", "[a](pages.md)"),
         ("design/house.md", "[a](../../CONTRIBUTING.md#style)", "[a](../contributing.md#style)"),
         ("search.md", "[a](../autotune/search/sampler.py)", "[a](source/autotune/search/sampler.py.md)"),
         ("about.md", "[a](docs/report.md#one-sweep)", "[a](report.md#one-sweep)"),
         ("about.md", "![a](docs/pictures/report.png)", "![a](pictures/report.png)"),
         ("about.md", "all in [results/](results/).", "all in results/."),
-        ("README.md", "[a](notebooks/first-sweep.ipynb)", "[a](notebooks/first-sweep.md)"),
+        ("pages.md", "[a](notebooks/first-sweep.ipynb)", "[a](notebooks/first-sweep.md)"),
         ("notebooks/first-sweep.md", "[a](../report.md)", "[a](../report.md)"),
-        ("README.md", "[a](https://a.b/c) [b](#d)", "[a](https://a.b/c) [b](#d)"),
-        ("README.md", "[a](nowhere.md)", "[a](nowhere.md)"),
+        ("pages.md", "[a](https://a.b/c) [b](#d)", "[a](https://a.b/c) [b](#d)"),
+        ("pages.md", "[a](nowhere.md)", "[a](nowhere.md)"),
     ],
 )
 def test_links_are_led_to_pages_of_the_site(page: str, link: str, led: str) -> None:

@@ -1,6 +1,7 @@
 """Makes the site of pages that are written for a git host: their navigation, and what their links lead to.
 
-- The navigation is that of docs/README.md: its sections, with the pages that they link to.
+- The navigation is that of docs/README.md: its sections, with the pages that they link to, by the texts of the links.
+- The front page is what README says before its first section.
 - README, CONTRIBUTING, CHANGELOG and the README of examples/ become pages, and so does each file of the tree that a
   page links to, as code.
 - A notebook becomes a page.
@@ -19,8 +20,9 @@ from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = "docs"
+FRONT = "index.md"
 PROJECT = {"README.md": "about.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-OUTSIDE = {**PROJECT, "examples/README.md": "examples.md"}  # pages that lie outside of docs/
+PAGES = {**PROJECT, "docs/README.md": "pages.md", "examples/README.md": "examples.md"}
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 ANY_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 CODE = {".py": "python", ".cu": "cuda", ".cuh": "cuda", ".j2": "jinja", ".toml": "toml", ".json": "json"}
@@ -28,15 +30,24 @@ CODE = {".py": "python", ".cu": "cuda", ".cuh": "cuda", ".j2": "jinja", ".toml":
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Takes the navigation from the index."""
-    config.nav = [{"Start": "README.md"}, *_sections(), {"Project": list(PROJECT.values())}]
-    config.watch += [str(ROOT / name) for name in OUTSIDE]
+    (start, pages), *others = _sections()
+    start_pages = [
+        {"What it is": FRONT},
+        *pages,
+        {"README": PAGES["README.md"]},
+        {"All pages": PAGES["docs/README.md"]},
+    ]
+    project = [{"Contributing": PAGES["CONTRIBUTING.md"]}, {"Changes": PAGES["CHANGELOG.md"]}]
+    config.nav = [{start: start_pages}, *({title: pages} for title, pages in others), {"Project": project}]
+    config.watch += [str(ROOT / name) for name in PAGES]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that are made."""
-    for name, page in OUTSIDE.items():
+    for name, page in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
+    files.append(File.generated(config, FRONT, content=_front()))
     for notebook in sorted((ROOT / DOCS / "notebooks").glob("*.ipynb")):
         page = _page_of(notebook.relative_to(ROOT).as_posix()) or ""
         files.append(File.generated(config, page, content=MarkdownExporter().from_filename(str(notebook))[0]))
@@ -65,19 +76,28 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return ANY_LINK.sub(led, markdown)
 
 
-def _sections() -> Iterator[dict[str, list[str]]]:
-    """Returns the sections of the index, each with its pages in their order."""
+def _front() -> str:
+    """Returns the front page, which has no table of contents and is as wide as the window lets it."""
+    return "---\nhide:\n  - toc\n---\n\n" + (ROOT / "README.md").read_text().split("\n## ")[0]
+
+
+def _sections() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Returns the sections of the index, each with its pages in their order: the text of a link, and the page."""
     _, *sections = re.split(r"^## ", (ROOT / DOCS / "README.md").read_text(), flags=re.MULTILINE)
     for section in sections:
         title, _, text = section.partition("\n")
-        targets = [_page_of(_in_tree(f"{DOCS}/README.md", link)) for _, link in LINK.findall(text) if ":" not in link]
-        if pages := [page for page in dict.fromkeys(targets) if page and page.endswith(".md")]:
-            yield {title: pages}
+        named: dict[str, str] = {}
+        for name, link in LINK.findall(text):
+            page = None if ":" in link else _page_of(_in_tree(f"{DOCS}/README.md", link))
+            if page and page.endswith(".md") and not page.startswith("source/"):
+                named.setdefault(page, " ".join(name.split()))
+        if named:
+            yield title, [{name: page} for page, name in named.items()]
 
 
 def _linked() -> Iterator[str]:
     """Returns the files of the tree that pages link to."""
-    for place in [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]:
+    for place in [*PAGES, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]:
         for _, link in LINK.findall((ROOT / place).read_text()):
             path = link.partition("#")[0]
             if path and ":" not in link and (ROOT / (found := _in_tree(place, path))).is_file():
@@ -91,8 +111,8 @@ def _in_tree(place: str, link: str) -> str:
 
 def _page_of(path: str) -> str | None:
     """Returns the page, or the file, of the site for a file of the tree."""
-    if path in OUTSIDE:
-        return OUTSIDE[path]
+    if path in PAGES:
+        return PAGES[path]
     if path.startswith(f"{DOCS}/"):
         return path.removeprefix(f"{DOCS}/").replace(".ipynb", ".md")
     return f"source/{path}.md"
@@ -100,7 +120,7 @@ def _page_of(path: str) -> str | None:
 
 def _place_of(page: str) -> str:
     """Returns the file of the tree that a page of the site was made of."""
-    own = {made: name for name, made in OUTSIDE.items()}
+    own = {FRONT: "README.md", **{made: name for name, made in PAGES.items()}}
     return own.get(page, f"{DOCS}/{page}")
 
 
