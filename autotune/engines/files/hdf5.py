@@ -238,6 +238,11 @@ class GrownFile:
         except schema.Unsound as error:
             refuse(self.path, f"group {name} {error}")
 
+    def has(self, name: str) -> bool:
+        """Returns whether there is something under a name."""
+        with one_line_errors(self.path, f"{name} cannot be read"):
+            return name in self._file
+
     def dataset(self, name: str, dtype: Any, shape: tuple[int, ...]) -> "h5py.Dataset":
         """Returns a dataset, whose data are in this file, of elements of such dtype and shape."""
         with one_line_errors(self.path, f"{name} cannot be read"):
