@@ -141,7 +141,7 @@ def test_empty_dumps_may_be_left_out() -> None:
 
 def test_a_full_disk_ends_it_and_one_polarisation_is_refused() -> None:
     class Full(KeptVisibilities):
-        def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
             raise UsageError("the disk is full: 0 dumps are stored")
 
     v, present = np.zeros((N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), np.int8), np.ones((N_BATCHES, N_ANTENNAS), bool)
