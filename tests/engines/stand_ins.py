@@ -102,6 +102,13 @@ def f_engine(
     return heaps
 
 
+def good_antennas(weights: Sequence[np.ndarray]) -> np.ndarray:
+    """bool [n_dumps, n_antennas]: those with as many spectra as any has, by uint32 [n_baselines, 4] of each dump."""
+    every = np.array(weights)
+    _, own = np.nonzero(np.equal(*np.tril_indices(int(np.sqrt(2 * every.shape[1]))))[np.newaxis])
+    return np.asarray((every[:, own] == every.max()).all(axis=2))
+
+
 def correlate(v: np.ndarray, accumulators: np.ndarray) -> None:
     """Add the products of int8 [batch, antenna, channel, time, pol, 2] to int64 [channel, baseline, 4, 2]."""
     parts = v.astype(np.int64)
