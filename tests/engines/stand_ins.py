@@ -109,6 +109,12 @@ def good_antennas(weights: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray((every[:, own] == every.max()).all(axis=2))
 
 
+def weights_of(present: np.ndarray, n_spectra: int = 1) -> np.ndarray:
+    """uint32 [n_baselines, 4]: of antennas, bool [n], all ``n_spectra`` are there or none."""
+    j, i = np.tril_indices(len(present))
+    return np.repeat(n_spectra * (present[i] & present[j]).astype(np.uint32)[:, np.newaxis], 4, axis=1)
+
+
 def correlate(v: np.ndarray, accumulators: np.ndarray) -> None:
     """Add the products of int8 [batch, antenna, channel, time, pol, 2] to int64 [channel, baseline, 4, 2]."""
     parts = v.astype(np.int64)

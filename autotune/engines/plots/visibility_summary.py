@@ -145,7 +145,7 @@ class VisibilitySummary:
     def _compare(self, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
         """Adds |V_ij|^2 / (V_ii V_jj), of means, a block of channels at a time."""
         there, own = n_spectra > 0, n_spectra[self._autos]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(autos > 0, own / autos, 0).astype(np.float32)
         n_together = max(1, BLOCK // (4 * len(self._i)))
         for at in range(0, len(visibilities), n_together):

@@ -130,7 +130,7 @@ def test_voltages_of_four_bits_are_described_with_the_real_part_high() -> None:
 
 @pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])
 def test_dumps_go_to_all_destinations(transport: str) -> None:
-    info = VisibilityInfo(16, 4 * INFO.heap_samples, (INFO.samples,) * 3)
+    info = VisibilityInfo(16, 4 * INFO.heap_samples, 4 * INFO.spectra_per_heap, (INFO.samples,) * 3)
     made = np.random.default_rng(2).integers(-(1 << 31), 1 << 31, (5, 16, 6, 4, 2), dtype=np.int64).astype(np.int32)
     taken = receivers(transport, 2)
     to = [each.destination for each in taken]

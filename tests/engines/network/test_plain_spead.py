@@ -245,7 +245,7 @@ def test_a_plain_receiver_has_the_voltages_that_were_sent(transport: str, bits: 
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_a_plain_receiver_has_the_dumps_that_were_sent(transport: str, tmp_path: Path) -> None:
-    info = VisibilityInfo(64, 8 * VOLTAGES.heap_samples, (SAMPLES,) * 3)
+    info = VisibilityInfo(64, 8 * VOLTAGES.heap_samples, 8 * VOLTAGES.spectra_per_heap, (SAMPLES,) * 3)
     values = np.random.default_rng(3).integers(-(1 << 31), 1 << 31, (5, 64, 6, 4, 2)).astype(np.int32)
     values[3, :, 1:3] = -(1 << 31), 1  # an antenna is missing
     (place,) = ports(transport, 1)
