@@ -47,6 +47,9 @@ class CorrelateResult:
                 f"no antenna is whole in any of {self.counters.dumps_empty} dumps, since samples did not come; dumps "
                 "need not be complete, or choose fewer batches of a dump, or fewer spectra of a heap"
             )
+        if self.heaps_missing:
+            lacking = f"all of {self.heaps_missing} heaps lack some of theirs"
+            return f"no spectrum has all of its samples, {lacking}; choose fewer channels or taps"
         return (
             f"no dump lies within the input: one begins at a multiple of {self.info.dump_samples} samples and lasts as "
             "long; choose fewer batches of a dump, channels, or spectra of a heap"

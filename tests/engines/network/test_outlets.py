@@ -21,6 +21,8 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import REAL_HIGH, VoltageInfo
 
+from ..stand_ins import weights_of
+
 C, HEAP, N_HEAPS = 64, 32, 12
 INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
 FIRST = (1 << 48) - 5 * INFO.heap_samples  # the sixth heap's time has wrapped
@@ -92,8 +94,22 @@ def send(sink: VoltageOutlet, made: np.ndarray, first: int = FIRST) -> None:
     for at in range(0, len(made), 3):
         buffer[...] = made[at : at + 3]
         times = first + INFO.heap_samples * np.arange(at, at + 3)
-        sink.write(times, buffer, np.zeros((3, 2), np.uint32))
+        sink.write(times, buffer, np.zeros((3, 2), np.uint32), np.ones((3, INFO.spectra_per_heap, 2), bool))
         buffer[...] = 0x55  # nothing of it is needed any more
+
+
+def test_heaps_with_holes_do_not_leave() -> None:
+    made, (receiver,) = voltages(INFO), receivers("inproc", 1)
+    sink = VoltageOutlet(INFO, 1, 4, "inproc", [receiver.destination], is_paced=False)
+    present = np.ones((N_HEAPS, INFO.spectra_per_heap, 2), bool)
+    present[1, -1, 1] = present[4] = False
+    sink.write(FIRST + INFO.heap_samples * np.arange(N_HEAPS), made, np.zeros((N_HEAPS, 2), np.uint32), present)
+    sink.close()
+    receiver.ends()
+    numbers = [(int(heap["timestamp"]) - FIRST) % (1 << 48) // INFO.heap_samples for heap in receiver.heaps]
+    assert numbers == [number for number in range(N_HEAPS) if number not in (1, 4)]
+    assert all(np.array_equal(heap["feng_raw"], made[n]) for n, heap in zip(numbers, receiver.heaps, strict=True))
+    assert sink.n_heaps == N_HEAPS - 2 and sink.n_bytes == made.nbytes * (N_HEAPS - 2) // N_HEAPS
 
 
 @pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])
@@ -138,7 +154,7 @@ def test_dumps_go_to_all_destinations(transport: str) -> None:
     buffer = np.empty_like(made[0])
     for number, dump in enumerate(made):
         buffer[...] = dump
-        sink.write(FIRST + number * info.dump_samples, buffer, np.ones(3, bool), 0)
+        sink.write(FIRST + number * info.dump_samples, buffer, weights_of(np.ones(3, bool)), 0)
     sink.close()
     for receiver in taken:
         receiver.ends()

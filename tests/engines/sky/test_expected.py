@@ -26,6 +26,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 
 from ...interferometer import in_channel
+from ..stand_ins import good_antennas
 
 C, TAPS, HEAP, PER_DUMP = 32, 4, 32, 16
 L = 2 * C
