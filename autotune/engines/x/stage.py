@@ -81,8 +81,7 @@ class XStage:
         """
         with self._activity.span(KERNELS, self.stream) as span:
             if not self.settings.complete_dumps:  # else products of what is missing are not told
-                for batch, antenna in np.argwhere(~present).tolist():
-                    self.stream.zero(voltages[batch, antenna])
+                self._clear(voltages, present)
             for item in self.plan.chunk(time, present, holes):
                 self._do(item, voltages)
         with self._counters.lock:
@@ -92,6 +91,11 @@ class XStage:
         return span.end
 
     # ------------------------------------------------------------------ steps
+    def _clear(self, voltages: DeviceArray, present: np.ndarray) -> None:
+        """Clears heaps that are missing, whose products are 0 then."""
+        for batch, antenna in np.argwhere(~present).tolist():
+            self.stream.zero(voltages[batch, antenna])
+
     def _do(self, item: BatchRange | Integration, voltages: DeviceArray) -> None:
         if isinstance(item, Integration):
             self._dump(item)
