@@ -18,9 +18,6 @@ from ..test_plans import counted
 
 C, TAPS, FRAME, N_FRAMES, RATE_HZ = 8, 3, 512, 331, 1.024e6
 SHORT, LONG, LONG_COMPLEX = (4, 450), (3200, 1), (6400, 1)  # spectra of a heap, heaps of a dump: 100 frames are long
-    (4, 450),
-    (6400, 1),
-)  # spectra of a heap and heaps of a dump: 8 or 16 heaps a frame, and 100 frames or more
 
 
 def night(kind: str, rng: np.random.Generator) -> Night:
