@@ -90,9 +90,9 @@ class ChainBank:
             return
         for heap in buffer.with_holes:  # of zeros the transform makes zeros
             begin = heap * self._settings.spectra_per_heap
-            for pol, filtered in enumerate(self._filtered):
+            for pol in range(self._info.n_pols):
                 for first, end in ranges(~buffer.present[heap, :, pol]):
-                    self._stream.zero(filtered[begin + first : begin + end])
+                    self._stream.zero(self._filtered[pol, begin + first : begin + end])
         self._transform(self._spectra[0], self._filtered, self._stream)
         for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
             self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))
