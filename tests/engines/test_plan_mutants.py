@@ -142,9 +142,11 @@ WEIGHTS = {
     "batches without holes count once": ("x.weights", "self._n_spectra * (came.T", "(came.T"),
     "batches with holes count as whole ones, too": (
         "x.weights",
-        "        lacks[[batch for batch, _ in holes]] = True\n",
-        "",
+        "np.delete(present, list(by_batch), axis=0)",
+        "present",
     ),
+    "the last batch that lacks heaps alone": ("x.weights", "both if self._by_heaps is None else", "both if True else"),
+    "the last batch with holes alone": ("x.weights", "both if self._by_spectra is None else", "both if True else"),
 }
 
 

@@ -25,30 +25,27 @@ class PairedSpectra:
     def clear(self) -> None:
         """Begin anew."""
         self._n_whole = 0  # spectra that all have
-        self._others: np.ndarray | None = None  # those of other batches, int64 [antenna and pol, antenna and pol]
+        self._by_heaps: np.ndarray | None = None  # those of batches without holes, int64 [antenna, antenna]
+        self._by_spectra: np.ndarray | None = None  # those of the others, int64 [antenna and pol, antenna and pol]
 
     def add(self, present: np.ndarray, holes: Mapping[tuple[int, int], np.ndarray]) -> None:
         """Add batches: bool [n_batches, n_antennas] says which heaps came, and ``holes`` as ``Batches`` has them."""
-        lacks = np.asarray(~present.all(axis=1))
-        lacks[[batch for batch, _ in holes]] = True
-        self._n_whole += self._n_spectra * int(np.count_nonzero(~lacks))
-        if not lacks.any():
-            return
-        n = N_POLS * self._n_antennas
-        if self._others is None:
-            self._others = np.zeros((n, n), np.int64)
-        by_batch: dict[int, list[int]] = {batch: [] for batch in np.flatnonzero(lacks).tolist()}
+        by_batch: dict[int, list[int]] = {}
         for batch, antenna in holes:
-            by_batch[batch].append(antenna)
+            by_batch.setdefault(batch, []).append(antenna)
         for batch, antennas in by_batch.items():
-            if antennas:
-                flags = np.repeat(present[batch], N_POLS)[:, np.newaxis] * np.ones(self._n_spectra, np.float32)
-                for antenna in antennas:
-                    flags[N_POLS * antenna : N_POLS * (antenna + 1)] = holes[batch, antenna].T
-                self._others += (flags @ flags.T).astype(np.int64)
-        without = present[[batch for batch, antennas in by_batch.items() if not antennas]]
-        came = np.repeat(without, N_POLS, axis=1).astype(np.float32)
-        self._others += self._n_spectra * (came.T @ came).astype(np.int64)
+            flags = np.repeat(present[batch], N_POLS)[:, np.newaxis] * np.ones(self._n_spectra, np.float32)
+            for antenna in antennas:
+                flags[N_POLS * antenna : N_POLS * (antenna + 1)] = holes[batch, antenna].T
+            both = (flags @ flags.T).astype(np.int64)
+            self._by_spectra = both if self._by_spectra is None else self._by_spectra + both
+        without = np.delete(present, list(by_batch), axis=0)
+        is_whole = np.asarray(without.all(axis=1))
+        self._n_whole += self._n_spectra * int(np.count_nonzero(is_whole))
+        if not is_whole.all():
+            came = without[~is_whole].astype(np.float32)
+            both = self._n_spectra * (came.T @ came).astype(np.int64)
+            self._by_heaps = both if self._by_heaps is None else self._by_heaps + both
 
     def weights(self) -> np.ndarray:
         """Returns how many spectra each product has: uint32 [n_baselines, 4].
@@ -57,8 +54,10 @@ class PairedSpectra:
         ab, bb of the polarisations (a, b) of antenna i and those of antenna j.
         """
         found = np.full((len(self._i), PRODUCTS), self._n_whole, np.int64)
-        if self._others is not None:
+        if self._by_heaps is not None:
+            found += self._by_heaps[self._i, self._j, np.newaxis]
+        if self._by_spectra is not None:
             for product in range(PRODUCTS):
                 q, p = divmod(product, N_POLS)
-                found[:, product] += self._others[N_POLS * self._i + p, N_POLS * self._j + q]
+                found[:, product] += self._by_spectra[N_POLS * self._i + p, N_POLS * self._j + q]
         return found.astype(np.uint32)
