@@ -109,7 +109,8 @@ class Band:
         buffer.read_at, buffer.time = self._read_at, batch.time * self.decimation
         buffer.heaps = batch.heaps(self.shape)
         buffer.present = batch.present.reshape(len(buffer.heaps), self.shape.spectra_per_heap, -1)
-        n_present, n_beyond = int(np.count_nonzero(batch.present.any(axis=1))), int(np.count_nonzero(batch.beyond))
+        of_some = batch.present[:, 0] | batch.present[:, -1]  # there are one or two; any() takes ten times as long
+        n_present, n_beyond = int(np.count_nonzero(of_some)), int(np.count_nonzero(batch.beyond))
         n_missing = batch.n_missing(self.shape), batch.n_spectra_missing(self.shape)
         buffer.counted = BatchCounts(*n_missing, n_present, n_beyond)
 

@@ -289,17 +289,19 @@ class FPlan:
         place = (self._next - batch.time) // shape.step
         present, end = batch.present[place : place + n], max(firsts) + shape.window
         present[...] = True
+        most_beyond = 0
         for pol, first in enumerate(firsts):
             # Spectra that begin before the oldest sample that may be asked for, or before the oldest that is here.
             n_beyond = n if first < end - shape.head else -((first + shape.head - self._newest) // shape.step)
             n_lost = min(n, max(0, -((first - self._low) // shape.step)))
-            batch.beyond[place : place + max(0, min(n, n_beyond))] = True
+            most_beyond = max(most_beyond, min(n, n_beyond))
             present[:n_lost, pol] = False
             if sums is not None:
                 from_low = first - self._low + shape.step * np.arange(n_lost, n)
                 oldest, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
                 present[n_lost:, pol] &= sums[pol, last + 1] - sums[pol, oldest] == last + 1 - oldest
-        present[batch.beyond[place : place + n]] = False
+        batch.beyond[place : place + most_beyond] = True
+        present[:most_beyond] = False
         if shape.whole_heaps:
             present[...] = present.all(axis=1, keepdims=True)
         changes = () if present.all() else (np.flatnonzero(np.diff(present, axis=0).any(axis=1)) + 1).tolist()
