@@ -119,7 +119,7 @@ class AtOnce:
 class Nobody:
     """A sink that looks at nothing."""
 
-    def write(self, times: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, times: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         return
 
     def close(self) -> None:

@@ -262,7 +262,7 @@ def sent(n_bytes: int, is_ours: bool, seconds: float) -> dict[str, float]:
         times = info.heap_samples * np.arange(n)
 
         def take() -> int:
-            sink.write(times, voltages, np.zeros((n, 2), np.uint32))
+            sink.write(times, voltages, np.zeros((n, 2), np.uint32), np.ones((n, 256, 2), bool))
             return voltages.nbytes
     else:
         config = spead2.send.StreamConfig(max_packet_size=PACKET_BYTES + 72, **SEND_CONFIG)

@@ -6,13 +6,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from autotune.engines.f import voltage_buffers
+from autotune.engines.f import chain_bank, voltage_buffers
 from autotune.engines.f.plan import Batch, FPlan
 from autotune.engines.files import turned
 from autotune.engines.jobs import station_clock
 from autotune.engines.x import stage as x_stage
+from autotune.engines.x.weights import PairedSpectra
 
 from .engines.test_plan_mutants import mutated
 from .recordings.compared import faults
@@ -72,9 +74,25 @@ def heaps_outside_are_missing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Batch, "n_missing", lambda self, n: right(replace(self, begin=0), n))
 
 
+def the_loss_of_one_antenna_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    right = PairedSpectra.add
+
+    def add(self: PairedSpectra, present: np.ndarray, holes: dict[tuple[int, int], np.ndarray]) -> None:
+        right(self, present, {(batch, antenna): came for (batch, antenna), came in holes.items() if antenna})
+
+    patch.setattr(PairedSpectra, "add", add)
+
+
+def what_a_buffer_held_is_correlated(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(x_stage.XStage, "_clear", lambda self, voltages, present: None)
+    patch.setattr(chain_bank, "ranges", lambda flags: [])
+
+
 @pytest.mark.parametrize(
     "plant",
     [
+        the_loss_of_one_antenna_is_ignored,
+        what_a_buffer_held_is_correlated,
         the_first_batch_is_dropped,
         the_band_of_complex_samples_begins_at_frequency_0,
         the_sense_of_a_band_is_swapped,

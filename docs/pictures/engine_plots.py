@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from autotune.engines.plots.visibility_picture import plot_visibilities
-from autotune.engines.plots.visibility_summary import MISSING, VisibilitySummary
+from autotune.engines.plots.visibility_summary import VisibilitySummary
 from autotune.engines.sky.expected import theory_of
 from autotune.engines.sky.geometry import RANDOM, array_positions
 from autotune.engines.sky.spec import Antenna, PointSource, Sky
-from autotune.engines.streams.visibilities import VisibilityInfo
+from autotune.engines.streams.visibilities import MISSING, VisibilityInfo
 
 HERE = Path(__file__).with_suffix(".svg")
 N, C, N_DUMPS, SPECTRA, RATE_HZ = 3, 20, 18, 1 << 14, 4e6
@@ -34,12 +34,13 @@ def picture() -> str:
     if HERE.exists() and not (versions and versions in HERE.read_text()):
         return HERE.read_text()
     sky = _sky()
-    info = VisibilityInfo(C, DUMP, tuple(sky.info(each) for each in sky.antennas), 1.4e9, RATE_HZ / (2 * C))
+    info = VisibilityInfo(C, DUMP, SPECTRA, tuple(sky.info(each) for each in sky.antennas), 1.4e9, RATE_HZ / (2 * C))
     summary, theory = VisibilitySummary(info), theory_of(sky, info)
     rng = np.random.default_rng(1)
     for number in range(N_DUMPS):
         present = np.array([True, True, not 11 <= number < 13])
-        summary.write(number * DUMP, _dump(theory, info, number, present, rng), present, 0)
+        weights = np.outer(SPECTRA * (present[I] & present[J]), np.ones(4)).astype(np.uint32)
+        summary.write(number * DUMP, _dump(theory, info, number, present, rng), weights, 0)
     with tempfile.TemporaryDirectory() as folder:
         plot_visibilities(summary, Path(folder) / "x.svg", theory)
         made = (Path(folder) / "x.svg").read_text()

@@ -55,8 +55,11 @@ def f_engine(
     received: np.ndarray,
     origin: int,
     cuts: Sequence[int],
-) -> dict[int, np.ndarray]:
-    """Time of each heap -> int8 [n_pols, spectra_per_heap, C, 2]; ``packed``: uint8 [n_pols, bytes] from ``origin``."""
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Time of each heap -> int8 [n_pols, spectra_per_heap, C, 2], 0 where a spectrum is missing, and bool [.., n_pols].
+
+    ``packed``: uint8 [n_pols, bytes] from ``origin``.
+    """
     n_pols, packet_bytes = len(delays), shape.packet * BITS // 8
     head_bytes = shape.head * BITS // 8
     plan, heaps = FPlan(shape, delays), {}
@@ -72,11 +75,12 @@ def f_engine(
                 sums[pol, item.place : item.place + item.n] = filtered(buffer[pol], first, item.n, weights)
         else:
             assert item.time % shape.batch_samples == 0
-            for heap in np.flatnonzero(item.heaps(shape.spectra_per_heap)).tolist():
+            for heap in np.flatnonzero(item.heaps(shape)).tolist():
                 some = slice(heap * shape.spectra_per_heap, (heap + 1) * shape.spectra_per_heap)
-                heaps[item.time + heap * shape.spectra_per_heap * shape.step] = np.stack(
-                    [voltages(sums[pol, some], item.fine[some, pol], item.phase[some, pol]) for pol in range(n_pols)]
-                )
+                made = [voltages(sums[pol, some], item.fine[some, pol], item.phase[some, pol]) for pol in range(n_pols)]
+                there = item.present[some].copy()
+                masked = np.where(there.T[:, :, np.newaxis, np.newaxis], np.stack(made), np.int8(0))
+                heaps[item.time + heap * shape.spectra_per_heap * shape.step] = masked, there
             sums[...] = np.nan
 
     for at, flags in chunks(received, cuts, shape.head // shape.packet):
@@ -96,6 +100,19 @@ def f_engine(
     for item in plan.finish():
         act(item)
     return heaps
+
+
+def good_antennas(weights: Sequence[np.ndarray]) -> np.ndarray:
+    """bool [n_dumps, n_antennas]: those with as many spectra as any has, by uint32 [n_baselines, 4] of each dump."""
+    every = np.array(weights)
+    _, own = np.nonzero(np.equal(*np.tril_indices(int(np.sqrt(2 * every.shape[1]))))[np.newaxis])
+    return np.asarray((every[:, own] == every.max()).all(axis=2))
+
+
+def weights_of(present: np.ndarray, n_spectra: int = 1) -> np.ndarray:
+    """uint32 [n_baselines, 4]: of antennas, bool [n], all ``n_spectra`` are there or none."""
+    j, i = np.tril_indices(len(present))
+    return np.repeat(n_spectra * (present[i] & present[j]).astype(np.uint32)[:, np.newaxis], 4, axis=1)
 
 
 def correlate(v: np.ndarray, accumulators: np.ndarray) -> None:
@@ -120,23 +137,40 @@ def nibbles_exchanged(v: np.ndarray) -> np.ndarray:
 
 
 def x_engine(
-    v: np.ndarray, present: np.ndarray, batch_samples: int, batches_per_dump: int, first_batch: int, cuts: Sequence[int]
-) -> dict[int, np.ndarray]:
-    """Time of each dump -> int64 [channel, baseline, 4, 2], (-2^31, 1) where a baseline lacks data."""
-    n_antennas, n_channels = v.shape[1:3]
-    plan, dumps = XPlan(n_antennas, batch_samples, batches_per_dump), {}
+    v: np.ndarray,
+    present: np.ndarray,
+    batch_samples: int,
+    batches_per_dump: int,
+    first_batch: int,
+    cuts: Sequence[int],
+    *,
+    complete: bool = False,
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Time of each dump -> int64 [channel, baseline, 4, 2], (-2^31, 1) where a baseline lacks data, and its weights.
+
+    ``present``: bool [batch, antenna], or which spectra there are, bool [batch, antenna, time, pol]. Voltages of
+    spectra that are not present have any values.
+    """
+    n_antennas, n_channels, n_times = v.shape[1:4]
+    plan, dumps = XPlan(n_antennas, batch_samples, batches_per_dump, n_times, complete=complete), {}
+    spectra = np.broadcast_to(present.reshape(*present.shape, *[1] * (4 - present.ndim)), (*v.shape[:2], n_times, 2))
+    present = spectra.any(axis=(2, 3))
+    masked = np.where(spectra[:, :, np.newaxis, :, :, np.newaxis], v, v.dtype.type(0))
     accumulators = np.zeros((n_channels, n_antennas * (n_antennas + 1) // 2, 4, 2), np.int64)
 
     def act(item: BatchRange | Integration, some: np.ndarray) -> None:
         if isinstance(item, BatchRange):
             correlate(some[item.first : item.first + item.n], accumulators)
         else:
-            dumps[item.time] = accumulators.copy()
-            dumps[item.time][:, item.present() == 0] = (-(2**31), 1)
+            dumps[item.time] = accumulators.copy(), item.weights
+            dumps[item.time][0][:, item.present() == 0] = (-(2**31), 1)
             accumulators[...] = 0
 
     for at, flags in chunks(present.T, cuts):
-        some = np.where(flags.T[:, :, np.newaxis, np.newaxis, np.newaxis, np.newaxis], v[at : at + flags.shape[1]], 77)
-        for item in plan.chunk((first_batch + at) * batch_samples, flags.T):
+        inside = slice(at, at + flags.shape[1])
+        some, there = masked[inside], spectra[inside]
+        lacking = np.argwhere(flags.T & ~there.all(axis=(2, 3))).tolist()
+        holes = {(batch, antenna): there[batch, antenna] for batch, antenna in lacking}
+        for item in plan.chunk((first_batch + at) * batch_samples, flags.T, holes):
             act(item, some)
     return dumps

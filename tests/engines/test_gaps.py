@@ -19,6 +19,7 @@ from .f.test_band import PACKET
 from .f.test_engine import INFO, N_PACKETS, SETTINGS, engine, packed
 from .f.test_narrow_band import SETTINGS as NARROW
 from .fx.test_engine import BATCH, PER_DUMP, outputs
+from .stand_ins import good_antennas
 
 AFTER = 50  # packets before the gap
 GAPS = [1, 3, 300, 1 << 38]  # packets: the last one is hours at any rate
@@ -62,7 +63,12 @@ def test_heaps_on_both_sides_of_a_gap_are_there_and_the_rest_is_counted(n_gap: i
     times, length = sink.timestamps, voltage_info(info, settings).heap_samples
     edge = info.first_timestamp + AFTER * PACKET
     assert (times < edge).sum() >= 2 and (times >= edge + n_gap * PACKET).sum() >= 1
-    assert not ((times + settings.window > edge) & (times < edge + n_gap * PACKET)).any()
+    spectra = times[:, np.newaxis] + length // sink.present.shape[1] * np.arange(sink.present.shape[1])
+    in_gap = (spectra + settings.window > edge) & (spectra < edge + n_gap * PACKET)
+    assert not sink.present[in_gap].any() and not sink.voltages.any(axis=(1, 4))[~sink.present].any()
+    assert (
+        counters.spectra_missing == 2 * ((times[-1] - times[0]) // length + 1) * spectra.shape[1] - sink.present.sum()
+    )
     assert counters.heaps_missing == (times[-1] - times[0]) // length + 1 - len(times)
     assert delivered < 100
 
@@ -92,7 +98,7 @@ def test_one_antenna_may_have_a_gap_and_the_others_go_on() -> None:
     FXEngine(
         backend, [whole, jumping(n_gap)], given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET
     ).run()
-    present = np.array(sink.present)
+    present = good_antennas(sink.weights)
     times = np.array(sink.timestamps)
     edges = INFO.first_timestamp + np.array([AFTER, AFTER + n_gap, N_PACKETS + n_gap, 2 * N_PACKETS]) * PACKET
     length = PER_DUMP * BATCH

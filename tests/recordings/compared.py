@@ -46,6 +46,10 @@ def _heap_faults(night: Night, path: Path, header: dict[str, Any], device: str) 
         return
     if counters.heaps_missing != expected.n_missing:
         yield f"{counters.heaps_missing} heaps are missing, must be {expected.n_missing}"
+    if counters.spectra_missing != expected.n_spectra_missing:
+        yield f"{counters.spectra_missing} spectra are missing, must be {expected.n_spectra_missing}"
+    if any(not np.array_equal(there, expected.there[time]) for time, there in zip(times, made.present, strict=True)):
+        yield "other spectra are missing"
     for time, heap in zip(times, made.voltages.astype(float), strict=True):
         difference = np.abs(heap[..., 0] + 1j * heap[..., 1] - expected.values[time])
         if difference.max() > 1.5 or difference.mean() > 0.02:
@@ -73,27 +77,26 @@ def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder:
     info, counters = made.info, made.counters
     yield from _label_faults(night, night.stations[0], info.centre_frequency_hz, info.channel_width_hz)
     yield from _clock_faults(night, info.antennas)
-    n_whole = sum(bool(good.any()) for good in expected.good.values())
+    n_dumps = len(expected.values)
     told = counters.dumps_out, counters.dumps_empty, counters.dumps_skipped
-    if told != (n_whole, len(expected.values) - n_whole, expected.n_skipped):
-        n_dumps = f"{n_whole} with an antenna of {len(expected.values)}, {expected.n_skipped} skipped"
-        yield f"{told} dumps are told, with an antenna, without one, skipped; must be {n_dumps}"
+    if told != (n_dumps, 0, expected.n_skipped):
+        yield f"{told} dumps are told, with data, without, skipped; must be {n_dumps}, 0, {expected.n_skipped}"
     missing = [f_counters.heaps_missing for f_counters in made.f_counters]
     if missing != [heaps.n_missing for heaps in expected_heaps]:
         yield f"{missing} heaps are missing, must be {[heaps.n_missing for heaps in expected_heaps]}"
     if out is None:
-        dumps = dict(zip(made.timestamps.tolist(), zip(made.visibilities, made.present, strict=True), strict=True))
-    elif n_whole:
+        dumps = dict(zip(made.timestamps.tolist(), zip(made.visibilities, made.weights, strict=True), strict=True))
+    elif n_dumps:
         file = VisibilityDumps(out)
-        dumps = {dump.timestamp: (dump.visibilities, dump.present) for dump in file}
+        dumps = {dump.timestamp: (dump.visibilities, dump.weights) for dump in file}
         file.close()
     else:
         dumps = {}
-    if n_whole and list(dumps) != sorted(expected.values):
+    if n_dumps and list(dumps) != sorted(expected.values):
         yield f"dumps of {_some(list(dumps))}, must be of {_some(sorted(expected.values))}"
         return
-    for time, (visibilities, present) in dumps.items():
-        yield from _value_faults(time, visibilities, present, expected, night.stations[0].is_complex)
+    for time, (visibilities, weights) in dumps.items():
+        yield from _value_faults(time, visibilities, weights, expected, night.stations[0].is_complex)
 
 
 def _gain(night: Night, station: Station) -> float:
@@ -113,16 +116,17 @@ def _clock_faults(night: Night, antennas: Any) -> Iterator[str]:
 
 
 def _value_faults(
-    time: int, visibilities: np.ndarray, present: np.ndarray, expected: Dumps, is_complex: bool
+    time: int, visibilities: np.ndarray, weights: np.ndarray, expected: Dumps, is_complex: bool
 ) -> Iterator[str]:
-    good = expected.good[time]
-    if not np.array_equal(present, good):
-        yield f"the dump of {time} has antennas {present}, must be {good}"
+    if not np.array_equal(weights, expected.weights[time]):
+        yield f"the dump of {time} has the weights {weights.tolist()}, must be {expected.weights[time].tolist()}"
         return
-    j, i = np.tril_indices(len(good))
-    whole = good[i] & good[j]
+    j, i = np.tril_indices(int(np.sqrt(2 * len(weights))))
+    whole = weights.any(axis=1)
     if (visibilities[:, ~whole] != (-(2**31), 1)).any():
-        yield f"the dump of {time} has values where an antenna lacks data"
+        yield f"the dump of {time} has values where a baseline has no data"
+    if visibilities[:, whole][:, weights[whole] == 0].any():
+        yield f"the dump of {time} has values where a product has no data"
     autos = [k for k in range(len(i)) if i[k] == j[k]]
     powers = expected.values[time][:, autos][:, :, [0, 3]].real  # [C, antenna, pol]
     scale = np.sqrt(powers[:, i][..., [0, 1, 0, 1]] * powers[:, j][..., [0, 0, 1, 1]])

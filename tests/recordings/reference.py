@@ -17,8 +17,10 @@ from .drawn import Night, Station
 class Heaps:
     """The heaps of one station by their times, on the clock of the first one."""
 
-    values: dict[int, np.ndarray]  # complex integers [C, spectra, n_pols]
-    n_missing: int  # heaps amid the samples that lack some
+    values: dict[int, np.ndarray]  # complex integers [C, spectra, n_pols], 0 where a spectrum is missing
+    there: dict[int, np.ndarray]  # bool [spectra, n_pols]
+    n_missing: int  # heaps amid the samples of which nothing is there
+    n_spectra_missing: int
     is_clipped: bool
 
 
@@ -33,15 +35,19 @@ def heaps_of(night: Night, station: Station, gains: np.ndarray) -> Heaps:
     window, length = prototype(night.taps, step), spectra * step
     needed = length - step + window.size
     inside = range(-(-begin // length) * length, begin + station.n_read - needed + 1, length)
-    values, clipped = {}, False
+    values, there, clipped = {}, {}, False
     for time in inside:
         here = slice(time - begin, time - begin + needed)
-        if station.came[:, here].all():
+        came = np.array([station.came[:, here][:, s * step :][:, : window.size].all(axis=1) for s in range(spectra)])
+        if came.any():
             made = spectra_of(station.samples[:, here], window, station, rest) * gains[:, np.newaxis, np.newaxis]
+            made[~came.T] = 0
+            there[time] = came
             clipped |= bool(max(np.abs(made.real).max(), np.abs(made.imag).max()) > 127)
             parts = [np.clip(np.rint(part), -127, 127) for part in (made.real, made.imag)]
             values[time] = (parts[0] + 1j * parts[1]).transpose(2, 1, 0)
-    return Heaps(values, len(inside) - len(values), clipped)
+    n_there = sum(np.count_nonzero(came) for came in there.values())
+    return Heaps(values, there, len(inside) - len(values), len(inside) * spectra * len(station.came) - n_there, clipped)
 
 
 def spectra_of(samples: np.ndarray, window: np.ndarray, station: Station, rest: float) -> np.ndarray:
@@ -71,7 +77,7 @@ class Dumps:
     """Sums of products by their times."""
 
     values: dict[int, np.ndarray]  # complex [C, n_baselines, 4]
-    good: dict[int, np.ndarray]  # bool [n_stations]
+    weights: dict[int, np.ndarray]  # int [n_baselines, 4]
     n_skipped: int  # of which nothing came
 
 
@@ -80,21 +86,23 @@ def dumps_of(night: Night, heaps: list[Heaps]) -> Dumps:
     step = night.n_channels * (1 if night.stations[0].is_complex else 2)
     length = night.spectra_per_heap * step
     times = sorted({time for one in heaps for time in one.values})
-    values, good = {}, {}
+    values, weights = {}, {}
     if not times:
-        return Dumps(values, good, 0)
+        return Dumps(values, weights, 0)
     dump = night.accumulate * length
     for start in range(-(-times[0] // dump) * dump, times[-1] + length - dump + 1, dump):
         batches = range(start, start + dump, length)
         if any(time in one.values for one in heaps for time in batches):
-            good[start] = np.array([all(time in one.values for time in batches) for one in heaps])
-            values[start] = sum(products([one.values.get(time) for one in heaps], night) for time in batches)
+            values[start] = sum(products([one.values.get(time) for one in heaps], night.n_channels) for time in batches)
+            flags = [[one.there.get(time) for one in heaps] for time in batches]
+            each = [[None if came is None else came[np.newaxis].astype(complex) for came in row] for row in flags]
+            weights[start] = sum(products(row, 1)[0].real.astype(int) for row in each)
     made = sorted(values)
     n_skipped = (made[-1] - made[0]) // dump + 1 - len(made) if made else 0
-    return Dumps(values, good, n_skipped)
+    return Dumps(values, weights, n_skipped)
 
 
-def products(voltages: list[np.ndarray | None], night: Night) -> np.ndarray:
+def products(voltages: list[np.ndarray | None], n_channels: int) -> np.ndarray:
     """Returns the products aa, ba, ab, bb of antennas i and j, i <= j, summed over spectra: [C, n_baselines, 4]."""
     found = []
     for j, second in enumerate(voltages):
@@ -102,7 +110,7 @@ def products(voltages: list[np.ndarray | None], night: Night) -> np.ndarray:
             for q in range(2):
                 for p in range(2):
                     if first is None or second is None:
-                        found.append(np.zeros(night.n_channels, complex))
+                        found.append(np.zeros(n_channels, complex))
                     else:
                         found.append((first[:, :, p] * second[:, :, q].conj()).sum(axis=1))
-    return np.stack(found, axis=-1).reshape(night.n_channels, -1, 4)
+    return np.stack(found, axis=-1).reshape(n_channels, -1, 4)

@@ -109,6 +109,9 @@ def _told(band: BandResult) -> str:
     parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]
     if counters.heaps_missing:
         parts.append(f"{counters.heaps_missing} left out, since samples are missing")
+    if counters.spectra_missing:
+        n_all = (counters.heaps_out + counters.heaps_missing) * info.spectra_per_heap * info.n_pols
+        parts.append(f"{100 * counters.spectra_missing / n_all:.2g} % of the spectra missing")
     if counters.power.any():
         parts.append("power " + " ".join(f"{level:.1f}" for level in counters.dbfs) + " dBFS")
     n = counters.heaps_out * info.n_channels * info.spectra_per_heap

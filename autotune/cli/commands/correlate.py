@@ -63,6 +63,12 @@ def correlate(
     window: WindowOption = Bands.window,
     bits: BitsOption = Bands.bits,
     spectra_per_heap: SpectraOption = Bands.spectra_per_heap,
+    complete_dumps: Annotated[
+        bool,
+        typer.Option(
+            "--complete-dumps", help="A baseline has all of its spectra in a dump, or no data there and the weight 0."
+        ),
+    ] = False,
     delays: DelaysOption = None,
     gains: GainsOption = None,
     narrow: NarrowOption = [],
@@ -103,6 +109,7 @@ def correlate(
             bands,
             out,
             batches_per_dump=accumulate,
+            complete_dumps=complete_dumps,
             header=header_of(header),
             keep=False,
             plot=plot,
@@ -130,6 +137,8 @@ def _told(made: CorrelateResult) -> str:
         parts.append(f"in {counters.dumps_empty} of them every antenna misses data")
     if counters.dumps_skipped:
         parts.append(f"{counters.dumps_skipped} missing, of which nothing came")
+    if made.share_missing > 0:
+        parts.append(f"{100 * made.share_missing:.2g} % of the spectra missing, which weights tell")
     if made.heaps_missing:
         parts.append(f"{made.heaps_missing} heaps missing")
     if counters.saturated:

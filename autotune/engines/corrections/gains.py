@@ -59,12 +59,12 @@ class SentGains:
     def __init__(self, backend: Backend, stream: Stream, n_channels: int, n_pols: int) -> None:
         self.array = backend.empty((n_channels, n_pols), np.complex64)
         self._stream, self._staging = stream, Staging(backend, ((n_channels, n_pols), np.complex64))
-        self._number: int | None = None  # of the gains that are there
+        self._which: object = None  # gains that are there
 
-    def send(self, number: int, values: np.ndarray) -> None:
-        """Send what ``Gains.at`` returned, unless it is there."""
-        if number != self._number:
+    def send(self, which: object, values: np.ndarray) -> None:
+        """Send gains unless those are there; ``which`` tells them from others, as the number of ``Gains.at`` does."""
+        if which != self._which:
             (pinned,) = self._staging.arrays()
             pinned[...] = values
             self._staging.send(self._stream, self.array)
-            self._number = number
+            self._which = which

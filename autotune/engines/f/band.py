@@ -58,6 +58,11 @@ class Band:
         return self.shape.head
 
     @property
+    def whole_heaps(self) -> bool:
+        """Returns whether heaps that lack anything are left out."""
+        return self.shape.whole_heaps
+
+    @property
     def reach(self) -> int:
         """Returns the missing samples after which nothing from before them is asked for."""
         return self.shape.head
@@ -102,10 +107,12 @@ class Band:
 
     def _describe(self, buffer: Voltages, batch: Batch) -> None:
         buffer.read_at, buffer.time = self._read_at, batch.time * self.decimation
-        buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
-        n_missing = batch.n_missing(self.settings.spectra_per_heap)
-        n_present, n_beyond = int(np.count_nonzero(batch.present)), int(np.count_nonzero(batch.beyond))
-        buffer.counted = BatchCounts(n_missing, n_present, n_beyond)
+        buffer.heaps = batch.heaps(self.shape)
+        buffer.present = batch.present.reshape(len(buffer.heaps), self.shape.spectra_per_heap, -1)
+        of_some = batch.present[:, 0] | batch.present[:, -1]  # there are one or two; any() takes ten times as long
+        n_present, n_beyond = int(np.count_nonzero(of_some)), int(np.count_nonzero(batch.beyond))
+        n_missing = batch.n_missing(self.shape), batch.n_spectra_missing(self.shape)
+        buffer.counted = BatchCounts(*n_missing, n_present, n_beyond)
 
     def _hand_on(self, done: Event) -> None:
         """Hands a buffer on, which is ``done`` then, and takes the next one."""

@@ -12,7 +12,7 @@ from ..machine.backend import DeviceArray, Stream
 from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
-from .plan import Batch, Run
+from .plan import Batch, Run, ranges
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
@@ -81,13 +81,18 @@ class ChainBank:
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
-        """Filter spectra into their places; transform and quantise those of ``batch``, if a heap of it is whole."""
+        """Filter spectra into their places; transform and quantise those of ``batch``, if a heap of it is made."""
         finished = batch if batch is not None and buffer.heaps.any() else None
         parts = [runs[begin : begin + MOST_RUNS] for begin in range(0, len(runs), MOST_RUNS)] or [[]]
         for some in parts:
             self._filter_some(some, finished if some is parts[-1] else None, loaded, buffer)
         if finished is None:
             return
+        for heap in buffer.with_holes:  # of zeros the transform makes zeros
+            begin = heap * self._settings.spectra_per_heap
+            for pol in range(self._info.n_pols):
+                for first, end in ranges(~buffer.present[heap, :, pol]):
+                    self._stream.zero(self._filtered[pol, begin + first : begin + end])
         self._transform(self._spectra[0], self._filtered, self._stream)
         for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
             self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))

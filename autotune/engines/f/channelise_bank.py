@@ -13,7 +13,7 @@ from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .batch_gains import BatchGains
-from .plan import Batch, Run
+from .plan import Batch, Run, ranges
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
@@ -39,7 +39,8 @@ class ChanneliseBank:
     """Implements ``filter_bank.FilterBank``: a launch makes all spectra that follow each other, whatever their delays.
 
     Launches are cut where spectra are missing and where gains change. The gains of a batch are those that are set when
-    its first spectra are made, so that all spectra of a heap have the same.
+    its first spectra are made, so that all spectra of a heap have the same. A polarisation that is lost has the gain 0
+    while others are made; zeros are copied to spectra that all of them lack.
     """
 
     def __init__(
@@ -70,9 +71,17 @@ class ChanneliseBank:
         self._places = lru_cache(maxsize=N_PLACES)(
             lambda begin, end: [array[begin:end] for array in of_spectra.values()]
         )
+        self._zeros = backend.empty(settings.heap_shape(n_pols), np.int8)
+        stream.zero(self._zeros)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
         """Make voltages of spectra, in their places in the batch: all that came is made at once."""
+        self._make_runs(runs, loaded, buffer)
+        for heap in buffer.with_holes if batch is not None else ():
+            for first, end in ranges(~buffer.present[heap].any(axis=1)):
+                self._stream.copy(buffer.voltages[heap, 0, :, first:end], self._zeros[:, first:end])
+
+    def _make_runs(self, runs: Sequence[Run], loaded: LoadedChunk | None, buffer: Voltages) -> None:
         for some in neighbours(runs):
             assert loaded is not None
             begin, end, planned = some[0].place, some[-1].place + some[-1].n, some[0].batch
@@ -85,15 +94,16 @@ class ChanneliseBank:
             np.multiply(planned.fine[place], 2 if self._info.is_complex else 1, out=delays)
             phases[...] = planned.phase[place]
             self._sent.send(self._stream, *self._places(begin, end))
-            self._launch(begin, end, planned, loaded, buffer)
+            self._launch(begin, end, some[0], loaded, buffer)
 
-    def _launch(self, begin: int, end: int, batch: Batch, loaded: LoadedChunk, buffer: Voltages) -> None:
+    def _launch(self, begin: int, end: int, run: Run, loaded: LoadedChunk, buffer: Voltages) -> None:
         arrays = {"samples": loaded.rows, **self._arrays(buffer)}
         # The definition has each spectrum a step after the one before it, in the samples that there are.
         most = loaded.n_samples // self._step - len(self._settings.weights) + 1
-        for gains in self._gains.of(batch):
+        for gains in self._gains.of(run.batch):
             for at in range(max(begin, gains.begin), min(end, gains.end), most):
-                self._sent_gains.send(gains.number, gains.values)
+                some = gains.values if all(run.there) else gains.values * run.there
+                self._sent_gains.send((gains.number, run.there), some)
                 n = min(most, end - at, gains.end - at)
                 self._make(self._problem(at, n, loaded.n_samples), arrays, {}, self._stream)
 
@@ -105,7 +115,11 @@ def launch_arrays(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: V
 
 
 def neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
-    """Yields the runs in groups, of a batch each, whose spectra follow each other without a gap."""
-    cuts = [i for i, (one, other) in enumerate(pairwise(runs), 1) if one.place + one.n != other.place]
+    """Yields the runs in groups, of a batch and the same polarisations, whose spectra follow each other."""
+    cuts = [
+        i
+        for i, (one, other) in enumerate(pairwise(runs), 1)
+        if one.place + one.n != other.place or one.there != other.there
+    ]
     for begin, end in pairwise([0, *cuts, len(runs)] if runs else []):
         yield runs[begin:end]

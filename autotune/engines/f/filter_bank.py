@@ -32,7 +32,8 @@ class FilterBank(Protocol):
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
         """Take the samples of some spectra of one batch, and finish the batch if it is given.
 
-        All of its complete heaps are in ``buffer.voltages`` then; ``saturated`` and ``total_power`` are added to.
+        All heaps of it that are made are in ``buffer.voltages`` then, 0 where a spectrum is missing; ``saturated`` and
+        ``total_power`` are added to.
         ``loaded``: where the samples are; None where there are no runs.
         """
 

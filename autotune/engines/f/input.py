@@ -12,6 +12,7 @@ from ..streams.lending import Lends
 from ..streams.samples import Samples, Source
 from .band import Band
 from .narrow_band import NarrowBand
+from .plan import ranges
 from .sample_buffers import LoadedChunk, SampleBuffers
 
 N_CHUNKS = 4  # chunks of samples in pinned memory
@@ -79,6 +80,7 @@ class FInput:
             for missing in self._missing_before(chunk.answer.time):
                 self._make(self._buffers.put(None, missing))
                 yield
+            self._blank(chunk)
             loaded = self._buffers.put(chunk.array, chunk.answer, chunk.read_at)
             chunk.copied = loaded.ready[-1]
             for counters in self._counters:
@@ -89,6 +91,17 @@ class FInput:
             yield
         for band in self._bands:
             band.finish()
+
+    def _blank(self, chunk: Chunk[Samples]) -> None:
+        """Clears packets that one polarisation lacks and another has: spectra of both are made where one is there."""
+        assert chunk.answer is not None
+        received = chunk.answer.received
+        if all(band.whole_heaps for band in self._bands) or received.all():
+            return
+        width = chunk.array.shape[1] // self._chunk_packets
+        for row, lost in zip(chunk.array, ~received & received.any(axis=0), strict=True):
+            for first, end in ranges(lost):
+                row[first * width : end * width] = 0
 
     def _missing_before(self, time: int) -> Iterator[Samples]:
         """Yields chunks of missing packets for the beginning of a gap that ends at ``time``.

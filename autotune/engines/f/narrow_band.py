@@ -120,6 +120,11 @@ class NarrowBand:
         return -(-(self._window + batch) // packet) * packet
 
     @property
+    def whole_heaps(self) -> bool:
+        """Returns whether heaps that lack anything are left out."""
+        return self.band.whole_heaps
+
+    @property
     def reach(self) -> int:
         """Returns the missing samples after which nothing from before them is asked for."""
         return self.head + self._settings.decimation * (self._head + self._settings.outputs_per_batch)

@@ -87,13 +87,19 @@ class NumpyBank:
         for piece, (saturated, power) in zip(pieces, self._workers.each(self._make, pieces), strict=True):
             buffer.saturated[piece.begin // self._settings.spectra_per_heap, 0, piece.pol] += saturated
             buffer.total_power[piece.pol] += power
+        for heap in buffer.with_holes if batch is not None else ():
+            buffer.voltages[heap, 0, :, ~buffer.present[heap].any(axis=1)] = 0
 
     def _cuts(self, runs: Sequence[Run]) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Yields the ends of pieces, in the batch, and the gains of scaled spectra: complex64 [n_pols, n_channels]."""
+        """Yields the ends of pieces, in the batch, and the gains of scaled spectra: complex64 [n_pols, n_channels].
+
+        Those of a polarisation that is missing are 0, and so are its voltages.
+        """
         length = self._settings.spectra_per_heap
         for gains in self._gains.of(runs[0].batch):
             begin, end = max(runs[0].place, gains.begin), min(runs[-1].place + runs[-1].n, gains.end)
-            values = np.ascontiguousarray(gains.values.T * np.float32(self._step))
+            there = np.array(runs[0].there)[:, np.newaxis]
+            values = np.ascontiguousarray(gains.values.T * there * np.float32(self._step))
             while begin < end:
                 until = min(end, begin + self._n, (begin // length + 1) * length)
                 yield begin, until, values

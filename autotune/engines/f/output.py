@@ -13,6 +13,7 @@ from ..run.bay import Bay
 from ..run.counters import FCounters
 from ..run.queues import Buckets
 from ..streams.voltages import VoltageInfo, VoltageSink
+from .plan import ranges
 from .voltage_buffers import BandSettings, BatchCounts, Voltages
 
 
@@ -25,7 +26,8 @@ class PinnedVoltages:
     saturated: np.ndarray  # uint32 [n_heaps, 1, n_pols]
     total_power: np.ndarray  # uint64 [n_pols]
     time: int = 0
-    whole: np.ndarray | None = None  # bool [n_heaps]
+    heaps: np.ndarray | None = None  # bool [n_heaps]: those that are made
+    present: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps, spectra_per_heap, n_pols]
     counted: BatchCounts = field(default_factory=BatchCounts)
     read_at: float = 0.0
     copied: Event | None = None
@@ -79,8 +81,8 @@ class FOutput:
                 self._copies.copy_out(bucket.memory, made.memory)
             else:
                 self._copies.copy_out(bucket.counts, made.counts)
-        bucket.time, bucket.whole, bucket.counted = made.time, made.heaps, made.counted
-        bucket.read_at, bucket.copied = made.read_at, span.end
+        bucket.time, bucket.heaps, bucket.counted = made.time, made.heaps, made.counted
+        bucket.present, bucket.read_at, bucket.copied = made.present, made.read_at, span.end
         self.buckets.give(bucket)
         return (bucket.copied,)
 
@@ -91,22 +93,23 @@ class FOutput:
     def write(self) -> None:
         """Write heaps until ``finish``."""
         while (bucket := self.buckets.take()) is not None:
-            assert bucket.copied is not None and bucket.whole is not None
+            assert bucket.copied is not None and bucket.heaps is not None
             bucket.copied.wait()
-            if self._counters.sink_error or not self._has_written(bucket, bucket.whole):
-                self._drop(bucket.whole, bucket.counted)
+            if self._counters.sink_error or not self._has_written(bucket, bucket.heaps):
+                self._drop(bucket.heaps, bucket.counted)
             else:
-                self._count(bucket, bucket.whole)
+                self._count(bucket, bucket.heaps)
             self.buckets.give_back(bucket)
 
-    def _has_written(self, bucket: PinnedVoltages, whole: np.ndarray) -> bool:
+    def _has_written(self, bucket: PinnedVoltages, heaps: np.ndarray) -> bool:
         """Returns whether the sink took the heaps; an error of it is raised, but where a live source goes on."""
         if self._sink is None:
             return True
         try:
-            for first, end in ranges(whole):  # views: a copy would make a live source drop still more
-                times = bucket.time + self._info.heap_samples * np.arange(first, end)
-                self._sink.write(times, bucket.voltages[first:end, 0], bucket.saturated[first:end, 0])
+            for first, end in ranges(heaps):  # views: a copy would make a live source drop still more
+                times, some = bucket.time + self._info.heap_samples * np.arange(first, end), slice(first, end)
+                voltages, saturated = bucket.voltages[some, 0], bucket.saturated[some, 0]
+                self._sink.write(times, voltages, saturated, bucket.present[some])
         except UsageError as error:
             if not self._is_live:
                 raise
@@ -115,26 +118,23 @@ class FOutput:
             return False
         return True
 
-    def _drop(self, whole: np.ndarray, counted: BatchCounts) -> None:
+    def _drop(self, heaps: np.ndarray, counted: BatchCounts) -> None:
         with self._counters.lock:
-            self._counters.heaps_dropped += int(np.count_nonzero(whole))
-            self._counters.heaps_missing += counted.n_missing
-            self._counters.spectra_beyond += counted.n_beyond
+            self._counters.heaps_dropped += int(np.count_nonzero(heaps))
+            self._count_missing(counted)
 
-    def _count(self, bucket: PinnedVoltages, whole: np.ndarray) -> None:
+    def _count_missing(self, counted: BatchCounts) -> None:
+        self._counters.heaps_missing += counted.n_missing
+        self._counters.spectra_missing += counted.n_spectra_missing
+        self._counters.spectra_beyond += counted.n_beyond
+
+    def _count(self, bucket: PinnedVoltages, heaps: np.ndarray) -> None:
         counters = self._counters
         with counters.lock:
-            counters.heaps_out += int(np.count_nonzero(whole))
-            counters.heaps_missing += bucket.counted.n_missing
-            counters.spectra_beyond += bucket.counted.n_beyond
-            counters.saturated += bucket.saturated[whole, 0].sum(axis=0, dtype=np.int64)
+            counters.heaps_out += int(np.count_nonzero(heaps))
+            self._count_missing(bucket.counted)
+            counters.saturated += bucket.saturated[heaps, 0].sum(axis=0, dtype=np.int64)
             counters.power += bucket.total_power
             counters.power_samples += bucket.counted.n_present * self._info.step
             if bucket.read_at:
                 counters.latency_s = max(counters.latency_s, time.monotonic() - bucket.read_at)
-
-
-def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
-    """Returns (first, end) of each run of True in bool [n]."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

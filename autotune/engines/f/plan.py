@@ -3,8 +3,8 @@
 What is made of a stream does not depend on how it was cut into chunks. Heaps and batches start at absolute multiples of
 their length, so the place of a spectrum in a batch depends on its time alone. The first batch begins with the first
 heap whose samples the stream has, and the last one ends with the last: what lies outside is not missing. A spectrum is
-present if every packet under its window came, in all polarisations, and if its first sample is at most ``head`` older
-than the newest sample that was asked for before: neither rule has a chunk in it.
+present in a polarisation if every packet of it under its window came, and if no polarisation's first sample is more
+than ``head`` older than the newest sample that was asked for before: neither rule has a chunk in it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,6 +31,7 @@ class FShape:
     heaps_per_batch: int
     max_delay_diff: int = 0  # largest difference of delays, between polarisations and in time, without a loss
     is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
+    whole_heaps: bool = False  # heaps that lack anything are left out, and a spectrum that lacks a polarisation, too
 
     def __post_init__(self) -> None:
         for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch"):
@@ -58,8 +59,8 @@ class Batch:
     """Spectra that are ready for the back end. Those that are not present have any content.
 
     ``fine``: float32 [n_spectra, n_pols], samples. ``phase``: likewise, radians: the centre channel's, which coarse
-    delays do not change. ``present``: bool [n_spectra]. ``beyond``: likewise, those that are not present because delays
-    differ by more than ``max_delay_diff``.
+    delays do not change. ``present``: bool [n_spectra, n_pols]. ``beyond``: bool [n_spectra], those that are not
+    present because delays differ by more than ``max_delay_diff``.
     """
 
     time: int  # when the first of them leaves
@@ -71,24 +72,32 @@ class Batch:
     end: int = 0  # one past the last such spectrum
     n_skipped: int = 0  # spectra of whole batches before this one, all of them in a gap
 
-    def heaps(self, spectra_per_heap: int) -> np.ndarray:
-        """Returns which heaps have all of their spectra: bool [n_heaps]."""
-        return np.asarray(self.present.reshape(-1, spectra_per_heap).all(axis=1))
+    def heaps(self, shape: FShape) -> np.ndarray:
+        """Returns which heaps are made, bool [n_heaps]: those with a spectrum; or if ``whole_heaps``, with all."""
+        by_heap = self.present.reshape(-1, shape.spectra_per_heap * self.present.shape[1])
+        is_inside = np.arange(1, len(by_heap) + 1) * shape.spectra_per_heap <= self.end
+        return np.asarray(is_inside & (by_heap.all(axis=1) if shape.whole_heaps else by_heap.any(axis=1)))
 
-    def n_missing(self, spectra_per_heap: int) -> int:
-        """Returns the heaps in and before this batch that the stream should have made, and that lack spectra."""
-        inside = self.end // spectra_per_heap - self.begin // spectra_per_heap
-        n_whole = int(np.count_nonzero(self.heaps(spectra_per_heap)))
-        return self.n_skipped // spectra_per_heap + inside - n_whole
+    def n_missing(self, shape: FShape) -> int:
+        """Returns the heaps in and before this batch that the stream should have made, and that are not made."""
+        inside = self.end // shape.spectra_per_heap - self.begin // shape.spectra_per_heap
+        return self.n_skipped // shape.spectra_per_heap + inside - int(np.count_nonzero(self.heaps(shape)))
+
+    def n_spectra_missing(self, shape: FShape) -> int:
+        """Returns the spectra that are missing, of all polarisations, in heaps that the stream should have made."""
+        inside = slice(self.begin, self.end // shape.spectra_per_heap * shape.spectra_per_heap)
+        n_pols = self.present.shape[1]
+        return int(self.n_skipped * n_pols + np.count_nonzero(~self.present[inside]))
 
 
 @dataclass(frozen=True)
 class Run:
-    """Spectra that follow each other, with constant coarse delays, and are present."""
+    """Spectra that follow each other, with constant coarse delays, and are present in the same polarisations."""
 
     place: int  # index of the first one in the batch
     n: int
-    first: tuple[int, ...]  # the sample with which each polarisation starts
+    first: tuple[int, ...]  # the sample with which each polarisation starts; one that is lost has that of another
+    there: tuple[bool, ...]  # which polarisations are present, one at least
     batch: Batch = field(repr=False, compare=False)  # theirs, with the delays and phases of those that are planned
 
 
@@ -257,7 +266,7 @@ class FPlan:
         fine, phase = np.zeros((n, n_pols), np.float32), np.zeros((n, n_pols), np.float32)
         time = self._next // self.shape.batch_samples * self.shape.batch_samples
         begin = (self._next - time) // self.shape.step
-        present, beyond = np.zeros(n, bool), np.zeros(n, bool)
+        present, beyond = np.zeros((n, n_pols), bool), np.zeros(n, bool)
         self._batch = Batch(time, fine, phase, present, beyond, begin, n_skipped=self._n_skipped)
         self._n_skipped = 0
         return self._batch
@@ -270,6 +279,8 @@ class FPlan:
     def _runs(self, batch: Batch, firsts: Sequence[int], n: int, sums: np.ndarray | None) -> Iterator[Run]:
         """Marks those of the next ``n`` spectra that are present, and yields them in runs.
 
+        A polarisation that is lost starts where another does that is present: there are samples to read.
+
         Args:
             firsts: the samples that the first of them starts with.
             sums: packets that came, from _low on, or None where all came.
@@ -278,21 +289,29 @@ class FPlan:
         place = (self._next - batch.time) // shape.step
         present, end = batch.present[place : place + n], max(firsts) + shape.window
         present[...] = True
+        most_beyond = 0
         for pol, first in enumerate(firsts):
             # Spectra that begin before the oldest sample that may be asked for, or before the oldest that is here.
             n_beyond = n if first < end - shape.head else -((first + shape.head - self._newest) // shape.step)
-            n_lost = min(n, max(0, n_beyond, -((first - self._low) // shape.step)))
-            if n_lost:
-                batch.beyond[place : place + max(0, min(n, n_beyond))] = True
-                present[:n_lost] = False
+            n_lost = min(n, max(0, -((first - self._low) // shape.step)))
+            most_beyond = max(most_beyond, min(n, n_beyond))
+            present[:n_lost, pol] = False
             if sums is not None:
                 from_low = first - self._low + shape.step * np.arange(n_lost, n)
                 oldest, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
-                present[n_lost:] &= sums[pol, last + 1] - sums[pol, oldest] == last + 1 - oldest
-        bounds = [0, n] if present.all() else [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
-        for begin, end in pairwise(bounds):
-            if present[begin]:
-                yield Run(place + begin, end - begin, tuple(first + begin * shape.step for first in firsts), batch)
+                present[n_lost:, pol] &= sums[pol, last + 1] - sums[pol, oldest] == last + 1 - oldest
+        batch.beyond[place : place + most_beyond] = True
+        present[:most_beyond] = False
+        if shape.whole_heaps:
+            present[...] = present.all(axis=1, keepdims=True)
+        changes = () if present.all() else (np.flatnonzero(np.diff(present, axis=0).any(axis=1)) + 1).tolist()
+        for begin, end in pairwise([0, *changes, n]):
+            there = tuple(present[begin].tolist())
+            if any(there):
+                other = firsts[there.index(True)]
+                of_pols = zip(firsts, there, strict=True)
+                first_samples = tuple((first if here else other) + begin * shape.step for first, here in of_pols)
+                yield Run(place + begin, end - begin, first_samples, there, batch)
 
 
 def put_back(delayed: DelayedSpectra) -> None:
@@ -301,3 +320,9 @@ def put_back(delayed: DelayedSpectra) -> None:
         delayed.begins, [*delayed.begins[1:], len(delayed.phase)], delayed.coarse, strict=True
     ):
         delayed.phase[begin:end] += np.pi / 2 * (coarse & 3)
+
+
+def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
+    """Returns (first, end) of each run of True in bool [n]."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -29,6 +29,7 @@ class BandSettings:
     max_delay_diff: int = 1 << 16  # samples by which delays may differ, between polarisations and in time
     n_buffers: int = 3  # buffers of voltages: one is filled while others are copied out
     nibbles: str = REAL_LOW  # of 4 bits, as ``VoltageInfo`` has it
+    whole_heaps: bool = False  # heaps that lack anything are left out, for sinks that can't say what is missing
 
     @property
     def window(self) -> int:
@@ -53,6 +54,7 @@ class BandSettings:
             heaps_per_batch=self.heaps_per_batch,
             max_delay_diff=self.max_delay_diff,
             is_complex=info.is_complex,
+            whole_heaps=self.whole_heaps,
         )
 
     def weights_on(self, backend: Backend, stream: Stream, is_complex: bool) -> DeviceArray:
@@ -66,11 +68,15 @@ class BandSettings:
         stream.record().wait()
         return made
 
+    def heap_shape(self, n_pols: int) -> tuple[int, ...]:
+        """Returns the shape of a heap: int8 [C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits."""
+        pair = () if self.bits == 4 else (2,)
+        return (self.n_channels, self.spectra_per_heap, n_pols, *pair)
+
     def parts(self, n_pols: int) -> dict[str, tuple[tuple[int, ...], Any]]:
         """Returns the shape and the type of each array in the memory of ``Voltages``."""
-        pair = () if self.bits == 4 else (2,)
         return {
-            "voltages": ((self.heaps_per_batch, 1, self.n_channels, self.spectra_per_heap, n_pols, *pair), np.int8),
+            "voltages": ((self.heaps_per_batch, 1, *self.heap_shape(n_pols)), np.int8),
             "saturated": ((self.heaps_per_batch, 1, n_pols), np.uint32),
             "total_power": ((n_pols,), np.uint64),
         }
@@ -80,8 +86,9 @@ class BandSettings:
 class BatchCounts:
     """What was counted when a batch was planned."""
 
-    n_missing: int = 0  # heaps of it, and of a gap before it, that lack samples which should have come
-    n_present: int = 0  # spectra
+    n_missing: int = 0  # heaps of it, and of a gap before it, that should have been made, and are not
+    n_spectra_missing: int = 0  # spectra of all polarisations, likewise
+    n_present: int = 0  # spectra that were made, of some polarisation
     n_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
 
 
@@ -95,10 +102,17 @@ class Voltages:
     total_power: DeviceArray  # uint64 [n_pols], squares of the samples of all present spectra
     read_at: float = 0.0  # time.monotonic() when the last samples for it had been read
     time: int = 0  # time of the first spectrum
-    heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
+    heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are made
+    present: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps, spectra_per_heap, n_pols]
     counted: BatchCounts = field(default_factory=BatchCounts)
     done: Event | None = None
     free: tuple[Event, ...] = ()  # the events after which the buffer may be used again
+
+    @property
+    def with_holes(self) -> list[int]:
+        """Returns the heaps that are made and lack some spectra."""
+        n = len(self.heaps)
+        return [int(heap) for heap in np.flatnonzero(self.heaps & ~self.present.reshape(n, -1).all(axis=1))]
 
     @cached_property
     def counts(self) -> DeviceArray:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 FORMAT, TIMESTAMPS = "format", "timestamps"
 UNWRITTEN = -(2**63)  # a timestamp for which there was room, and no time to write it
-CHUNK_BYTES = 1 << 20  # of a dataset, about
+CHUNK_BYTES, SMALL_BYTES = 1 << 20, 1 << 16  # of a dataset, about, and of one whose elements are small
+SMALL_ELEMENT = 1 << 12
 RESERVED_BYTES = 1 << 16  # for what HDF5 keeps of its datasets
 MOST_TOGETHER = 4096  # elements of a chunk
 SUPERBLOCK = b"\x89HDF\r\n\x1a\n\x03"  # signature and version
@@ -197,8 +198,9 @@ def _opened(h5py: Any, path: Path) -> Any:
 def _chunk(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns a chunk of a dataset of such elements, of about CHUNK_BYTES: elements together, or a part of one."""
     n_bytes = math.prod(shape) * dtype.itemsize
+    most = SMALL_BYTES if n_bytes <= SMALL_ELEMENT else CHUNK_BYTES
     if n_bytes <= CHUNK_BYTES:
-        return (max(1, min(MOST_TOGETHER, CHUNK_BYTES // max(1, n_bytes))), *shape)
+        return (max(1, min(MOST_TOGETHER, most // max(1, n_bytes))), *shape)
     return (1, max(1, shape[0] * CHUNK_BYTES // n_bytes), *shape[1:])
 
 
@@ -237,6 +239,11 @@ class GrownFile:
             return dict(schema.members_of(checks, needed)(said))
         except schema.Unsound as error:
             refuse(self.path, f"group {name} {error}")
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is something under a name."""
+        with one_line_errors(self.path, f"{name} cannot be read"):
+            return name in self._file
 
     def dataset(self, name: str, dtype: Any, shape: tuple[int, ...]) -> "h5py.Dataset":
         """Returns a dataset, whose data are in this file, of elements of such dtype and shape."""

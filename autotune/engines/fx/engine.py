@@ -10,6 +10,7 @@ its data is missing, and the others go on.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -42,7 +43,8 @@ class FXEngine:
         outputs: one for each source; their settings are the same.
         batches_per_dump: a batch is the heaps of one time.
         chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
-        send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        complete_dumps: whether a baseline that lacks anything in a dump has no data there, instead of a lower weight.
+        send_empty: whether a dump without a baseline's data is written, with nothing but the mark of missing data.
         patience_s: seconds for which the others wait for a live antenna; None: as long as two chunks take to come, at
             least 0.2 s. Up to four chunks of each of the others find room meanwhile.
         n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
@@ -66,6 +68,7 @@ class FXEngine:
         *,
         batches_per_dump: int,
         chunk_samples: int,
+        complete_dumps: bool = False,
         send_empty: bool = True,
         n_slices: int | None = None,
         patience_s: float | None = None,
@@ -76,7 +79,8 @@ class FXEngine:
         if not sources or len(sources) != len(outputs):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
-        settings = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
+        made = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
+        settings = replace(made, complete_dumps=complete_dumps)
         bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
         self.counters = XCounters()
         self._backend, self._ending, self._cores = backend, bay.ending, bay.cores

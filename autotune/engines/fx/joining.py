@@ -18,6 +18,7 @@ class JoinedChunk:
 
     voltages: DeviceArray  # int8 [batch, antenna, *heap_shape]
     present: np.ndarray  # bool [n_batches, n_antennas]
+    holes: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)  # as ``Batches`` has them
     used: Event | None = field(default=None)  # the event after which it may be filled again
 
 
@@ -77,6 +78,7 @@ class Joiner:
             self._copies.after(made.done)
             self._copies.copy(joined.voltages[:, antenna], made.voltages[:, 0])
             joined.present[:, antenna] = made.heaps
+            joined.holes |= {(heap, antenna): made.present[heap] for heap in made.with_holes}
             events = (self._copies.record(),)
         self._reached[antenna] = made.time + self._length
         self._pass_on()
@@ -98,6 +100,7 @@ class Joiner:
             if joined.used is not None:
                 self._copies.after(joined.used)
             joined.present[...] = False
+            joined.holes.clear()
             self._open[time] = joined
         return self._open[time]
 
@@ -112,5 +115,5 @@ class Joiner:
                 break
             joined = self._open.pop(time)
             self._stage.stream.after(self._copies.record())
-            joined.used = self._stage.take(joined.voltages, time, joined.present)
+            joined.used = self._stage.take(joined.voltages, time, joined.present, joined.holes)
             self._free.append(joined)

@@ -31,10 +31,10 @@ CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
 
 @dataclass(frozen=True)
 class Antennas:
-    """Antennas that were opened, and the function that makes an engine for them, which writes to a sink."""
+    """Antennas that were opened, and the function that makes an engine for them."""
 
     infos: Sequence[VoltageInfo]
-    engine: Callable[[VisibilitySink], Engine]
+    engine: Callable[[VisibilitySink, bool], Engine]  # of a sink, and whether dumps must be complete
     delays: DelaysByAntenna = field(default_factory=dict)  # of each antenna by its name, where samples are taken
     window: int = 0  # samples that a spectrum is made of, where they are known
 
@@ -83,7 +83,7 @@ def of_samples(
     _must_fill(antennas, batches_per_dump)
     kernels = running.kernels()
 
-    def engine(sink: VisibilitySink) -> FXEngine:
+    def engine(sink: VisibilitySink, complete_dumps: bool) -> FXEngine:
         def say(line: str) -> None:
             running.report(line, share_taken([each.n_to_read for each in given], made.f_counters))
 
@@ -96,6 +96,7 @@ def of_samples(
             kernels,
             batches_per_dump=batches_per_dump,
             chunk_samples=n_chunk,
+            complete_dumps=complete_dumps,
             report=say,
         )
         return made
@@ -114,7 +115,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
     per_chunk = asked or max(1, CHUNK_BYTES // batch_bytes)
     kernels = running.kernels()
 
-    def engine(sink: VisibilitySink) -> XEngine:
+    def engine(sink: VisibilitySink, complete_dumps: bool) -> XEngine:
         def say(line: str) -> None:
             n = getattr(source, "n_batches", None)  # where it is known
             running.report(line, made.counters.batches_in / n if n else None)
@@ -126,6 +127,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
             kernels,
             batches_per_dump=batches_per_dump,
             batches_per_chunk=per_chunk,
+            complete_dumps=complete_dumps,
             report=say,
         )
         return made

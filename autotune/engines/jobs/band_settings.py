@@ -57,6 +57,7 @@ class Bands:
     ``with_whole``: whether the whole band is made besides narrow ones.
     ``max_delay_diff``: samples by which delays may differ between polarisations and in time; None: as much as they do
     while the samples last, and 2^20 for samples without an end. What differs by more is left out, and counted.
+    ``whole_heaps``: whether heaps that lack samples are left out, instead of their spectra alone.
     """
 
     n_channels: int
@@ -71,6 +72,7 @@ class Bands:
     phase_centre: PhaseCentre | None = None
     max_delay_diff: int | None = None
     nibbles: str = REAL_LOW
+    whole_heaps: bool = False
 
     def __post_init__(self) -> None:
         if self.max_delay_diff is not None and not 0 <= self.max_delay_diff <= MOST_DELAY_DIFF:
@@ -155,6 +157,7 @@ class Bands:
             heaps_per_batch=max(1, chunk_samples // length),
             max_delay_diff=max_delay_diff,
             nibbles=self.nibbles,
+            whole_heaps=self.whole_heaps,
         )
 
 

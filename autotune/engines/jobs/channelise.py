@@ -42,7 +42,7 @@ class BandResult:
             return ""
         if counted.heaps_missing:
             lost = f"{counted.packets_missing} packets of {info.samples.packet} samples did not come"
-            return f"no heap is whole: {lost}, and each of {counted.heaps_missing} heaps lacks some of them"
+            return f"no spectrum is whole: {lost}, and all of {counted.heaps_missing} heaps lack some of them"
         return (
             f"no heap lies within the {counted.samples_in} samples that were read: it begins at a multiple of "
             f"{info.heap_samples} samples and is made of more than that; choose fewer channels or spectra of a heap"
@@ -67,6 +67,11 @@ class ChanneliseResult:
     def timestamps(self) -> np.ndarray:
         """Returns int64 [n_heaps]: the sample at which each heap begins."""
         return self._kept.timestamps
+
+    @property
+    def present(self) -> np.ndarray:
+        """Returns bool [n_heaps, spectra_per_heap, n_pols]: spectra that came; voltages of the others are 0."""
+        return self._kept.present
 
     @property
     def saturated(self) -> np.ndarray:

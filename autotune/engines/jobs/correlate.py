@@ -32,7 +32,7 @@ class CorrelateResult:
     info: VisibilityInfo
     counters: XCounters
     f_counters: tuple[FCounters, ...]  # of each antenna, where samples were taken
-    path: Path | None  # of the file that was written; there is none if no dump has a whole antenna
+    path: Path | None  # of the file that was written; there is none if no dump has data
     kept: KeptVisibilities | None  # the dumps, where no file was written
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
@@ -40,14 +40,17 @@ class CorrelateResult:
 
     @property
     def why_nothing(self) -> str:
-        """Returns why no dump has a whole antenna, for people; empty if one has."""
+        """Returns why no dump has data, for people; empty if one has."""
         if self.counters.dumps_out:
             return ""
-        if self.heaps_missing:
+        if self.counters.dumps_empty:
             return (
-                f"no antenna is whole in any dump, since samples did not come: {self.heaps_missing} heaps lack some; "
-                "choose fewer batches of a dump, or fewer spectra of a heap"
+                f"no antenna is whole in any of {self.counters.dumps_empty} dumps, since samples did not come; dumps "
+                "need not be complete, or choose fewer batches of a dump, or fewer spectra of a heap"
             )
+        if self.heaps_missing:
+            lacking = f"all of {self.heaps_missing} heaps lack some of theirs"
+            return f"no spectrum has all of its samples, {lacking}; choose fewer channels or taps"
         return (
             f"no dump lies within the input: one begins at a multiple of {self.info.dump_samples} samples and lasts as "
             "long; choose fewer batches of a dump, channels, or spectra of a heap"
@@ -55,12 +58,17 @@ class CorrelateResult:
 
     @property
     def heaps_missing(self) -> int:
-        """Returns the heaps amid the input, of all antennas, that lack samples or did not come."""
+        """Returns the heaps amid the input, of all antennas, of which nothing came."""
         return sum(each.heaps_missing for each in self.f_counters) or self.counters.heaps_missing
 
     @property
+    def share_missing(self) -> float:
+        """Returns the share of the spectra of all products of dumps that is missing."""
+        return 1 - self.counters.weight / max(1, self.counters.weight_whole)
+
+    @property
     def visibilities(self) -> np.ndarray:
-        """Returns int32 [n_dumps, C, n_baselines, 4, 2]."""
+        """Returns int32 [n_dumps, C, n_baselines, 4, 2]: sums, which are not divided by ``weights``."""
         shape = 0, self.info.n_channels, self.info.n_baselines, 4, 2
         return np.stack(self._kept.visibilities) if self._kept.visibilities else np.zeros(shape, np.int32)
 
@@ -72,7 +80,12 @@ class CorrelateResult:
     @property
     def present(self) -> np.ndarray:
         """Returns bool [n_dumps, n_antennas]: antennas of which nothing was missing."""
-        return np.array(self._kept.present, bool).reshape(-1, len(self.info.antennas))
+        return self.info.whole_antennas(self.weights)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Returns uint32 [n_dumps, n_baselines, 4]: the spectra that each product is a sum over."""
+        return np.array(self._kept.weights, np.uint32).reshape(-1, self.info.n_baselines, 4)
 
     @property
     def _kept(self) -> KeptVisibilities:
@@ -87,6 +100,7 @@ def correlate(
     out: str | Path | None = None,
     *,
     batches_per_dump: int,
+    complete_dumps: bool = False,
     header: Mapping[str, object] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
@@ -104,6 +118,8 @@ def correlate(
         out: path of a new file, whose suffix says the format; docs/engines-files.md lists them.
         keep: whether visibilities stay in memory where no file is written.
         batches_per_dump: a batch is spectra_per_heap spectra. Dumps start at multiples of their length.
+        complete_dumps: whether a baseline that lacks anything in a dump has no data there: it is (-2^31, 1), and its
+            weight 0. Else a dump adds the spectra that came, and its weights count them.
         header: what the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
         sky: path of the sky.toml of a simulated recording, whose fringes are drawn beside.
@@ -136,7 +152,7 @@ def correlate(
         with undone_on_error(stack, [path]):
             sink = visibility_sink(path, info, keep, running.tell)
             stack.callback(sink.close)
-            engine = antennas.engine(sink if summary is None else TeeSink(sink, summary))
+            engine = antennas.engine(sink if summary is None else TeeSink(sink, summary), complete_dumps)
         began = time.monotonic()
         with empty_removed(stack, [path], lambda: [engine.counters.dumps_out]):
             engine.run()
@@ -144,7 +160,7 @@ def correlate(
     if picture is not None and summary is not None and engine.counters.dumps_out:
         plot_visibilities(summary, picture, theory)
     elif picture is not None:
-        running.tell(f"{picture}: not drawn, since no dump has a whole antenna")
+        running.tell(f"{picture}: not drawn, since no dump has data")
     if path is not None and not engine.counters.dumps_out:
         remove(path)  # it holds nothing, and would be in the way
     idle = engine.progress.idle_share()

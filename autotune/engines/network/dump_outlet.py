@@ -77,8 +77,8 @@ class DumpOutlet:
         """Returns the addresses that there is no TCP connection to."""
         return self._outlet.not_connected
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
-        """Send a dump; see ``visibilities.VisibilitySink``."""
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
+        """Send a dump; see ``visibilities.VisibilitySink``. Weights have no place in it: dumps are complete ones."""
         heap = self._heap(visibilities)
         heap.set_time(timestamp)
         self._outlet.send([heap] * self._outlet.n_destinations)

@@ -1,6 +1,7 @@
 """An F-engine's voltages as SPEAD heaps: each destination gets a part of the channels."""
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 
 import numpy as np
 import spead2
@@ -88,15 +89,16 @@ class VoltageOutlet:
         """Returns the addresses that there is no TCP connection to."""
         return self._outlet.not_connected
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
-        """Send heaps; see ``voltages.VoltageSink``."""
-        for time, heap in zip(timestamps.tolist(), voltages, strict=True):
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
+        """Send heaps; see ``voltages.VoltageSink``. Those with holes are left out: heaps cannot say what is missing."""
+        is_whole = np.asarray(present.reshape(len(present), -1).all(axis=1))
+        for time, heap in zip(timestamps[is_whole].tolist(), compress(voltages, is_whole), strict=True):
             heaps = self._heaps(heap)
             for each in heaps:
                 each.set_time(time)
             self._outlet.send(heaps)
             self.n_heaps += len(heaps)
-        self.n_bytes += voltages.nbytes
+            self.n_bytes += heap.nbytes
 
     def forget(self) -> None:
         """Keep no heaps of memory that an engine had which has ended."""

@@ -108,10 +108,9 @@ class _Visibilities:
         summary = self._summary
         lost = int(summary.dumps.units.sum()) - summary.n_dumps
         n = len(self._names)
-        gone = n * summary.n_dumps - int(summary.present.sum())
-        absent = (
-            f"; antennas were absent from {100 * gone / max(1, n * summary.n_dumps):.3g} % of dumps" if gone else ""
-        )
+        whole = 2 * n * summary.n_dumps * summary.info.dump_spectra
+        gone = whole - int(summary.spectra_there.sum())
+        absent = f"; {100 * gone / max(1, whole):.3g} % of antennas' spectra missing" if gone else ""
         clipped = f"; {summary.n_clipped} products clipped" if summary.n_clipped else ""
         return (
             f"Visibilities of {n} antennas: {self._frequencies.about}, {seconds(self._span_s)}\n"
@@ -181,7 +180,7 @@ class _Visibilities:
 
     def _over_all_time(self, theory: Theory, number: int) -> np.ndarray:
         """Returns theory's mean over the rows of a baseline: complex128 [n_fine]."""
-        weights = self._summary.there.values[:, number]
+        weights = self._summary.weights.values[:, number, self._pol, 0]
         expected = self._expected(theory, number, self._summary.fine.middles, self._summary.fine.width)
         return np.asarray(weights @ expected / max(1, weights.sum()))
 

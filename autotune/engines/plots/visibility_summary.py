@@ -7,7 +7,7 @@ from math import dist, sqrt
 import numpy as np
 
 from ...core.errors import UsageError
-from ..streams.visibilities import MISSING, VisibilityInfo
+from ..streams.visibilities import VisibilityInfo
 from .rows import Bins, Rows, ratio
 
 PARALLEL = slice(0, 4, 3)  # of the products aa, ba, ab, bb: aa and bb
@@ -32,7 +32,8 @@ class Baseline:
 class VisibilitySummary:
     """Spectra of all antennas, coherence of all baselines, and some baselines over time. A ``VisibilitySink``.
 
-    Of a dump, a baseline without all of its data is left out. Sums but those of coherence are exact.
+    Means are by the spectra that came, as weights count them; what has the weight 0 in a dump is left out. Sums but
+    those of coherence are exact.
 
     Args:
         baselines: pairs (i, j) that are followed over time; by default ``n_baselines`` of them, from the shortest to
@@ -52,27 +53,28 @@ class VisibilitySummary:
         self._numbers = np.array([each.number for each in self.baselines], int)
         self._autos = np.flatnonzero(self._i == self._j)
         self.n_dumps, self.n_clipped = 0, 0
-        self.present = np.zeros(n, np.int64)  # dumps in which an antenna's own products are there
+        self.spectra_there = np.zeros((n, 2), np.int64)  # of antennas' own products, aa and bb
         k = len(self.baselines)
         self.dumps = Rows(info.dump_samples, (1,), MOST_ROWS)
-        self.there = Rows(info.dump_samples, (k,), MOST_ROWS)
+        self.weights = Rows(info.dump_samples, (k, 2, 3), MOST_ROWS)  # of a baseline's products, and of its antennas'
         self._rows = Rows(info.dump_samples, (len(self.bins.begins), k, 2, 4), MOST_ROWS)
         self._spectra = np.zeros((len(self.fine.begins), k, 2, 4), np.int64)
         self._powers = np.zeros((len(self.fine.begins), n, 2), np.int64)
         self._coherence = np.zeros((len(self._i), 2))
         self._n_coherence = np.zeros((len(self._i), 2), np.int64)
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Take a dump; see ``VisibilitySink``."""
         time = np.array([timestamp], np.int64)
-        there = ~(visibilities[:, :, 0, 0] == MISSING).any(axis=0)
+        n_spectra = weights[:, PARALLEL].astype(np.int64)  # [n_baselines, 2]
+        own = n_spectra[self._autos]
         autos = visibilities[..., 0][:, self._autos, PARALLEL].astype(np.int64)  # [C, n, 2]
-        autos[:, ~there[self._autos]] = 0
+        autos[:, own == 0] = 0
         self.n_dumps, self.n_clipped = self.n_dumps + 1, self.n_clipped + saturated
-        self.present += there[self._autos]
+        self.spectra_there += own
         self._powers += self.fine.sums(autos, axis=0)
-        self._follow(time, visibilities, autos, there[self._numbers])
-        self._compare(visibilities, autos, there)
+        self._follow(time, visibilities, autos, n_spectra)
+        self._compare(visibilities, autos, n_spectra)
 
     def close(self) -> None:
         return
@@ -80,18 +82,19 @@ class VisibilitySummary:
     # ------------------------------------------------------------------ what is found
     def spectra(self) -> np.ndarray:
         """Returns the mean power of a channel in a dump, of aa and bb: float64 [n_fine, n_antennas, 2]."""
-        return ratio(self._powers, self.fine.counts[:, np.newaxis, np.newaxis] * self.present[:, np.newaxis])
+        n_dumps = self.spectra_there / self.info.dump_spectra
+        return ratio(self._powers, self.fine.counts[:, np.newaxis, np.newaxis] * n_dumps)
 
     def coefficients(self) -> np.ndarray:
         """Returns correlation coefficients over all time: complex128 [n_fine, n_baselines, 2], of aa and bb.
 
-        They are sums of V_ij over the root of those of V_ii times V_jj; NaN where no data came.
+        They are means of V_ij over the root of those of V_ii times V_jj; NaN where no data came.
         """
-        return _coefficients(self._spectra)
+        return _coefficients(self._spectra, self.weights.values.sum(axis=0))
 
     def rows(self) -> np.ndarray:
         """Returns what ``coefficients`` does in rows of time: complex128 [n_rows, n_bins, n_baselines, 2]."""
-        return _coefficients(self._rows.values)
+        return _coefficients(self._rows.values, self.weights.values[:, np.newaxis])
 
     @property
     def times(self) -> np.ndarray:
@@ -123,37 +126,43 @@ class VisibilitySummary:
         return 1 / sqrt(n) if n >= 1 else None
 
     # ------------------------------------------------------------------ sums
-    def _follow(self, time: np.ndarray, visibilities: np.ndarray, autos: np.ndarray, there: np.ndarray) -> None:
+    def _follow(self, time: np.ndarray, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
         """Adds what is followed over time: of each product its parts and the powers of both antennas."""
         parts = np.empty((len(visibilities), len(self.baselines), 2, 4), np.int64)
         parts[..., :2] = visibilities[:, self._numbers, PARALLEL]
-        for end in (2, 3):
-            antennas = [each.i if end == 2 else each.j for each in self.baselines]
-            parts[..., end] = autos[:, antennas]
-        parts[:, ~there] = 0
+        weights = np.empty((len(self.baselines), 2, 3), np.int64)
+        weights[..., 0] = n_spectra[self._numbers]
+        for end in (1, 2):
+            antennas = [each.i if end == 1 else each.j for each in self.baselines]
+            parts[..., end + 1], weights[..., end] = autos[:, antennas], n_spectra[self._autos][antennas]
+        lost = weights[..., 0] == 0
+        parts[:, lost], weights[lost] = 0, 0
         self._spectra += self.fine.sums(parts, axis=0)
         self._rows.add(time, self.bins.sums(parts, axis=0)[np.newaxis])
-        self.there.add(time, there[np.newaxis])
+        self.weights.add(time, weights[np.newaxis])
         self.dumps.add(time, np.ones((1, 1), np.int64))
 
-    def _compare(self, visibilities: np.ndarray, autos: np.ndarray, there: np.ndarray) -> None:
-        """Adds |V_ij|^2 / (V_ii V_jj), a block of channels at a time."""
-        with np.errstate(divide="ignore"):
-            each = np.where(autos > 0, 1 / autos, 0).astype(np.float32)
+    def _compare(self, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
+        """Adds |V_ij|^2 / (V_ii V_jj), of means, a block of channels at a time."""
+        there, own = n_spectra > 0, n_spectra[self._autos]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(autos > 0, own / autos, 0).astype(np.float32)
         n_together = max(1, BLOCK // (4 * len(self._i)))
         for at in range(0, len(visibilities), n_together):
             some = slice(at, at + n_together)
             parts = visibilities[some][:, :, PARALLEL].astype(np.float32)
             weights = each[some][:, self._i] * each[some][:, self._j]
             squares = np.einsum("cbpr,cbpr->cbp", parts, parts)
-            self._coherence += np.where(there[:, np.newaxis], np.einsum("cbp,cbp->bp", squares, weights), 0)
-            self._n_coherence += there[:, np.newaxis] * np.count_nonzero(weights, axis=0)
+            sums = np.einsum("cbp,cbp->bp", squares, weights)
+            self._coherence += np.where(there, sums / np.square(np.maximum(n_spectra, 1, dtype=float)), 0)
+            self._n_coherence += there * np.count_nonzero(weights, axis=0)
 
 
-def _coefficients(sums: np.ndarray) -> np.ndarray:
-    """Returns the coefficients of int64 [..., 4]: real and imaginary part, and two powers."""
+def _coefficients(sums: np.ndarray, n_spectra: np.ndarray) -> np.ndarray:
+    """Returns the coefficients of int64 [..., 4]: real and imaginary part and two powers, over [..., 3] spectra."""
     powers = np.sqrt(sums[..., 2].astype(float) * sums[..., 3])
-    return ratio(sums[..., 0] + 1j * sums[..., 1], powers)
+    each = np.sqrt(n_spectra[..., 1].astype(float) * n_spectra[..., 2])
+    return ratio((sums[..., 0] + 1j * sums[..., 1]) * each, powers * n_spectra[..., 0])
 
 
 def _baseline(info: VisibilityInfo, i: int, j: int) -> Baseline:

@@ -36,13 +36,13 @@ def plot_voltages(summary: VoltageSummary, path: str | Path, n_missing: int | No
 class _Voltages:
     def __init__(self, summary: VoltageSummary, figure: "Figure", n_missing: int | None) -> None:
         info = summary.info
-        between = int(summary.heaps.units.sum()) - summary.n_heaps
+        between = int(summary.spectra.units.sum()) - summary.n_heaps
         self._n_missing = between if n_missing is None else n_missing
         self._summary, self._figure = summary, figure
         self._frequencies = FrequencyAxis(info.n_channels, info.centre_frequency_hz, info.channel_width_hz)
         self._row_s = summary.power.row_samples / info.samples.sample_rate_hz
         heap_s = info.heap_samples / info.samples.sample_rate_hz
-        self._span_s = float(summary.heaps.units.sum()) * heap_s
+        self._span_s = float(summary.spectra.units.sum()) * heap_s
         self._time = TimeAxis(self._span_s)
 
     def draw(self) -> None:
@@ -71,11 +71,13 @@ class _Voltages:
     def _title(self) -> str:
         info, summary = self._summary.info, self._summary
         antenna = f" of {info.samples.antenna}" if info.samples.antenna else ""
-        n_voltages = summary.n_heaps * info.spectra_per_heap * info.n_channels * info.n_pols
-        share = summary.saturated.values.sum() / max(1, n_voltages)
+        n_spectra = int(summary.spectra.values.sum())
+        share = summary.saturated.values.sum() / max(1, n_spectra * info.n_channels)
+        lost = 1 - n_spectra / (summary.n_heaps * info.spectra_per_heap * info.n_pols)
+        holes = f", {100 * lost:.2g} % of the others' spectra missing" if lost else ""
         return (
             f"Voltages{antenna}: {self._frequencies.about}, {info.bits} bits, {seconds(self._span_s)}\n"
-            f"{summary.n_heaps} heaps of {info.spectra_per_heap} spectra, {self._n_missing} missing; "
+            f"{summary.n_heaps} heaps of {info.spectra_per_heap} spectra, {self._n_missing} missing{holes}; "
             f"{100 * share:.2g} % of voltages saturated"
         )
 

@@ -15,8 +15,8 @@ class VoltageSummary:
     """Mean power by channel and by time, saturated voltages, and times that are missing. A ``VoltageSink``.
 
     All sums are exact. ``spectrum``: int64 [C, n_pols], sums of |v|^2 over all spectra. ``power``: rows of such sums in
-    bins of channels, [n_bins, n_pols]; ``saturated``: rows of saturated voltages, [n_pols]; ``heaps``: rows of how many
-    heaps came, [1].
+    bins of channels, [n_bins, n_pols]; ``saturated``: rows of saturated voltages, [n_pols]; ``spectra``: rows of how
+    many spectra came, [n_pols].
     """
 
     def __init__(self, info: VoltageInfo, most_rows: int = MOST_ROWS, most_bins: int = MOST_BINS) -> None:
@@ -24,10 +24,11 @@ class VoltageSummary:
         self.spectrum = np.zeros((info.n_channels, info.n_pols), np.int64)
         self.power = Rows(info.heap_samples, (len(self.bins.begins), info.n_pols), most_rows)
         self.saturated = Rows(info.heap_samples, (info.n_pols,), most_rows)
-        self.heaps = Rows(info.heap_samples, (1,), most_rows)
+        self.spectra = Rows(info.heap_samples, (info.n_pols,), most_rows)
+        self.n_heaps = 0  # that came
         self._powers = _Powers(info)
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Take heaps; see ``VoltageSink``."""
         if not len(timestamps):
             return
@@ -35,32 +36,28 @@ class VoltageSummary:
         self.spectrum += powers.sum(axis=0)
         self.power.add(timestamps, self.bins.sums(powers, axis=1))
         self.saturated.add(timestamps, saturated)
-        self.heaps.add(timestamps, np.ones((len(timestamps), 1), np.int64))
+        self.spectra.add(timestamps, present.sum(axis=1, dtype=np.int64))
+        self.n_heaps += len(timestamps)
 
     def close(self) -> None:
         return
 
-    @property
-    def n_heaps(self) -> int:
-        """Returns how many heaps came."""
-        return int(self.heaps.values.sum())
-
     def mean_spectrum(self) -> np.ndarray:
         """Returns the mean of |v|^2, in squared steps of the quantiser: float64 [C, n_pols]; NaN before any came."""
-        return ratio(self.spectrum, self.n_heaps * self.info.spectra_per_heap)
+        return ratio(self.spectrum, self.spectra.values.sum(axis=0))
 
     def mean_power(self) -> np.ndarray:
         """Returns the mean of |v|^2 in rows and bins: float64 [n_rows, n_bins, n_pols]; NaN where nothing came."""
-        n = self.heaps.values[:, :, np.newaxis] * self.bins.counts[:, np.newaxis] * self.info.spectra_per_heap
-        return ratio(self.power.values, n)
+        return ratio(self.power.values, self.spectra.values[:, np.newaxis] * self.bins.counts[:, np.newaxis])
 
     def saturated_share(self) -> np.ndarray:
         """Returns which share of voltages was saturated: float64 [n_rows, n_pols]; NaN where nothing came."""
-        return ratio(self.saturated.values, self.heaps.values * self.info.spectra_per_heap * self.info.n_channels)
+        return ratio(self.saturated.values, self.spectra.values * self.info.n_channels)
 
     def present_share(self) -> np.ndarray:
-        """Returns which share of the heaps came: float64 [n_rows]."""
-        return np.asarray(self.heaps.values[:, 0] / self.heaps.units)
+        """Returns which share of the spectra came: float64 [n_rows]."""
+        n_whole = self.spectra.units * self.info.spectra_per_heap * self.info.n_pols
+        return np.asarray(self.spectra.values.sum(axis=1) / n_whole)
 
 
 class _Powers:

@@ -20,7 +20,8 @@ class FCounters:
     packets_missing: int = 0
     chunks_dropped: int = 0  # chunks of a live source that found no free buffer
     heaps_out: int = 0
-    heaps_missing: int = 0  # heaps amid the samples that were left out, because some of theirs did not come
+    heaps_missing: int = 0  # heaps amid the samples that were left out, because theirs did not come
+    spectra_missing: int = 0  # spectra amid the samples of which some did not come, of all polarisations
     spectra_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
     heaps_dropped: int = 0  # heaps of a live source whose sink was too slow, or has failed
     sink_error: str = ""  # why the sink of a live source has failed
@@ -62,6 +63,8 @@ class FCounters:
         parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} missing")
+        if self.spectra_missing:
+            parts.append(f"{self.spectra_missing} spectra missing")
         if self.spectra_beyond:
             parts.append(f"{self.spectra_beyond} spectra left out, whose delays differ by more than max_delay_diff")
         parts += dropped_at_sink(self.heaps_dropped, "heaps", self.sink_error)
@@ -84,8 +87,10 @@ class XCounters:
     heaps_missing: int = 0  # heaps that did not come, between the first one and the last one of their antenna
     chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
     heaps_late: int = 0  # heaps that came when the others had gone on without their antenna
-    dumps_out: int = 0  # dumps with at least one good antenna
-    dumps_empty: int = 0  # dumps without one, of which something came
+    dumps_out: int = 0  # dumps with data of a baseline
+    dumps_empty: int = 0  # dumps without, of which something came
+    weight: int = 0  # spectra in all products of all dumps
+    weight_whole: int = 0  # those that there would be if nothing had been missing
     dumps_dropped: int = 0  # dumps of a live source whose sink was too slow, or has failed
     sink_error: str = ""  # why the sink of a live source has failed
     dumps_skipped: int = 0  # dumps of which nothing came, in a gap of all antennas: they are not written

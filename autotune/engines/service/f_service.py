@@ -191,6 +191,7 @@ def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBan
             narrow=(Narrow(**said["narrow"]),) if "narrow" in said else (),
             max_delay_diff=whole.get("max_delay_diff"),
             nibbles=nibbles_of(said, default=REAL_HIGH if places else REAL_LOW),
+            whole_heaps=True,
             **{name: said[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in said},
         )
     except UsageError as error:

@@ -231,6 +231,7 @@ class XService:
                 self._kernels,
                 batches_per_dump=settings.batches_per_dump,
                 batches_per_chunk=settings.batches_per_chunk,
+                complete_dumps=True,
                 n_slices=settings.n_slices,
                 cores=settings.cores,
             )

@@ -43,12 +43,12 @@ class GatedVoltages(Gate):
         super().__init__(start, end)
         self._sink = sink
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Take heaps; see ``voltages.VoltageSink``."""
         passing = np.flatnonzero(self.passes(timestamps))
         if len(passing):  # in the order of time, so that they lie together: views, no copy
             some = slice(int(passing[0]), int(passing[-1]) + 1)
-            self._sink.write(timestamps[some], voltages[some], saturated[some])
+            self._sink.write(timestamps[some], voltages[some], saturated[some], present[some])
 
     def close(self) -> None:
         """Close the sink."""
@@ -62,10 +62,10 @@ class GatedVisibilities(Gate):
         super().__init__(start, end)
         self._sink = sink
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Take a dump; see ``visibilities.VisibilitySink``."""
         if self.passes(np.array([timestamp]))[0]:
-            self._sink.write(timestamp, visibilities, present, saturated)
+            self._sink.write(timestamp, visibilities, weights, saturated)
 
     def close(self) -> None:
         """Close the sink."""

@@ -61,12 +61,14 @@ class KeptVoltages:
     _timestamps: list[np.ndarray] = field(default_factory=list)
     _voltages: list[np.ndarray] = field(default_factory=list)
     _saturated: list[np.ndarray] = field(default_factory=list)
+    _present: list[np.ndarray] = field(default_factory=list)
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Take heaps; see ``voltages.VoltageSink``."""
         self._timestamps.append(timestamps.copy())
         self._voltages.append(voltages.copy())
         self._saturated.append(saturated.copy())
+        self._present.append(present.copy())
 
     def close(self) -> None:
         return
@@ -84,6 +86,11 @@ class KeptVoltages:
         """Returns uint32 [n, n_pols]."""
         return np.concatenate(self._saturated) if self._saturated else np.zeros(0, np.uint32)
 
+    @property
+    def present(self) -> np.ndarray:
+        """Returns which spectra came: bool [n, spectra_per_heap, n_pols]."""
+        return np.concatenate(self._present) if self._present else np.zeros(0, bool)
+
 
 @dataclass
 class KeptVisibilities:
@@ -91,14 +98,14 @@ class KeptVisibilities:
 
     timestamps: list[int] = field(default_factory=list)
     visibilities: list[np.ndarray] = field(default_factory=list)  # int32 [C, n_baselines, 4, 2]
-    present: list[np.ndarray] = field(default_factory=list)  # bool [n_antennas]
+    weights: list[np.ndarray] = field(default_factory=list)  # uint32 [n_baselines, 4]
     saturated: list[int] = field(default_factory=list)
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Take a dump; see ``visibilities.VisibilitySink``."""
         self.timestamps.append(timestamp)
         self.visibilities.append(visibilities.copy())
-        self.present.append(present.copy())
+        self.weights.append(weights.copy())
         self.saturated.append(saturated)
 
     def close(self) -> None:

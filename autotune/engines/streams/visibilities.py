@@ -8,7 +8,7 @@ import numpy as np
 from .phase_centre import PhaseCentre
 from .samples import SampleInfo
 
-MISSING = -(2**31)  # the real part of a product without all of its data, and of no other
+MISSING = -(2**31)  # the real part of a product of a baseline without data, and of no other
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class VisibilityInfo:
 
     n_channels: int
     dump_samples: int  # length of an integration
+    dump_spectra: int  # spectra of an integration: the weight of a product from which nothing is missing
     antennas: tuple[SampleInfo, ...]
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
@@ -34,15 +35,21 @@ class VisibilityInfo:
     def n_baselines(self) -> int:
         return len(self.antennas) * (len(self.antennas) + 1) // 2
 
+    def whole_antennas(self, weights: np.ndarray) -> np.ndarray:
+        """Returns the antennas of which nothing is missing, bool [.., n_antennas], by weights [.., n_baselines, 4]."""
+        own = np.arange(1, len(self.antennas) + 1)
+        return np.asarray((weights[..., own * (own + 1) // 2 - 1, :] == self.dump_spectra).all(axis=-1))
+
 
 class VisibilitySink(Protocol):
     """Takes dumps in the order of time."""
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
-        """Take int32 [C, n_baselines, 4, 2] and bool [n_antennas]: the arrays are used again afterwards.
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
+        """Take int32 [C, n_baselines, 4, 2] and uint32 [n_baselines, 4]: the arrays are used again afterwards.
 
         Baselines are (j, i) with i <= j, i fastest; their products are aa, ba, ab, bb of the polarisations (a, b) of
-        antenna i times the conjugate of those of antenna j; a baseline without all of its data is (-2^31, 1).
+        antenna i times the conjugate of those of antenna j. A product is a sum over as many spectra as its weight says,
+        those that both polarisations have, and not divided by it. A baseline without any is (-2^31, 1).
 
         Raises:
             UsageError: when it cannot be stored; what was taken before stands.

@@ -1,6 +1,7 @@
 """Voltages of channels, in heaps, and what takes or gives them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -61,10 +62,12 @@ class VoltageInfo:
 
 
 class VoltageSink(Protocol):
-    """Takes voltages, heap by heap in the order of time; those with holes are left out."""
+    """Takes voltages, heap by heap in the order of time; heaps of which nothing came are left out."""
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
-        """Take int64 [n], int8 [n, *heap_shape] and uint32 [n, n_pols]: the arrays are used again afterwards.
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
+        """Take int64 [n], int8 [n, *heap_shape], uint32 [n, n_pols] and bool [n, spectra_per_heap, n_pols].
+
+        Voltages of spectra that are not ``present`` are 0. The arrays are used again afterwards.
 
         Raises:
             UsageError: when they cannot be stored; what was taken before stands.
@@ -75,10 +78,15 @@ class VoltageSink(Protocol):
 
 @dataclass(frozen=True)
 class Batches:
-    """A chunk of voltages that was read: where it starts, and which of its heaps came."""
+    """A chunk of voltages that was read: where it starts, and what of it came.
+
+    ``holes``: which spectra came of heaps that lack some: bool [spectra_per_heap, n_pols], by (batch, antenna). The
+    voltages of the others are 0.
+    """
 
     time: int  # time of the first batch
-    present: np.ndarray  # bool [n_batches, n_antennas]
+    present: np.ndarray  # bool [n_batches, n_antennas]: heaps that came, with holes or without
+    holes: Mapping[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
 
 class VoltageSource(Protocol):

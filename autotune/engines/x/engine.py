@@ -7,6 +7,7 @@ kernels, and waits for neither. One thread writes dumps.
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ class XEngine:
     Args:
         batches_per_dump: a batch is the heaps of one time.
         batches_per_chunk: batches that go to the device together.
-        send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        complete_dumps: whether a baseline that lacks anything in a dump has no data there, instead of a lower weight.
+        send_empty: whether a dump without a baseline's data is written, with nothing but the mark of missing data.
         n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
             fastest. Visibilities are the same.
         cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
@@ -69,13 +71,15 @@ class XEngine:
         *,
         batches_per_dump: int,
         batches_per_chunk: int = 8,
+        complete_dumps: bool = False,
         send_empty: bool = True,
         n_slices: int | None = None,
         cores: Mapping[str, Sequence[int]] | None = None,
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
-        settings = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
+        made = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
+        settings = replace(made, complete_dumps=complete_dumps)
         bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
         self.counters = XCounters()
         self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity
@@ -152,7 +156,7 @@ class XEngine:
         chunk.copied = span.end
         self._chunks.give_back(chunk)
         self._stage.stream.after(span.end)
-        self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present)
+        self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present, batches.holes)
 
 
 def x_settings(
@@ -210,6 +214,7 @@ def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> V
     return VisibilityInfo(
         n_channels=first.n_channels,
         dump_samples=length,
+        dump_spectra=batches_per_dump * first.spectra_per_heap,
         antennas=tuple(antenna.samples for antenna in antennas),
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,

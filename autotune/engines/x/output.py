@@ -22,7 +22,7 @@ class PinnedVisibilities:
     visibilities: np.ndarray  # int32 [C, n_baselines, 4, 2]
     saturated: np.ndarray  # uint64 [1]
     time: int = 0
-    good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint32))  # uint32 [n_baselines, 4]
     copied: Event | None = None
 
 
@@ -33,7 +33,7 @@ class XOutput:
     dropped and counted.
 
     Args:
-        send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        send_empty: whether a dump without a baseline's data is written, with nothing but the mark of missing data.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class XOutput:
     ) -> None:
         self._ending, self._is_live, self._is_conjugate = bay.ending, is_live, settings.is_conjugate
         self._ending.n_sinks += 1
+        self._whole = settings.batches_per_dump * settings.spectra_per_heap * settings.n_baselines * PRODUCTS
         self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, bay.activity
         self._copies = bay.backend.stream()
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
@@ -67,7 +68,7 @@ class XOutput:
         with self._activity.span(COPY_OUT, self._copies) as span:
             self._copies.copy_out(bucket.visibilities, made.visibilities)
             self._copies.copy_out(bucket.saturated, made.saturated)
-        bucket.time, bucket.good, bucket.copied = made.time, made.good, span.end
+        bucket.time, bucket.weights, bucket.copied = made.time, made.weights, span.end
         self.buckets.give(bucket)
         return bucket.copied
 
@@ -88,12 +89,12 @@ class XOutput:
 
     def _has_written(self, bucket: PinnedVisibilities) -> bool:
         """Returns whether the sink took the dump; an error of it is raised, but where a live source goes on."""
-        if not (self._send_empty or bucket.good.any()):
+        if not (self._send_empty or bucket.weights.any()):
             return True
         if self._is_conjugate:
             conjugate(bucket.visibilities)
         try:
-            self._sink.write(bucket.time, bucket.visibilities, bucket.good, int(bucket.saturated[0]))
+            self._sink.write(bucket.time, bucket.visibilities, bucket.weights, int(bucket.saturated[0]))
         except UsageError as error:
             if not self._is_live:
                 raise
@@ -103,10 +104,13 @@ class XOutput:
         return True
 
     def _count(self, bucket: PinnedVisibilities) -> None:
-        is_empty = not bucket.good.any()
+        weight = int(bucket.weights.sum(dtype=np.int64))
+        is_empty = not weight
         with self._counters.lock:
             self._counters.dumps_out += not is_empty
             self._counters.dumps_empty += is_empty
+            self._counters.weight += weight
+            self._counters.weight_whole += self._whole
             self._counters.saturated += int(bucket.saturated[0])
 
     def _drop(self) -> None:

@@ -3,15 +3,20 @@
 A batch is the heaps of one time of all antennas. A dump is ``batches_per_dump`` of them, from an absolute multiple of
 its length on, so a dump may begin in the middle of a chunk, and does not depend on how the stream was cut. The stream
 reaches from the first batch of which a heap came to the last one. A dump that begins before it or ends after it is not
-made, nor is one of which nothing came.
+made, nor is one of which nothing came. What a dump that is made lacks is missing from its weights alone, unless dumps
+must be complete: then a baseline has all of its data in a dump or none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...core.errors import UsageError
+from .weights import PairedSpectra
+
+MOST_WEIGHT = (1 << 32) - 1
+NO_HOLES: Mapping[tuple[int, int], np.ndarray] = {}
 
 
 @dataclass(frozen=True)
@@ -24,22 +29,18 @@ class BatchRange:
 
 @dataclass(frozen=True)
 class Integration:
-    """An integration that is over. An antenna is good if all of its heaps came; a baseline needs both of its own."""
+    """An integration that is over. ``weights``: uint32 [n_baselines, 4], as ``PairedSpectra`` has them."""
 
     time: int
-    good: np.ndarray  # bool [n_antennas]
+    weights: np.ndarray
 
     def present(self) -> np.ndarray:
-        """Returns which baselines have all of their data: uint8 [n (n + 1) / 2].
-
-        They are ordered as ``correlate`` has them: antennas (j, i) with i <= j, i fastest.
-        """
-        j, i = np.tril_indices(len(self.good))
-        return np.asarray(self.good[i] & self.good[j], np.uint8)
+        """Returns which baselines have data: uint8 [n_baselines]."""
+        return np.asarray(self.weights.any(axis=1), np.uint8)
 
 
 class XPlan:
-    """The state between chunks: the dump under way, how many of its batches came, and of which antennas all.
+    """The state between chunks: the dump under way, how many of its batches came, and the spectra of each product.
 
     ``n_missing``: heaps that did not come between the first one and the last one of their antenna.
     ``n_skipped``: dumps between the first and the last that were made, of which nothing came.
@@ -48,13 +49,29 @@ class XPlan:
         n_antennas: heaps of a batch.
         batch_samples: time from one batch to the next.
         batches_per_dump: length of a dump.
+        spectra_per_heap: spectra of a batch.
+        complete: whether a baseline that lacks anything in a dump has the weight 0 there.
     """
 
-    def __init__(self, n_antennas: int, batch_samples: int, batches_per_dump: int) -> None:
+    def __init__(
+        self,
+        n_antennas: int,
+        batch_samples: int,
+        batches_per_dump: int,
+        spectra_per_heap: int,
+        *,
+        complete: bool = False,
+    ) -> None:
         given = {"n_antennas": n_antennas, "batch_samples": batch_samples, "batches_per_dump": batches_per_dump}
         for name, value in given.items():
             if value < 1:
                 raise UsageError(f"{name}={value} must be at least 1")
+        self._dump_spectra, self._complete = batches_per_dump * spectra_per_heap, complete
+        if self._dump_spectra > MOST_WEIGHT:
+            raise UsageError(
+                f"batches_per_dump={batches_per_dump} of {spectra_per_heap} spectra are more than weights of 32 bits "
+                f"count, {MOST_WEIGHT}: choose fewer"
+            )
         self.n_antennas, self.batch_samples, self.batches_per_dump = n_antennas, batch_samples, batches_per_dump
         self.n_missing, self.n_skipped = 0, 0
         self._end: int | None = None  # number of the batch behind the last chunk
@@ -62,17 +79,20 @@ class XPlan:
         self._first_dump = 0  # number of the first dump that is whole
         self._last_dump: int | None = None  # number of the last one that was made
         self._n_came = 0  # batches of the dump under way
-        self._good = np.ones(n_antennas, bool)
+        self._paired = PairedSpectra(n_antennas, spectra_per_heap)
         self._began = np.zeros(n_antennas, bool)  # antennas of which a heap came
         self._absent = np.zeros(n_antennas, np.int64)  # heaps since the last one that came
 
-    def chunk(self, time: int, present: np.ndarray) -> Iterator[BatchRange | Integration]:
+    def chunk(
+        self, time: int, present: np.ndarray, holes: Mapping[tuple[int, int], np.ndarray] = NO_HOLES
+    ) -> Iterator[BatchRange | Integration]:
         """Yields what is to be done with the batches from ``time`` on, in this order.
 
         Batches between the chunk before and this one never came. What a gap costs does not depend on its length.
 
         Args:
             present: bool [n_batches, n_antennas], False where a heap is missing.
+            holes: which spectra came of heaps that lack some, as ``Batches`` has them.
 
         Raises:
             UsageError: when the chunk does not start with a batch, or starts before the end of the one before.
@@ -104,7 +124,8 @@ class XPlan:
                 self._next += n
             else:
                 yield BatchRange(first, n)
-                self._good &= some.all(axis=0)
+                inside = range(first, first + n)
+                self._paired.add(some, {(b - first, a): came for (b, a), came in holes.items() if b in inside})
                 self._n_came += n
                 yield from self._advance(n)
             first += n
@@ -123,9 +144,12 @@ class XPlan:
             number = self._next // self.batches_per_dump - 1
             self.n_skipped += 0 if self._last_dump is None else number - self._last_dump - 1
             self._last_dump = number
-            good = self._good if self._n_came == self.batches_per_dump else np.zeros(self.n_antennas, bool)
-            yield Integration(number * self.batches_per_dump * self.batch_samples, good)
-            self._n_came, self._good = 0, np.ones(self.n_antennas, bool)
+            weights = self._paired.weights()
+            if self._complete:
+                weights[(weights != self._dump_spectra).any(axis=1)] = 0
+            self._n_came = 0
+            self._paired.clear()
+            yield Integration(number * self.batches_per_dump * self.batch_samples, weights)
 
     def _pass(self, n: int) -> Iterator[Integration]:
         """Goes over ``n`` batches that did not come."""

@@ -4,7 +4,7 @@ All memory is allocated and all kernels are compiled when it is made. Ranges of 
 which a dump reduces to 32 bits and clears.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..machine.staging import Staging
 from ..run.bay import Bay
 from ..run.counters import XCounters
 from .launchers import x_launchers
-from .plan import BatchRange, Integration, XPlan
+from .plan import NO_HOLES, BatchRange, Integration, XPlan
 from .x_settings import PRODUCTS, XSettings
 
 
@@ -27,7 +27,7 @@ class Visibilities:
     saturated: DeviceArray  # uint64 [1]
     present: DeviceArray  # uint8 [n_baselines]
     time: int = 0
-    good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_antennas]
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint32))  # uint32 [n_baselines, 4]
     done: Event | None = None
     free: Event | None = None  # the event after which the buffer may be used again
 
@@ -50,7 +50,9 @@ class XStage:
         self.settings, self._deliver, self._counters = settings, deliver, counters
         self.stream, self._activity = backend.stream(), bay.activity
         self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
-        self.plan = XPlan(s.n_antennas, s.batch_samples, s.batches_per_dump)
+        self.plan = XPlan(
+            s.n_antennas, s.batch_samples, s.batches_per_dump, s.spectra_per_heap, complete=s.complete_dumps
+        )
         self._launchers = x_launchers(bay, s)
         sums = (self._launchers.n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
         self._accumulators = backend.empty(sums, np.int64)
@@ -58,15 +60,25 @@ class XStage:
         self._buffers = [self._visibilities(backend) for _ in range(s.n_buffers)]
         self._number = 0
 
-    def take(self, voltages: DeviceArray, time: int, present: np.ndarray) -> Event:
+    def take(
+        self,
+        voltages: DeviceArray,
+        time: int,
+        present: np.ndarray,
+        holes: Mapping[tuple[int, int], np.ndarray] = NO_HOLES,
+    ) -> Event:
         """Add a chunk, whose first batch is of ``time``; returns the event from which on it is not needed.
 
         Args:
-            voltages: int8 ``chunk_shape``, of which the first len(present) batches are used.
+            voltages: int8 ``chunk_shape``, of which the first len(present) batches are used, and cleared where a heap
+                is missing.
             present: bool [n_batches, n_antennas].
+            holes: which spectra came of heaps that lack some, as ``Batches`` has them; voltages of others are 0.
         """
         with self._activity.span(KERNELS, self.stream) as span:
-            for item in self.plan.chunk(time, present):
+            if not self.settings.complete_dumps:  # else products of what is missing are not told
+                self._clear(voltages, present)
+            for item in self.plan.chunk(time, present, holes):
                 self._do(item, voltages)
         with self._counters.lock:
             self._counters.batches_in += len(present)
@@ -75,6 +87,11 @@ class XStage:
         return span.end
 
     # ------------------------------------------------------------------ steps
+    def _clear(self, voltages: DeviceArray, present: np.ndarray) -> None:
+        """Clears heaps that are missing, whose products are 0 then."""
+        for batch, antenna in np.argwhere(~present).tolist():
+            self.stream.zero(voltages[batch, antenna])
+
     def _do(self, item: BatchRange | Integration, voltages: DeviceArray) -> None:
         if isinstance(item, Integration):
             self._dump(item)
@@ -90,7 +107,7 @@ class XStage:
         buffer, stream = self._buffers[self._number], self.stream
         if buffer.free is not None:
             stream.after(buffer.free)
-        buffer.time, buffer.good = dump.time, dump.good
+        buffer.time, buffer.weights = dump.time, dump.weights
         (pinned,) = self._present_sent.arrays()
         pinned[...] = dump.present()
         self._present_sent.send(stream, buffer.present)

@@ -23,6 +23,7 @@ class XSettings:
     bits: int = 8
     n_slices: int | None = None  # sums that a channel is shared among, which a dump adds; None: the fastest
     n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
+    complete_dumps: bool = False  # a baseline has all of its data in a dump or none
     is_conjugate: bool = False  # the parts of voltages are exchanged: visibilities leave the device conjugate
 
     @property

@@ -28,7 +28,7 @@ L = 2 * C
 WEIGHTS = prototype(C, TAPS)
 SUM = float(WEIGHTS.sum(dtype=float))
 BANKS = pytest.mark.parametrize("bank", [AUTO, CHAIN, CHANNELISE])
-Heap = tuple[np.ndarray, np.ndarray]  # int8 [C, HEAP, n_pols, 2], uint32 [n_pols]
+Heap = tuple[np.ndarray, ...]  # int8 [C, HEAP, n_pols, 2], uint32 [n_pols], bool [HEAP, n_pols]: which came
 
 
 def heaps_of(
@@ -48,7 +48,9 @@ def heaps_of(
     def deliver(made: Voltages) -> tuple[Event, ...]:
         for heap in np.flatnonzero(made.heaps).tolist():
             time = made.time + heap * HEAP * settings.shape(info).step
-            found[time] = made.voltages[heap, 0].copy(), made.saturated[heap, 0].copy()
+            found[time] = tuple(
+                each.copy() for each in (made.voltages[heap, 0], made.saturated[heap, 0], made.present[heap])
+            )
         return ()
 
     band = Band(bay, info, settings, delays=delays, gains=gains, deliver=deliver)
@@ -84,7 +86,7 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int, bank: str) -> 
     received[1, 40] = False
     received[:, 70:73] = False
 
-    def made(cuts: Sequence[int]) -> dict[int, Heap]:
+    def made(cuts: Sequence[int], received: np.ndarray = received) -> dict[int, Heap]:
         delays = [
             DelayModel(
                 Piece(origin - 5, 20.3 + pol, 2e-4, 0.1, 1e-5),
@@ -104,9 +106,14 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int, bank: str) -> 
     assert whole.keys() == in_chunks.keys() and len(whole) >= 14
     for time, heap in whole.items():
         assert all(np.array_equal(a, b) for a, b in zip(heap, in_chunks[time], strict=True))
-    step = HEAP * L
-    missing = [t for t in range(min(whole), max(whole), step) if t not in whole]
-    assert missing and all(t + step + TAPS * L > origin + 40 * PACKET for t in missing)
+    lossless = made([n_packets], np.ones_like(received))
+    assert all(there.all() for _, _, there in lossless.values())
+    for time, (voltages, _, there) in whole.items():
+        assert np.array_equal(voltages, np.where(there[:, :, np.newaxis] if bits == 8 else there, lossless[time][0], 0))
+    for pol, lost in enumerate(([70, 71, 72], [40, 70, 71, 72])):
+        n = sum(np.count_nonzero(~there[:, pol]) for _, _, there in whole.values())
+        n += HEAP * len(lossless.keys() - whole.keys())
+        assert len(lost) * PACKET / L < n <= len(lost) * PACKET / L + 2 * (TAPS + 1) + 1
 
 
 @BANKS
@@ -122,8 +129,9 @@ def test_the_real_part_may_come_in_the_high_nibble(bank: str) -> None:
         return heaps_of(packed, received, 0, delays, Gains(C, 2, 0.01), [n_packets], settings, info, bank)
 
     low, high = made(REAL_LOW), made(REAL_HIGH)
-    assert low.keys() == high.keys() and len(low) > 4 and any(saturated.any() for _, saturated in low.values())
-    for time, (voltages, saturated) in low.items():
+    assert low.keys() == high.keys() and len(low) > 4 and any(saturated.any() for _, saturated, _ in low.values())
+    assert any(there.any(axis=0).all() and not there.all() for _, _, there in low.values())
+    for time, (voltages, saturated, _) in low.items():
         assert np.array_equal(high[time][0], nibbles_exchanged(voltages)) and (voltages != high[time][0]).any()
         assert np.array_equal(high[time][1], saturated)
 
@@ -144,7 +152,7 @@ def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int
     info = SampleInfo(10, 2, 1e6, PACKET)
     found = heaps_of(packed, received, origin, models, Gains(C, 2, gain), [50, 1, 77], settings, info, bank)
     assert len(found) >= (n_packets * PACKET - 8300) // (HEAP * L) - 2
-    for time, (voltages, _) in found.items():
+    for time, (voltages, _, _) in found.items():
         spectra = time + L * np.arange(HEAP) - origin
         d = np.array([delay + rate * spectra, 0 * spectra])
         turns = np.array([phase + phase_rate * spectra, 0 * spectra])

@@ -59,11 +59,14 @@ def test_what_is_written_is_what_the_band_makes(bank: str) -> None:
     assert sink.timestamps.tolist() == sorted(expected)
     for heap, saturated, time_ in zip(sink.voltages, sink.saturated, sink.timestamps.tolist(), strict=True):
         assert np.array_equal(heap, expected[time_][0]) and np.array_equal(saturated, expected[time_][1])
+    assert np.array_equal(sink.present, [there for _, _, there in expected.values()])
+    assert counters.spectra_missing == np.count_nonzero(~sink.present) > 0 and counters.heaps_missing == 0
     assert (counters.heaps_out, counters.packets_missing) == (len(expected), 1)
-    assert counters.samples_in == N_PACKETS * PACKET and counters.heaps_missing >= 1
+    assert counters.samples_in == N_PACKETS * PACKET
     uniform = 10 * np.log10(1 / 12 / 2**-3)  # samples of all values alike, beside a sine of full scale
     assert np.abs(np.array(counters.dbfs) - uniform).max() < 0.1
     assert "heaps" in counters.line() and "1 packets lost" in counters.line()
+    assert f"{counters.spectra_missing} spectra missing" in counters.line()
 
 
 @BANKS
@@ -118,9 +121,9 @@ def test_chunks_that_do_not_come_are_missing_packets(n_missing: int, bank: str) 
 class Slow(KeptVoltages):
     """A sink that takes its time."""
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         time.sleep(0.05)
-        super().write(timestamps, voltages, saturated)
+        super().write(timestamps, voltages, saturated, present)
 
 
 class Live(ArraySource):
@@ -154,7 +157,8 @@ def paced(*outputs: Output, repeats: int = 4) -> FEngine:
 
 def same_where_both_are(some: KeptVoltages, whole: KeptVoltages) -> bool:
     kept = dict(zip(whole.timestamps.tolist(), whole.voltages, strict=True))
-    return all(np.array_equal(v, kept[t]) for t, v in zip(some.timestamps.tolist(), some.voltages, strict=True))
+    found = zip(some.timestamps.tolist(), some.voltages, some.present, strict=True)
+    return all(np.array_equal(v, np.where(there[..., np.newaxis], kept[t], 0)) for t, v, there in found)
 
 
 def test_a_slow_sink_makes_a_file_wait_and_of_a_live_source_loses_its_own_heaps_alone() -> None:
@@ -199,10 +203,10 @@ def test_a_sink_that_fails_ends_alone_while_a_live_source_has_others() -> None:
 class Broken(KeptVoltages):
     """A sink that is full after a while."""
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         if len(self._timestamps) == 2:
             raise UsageError("the disk is full: 4 heaps are stored")
-        super().write(timestamps, voltages, saturated)
+        super().write(timestamps, voltages, saturated, present)
 
 
 class Damaged(ArraySource):

@@ -52,7 +52,7 @@ def test_a_format_is_added_from_outside(tmp_path: Path) -> None:
     with np.load(out) as found:
         assert found["timestamps"].tolist() == kept.timestamps.tolist() and len(kept.timestamps) > 3
         assert np.array_equal(found["visibilities"], kept.visibilities) and kept.visibilities.any()
-        assert np.array_equal(found["present"], kept.present)
+        assert np.array_equal(found["weights"], kept.weights)
     again = autotune("correlate", *files, *WORDS, "--out", str(out), site=site)
     assert again.returncode == 2 and "x.npz: it exists" in again.stderr
     voltages = autotune("channelise", files[0], "--channels", "16", "--out", str(tmp_path / "v.npz"), site=site)

@@ -18,6 +18,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import VoltageInfo
 
+from ..stand_ins import weights_of
 from .common import full_disk, refused
 
 RNG = np.random.default_rng(2)
@@ -36,7 +37,8 @@ def write(path: Path, info: VoltageInfo, numbers: np.ndarray, values: np.ndarray
     for start in range(0, len(numbers), together):
         some = [a[start : start + together].copy() for a in (numbers * info.heap_samples, values)]
         saturated = np.full((len(some[0]), info.n_pols), start, np.uint32)
-        file.write(*some, saturated)
+        present = np.ones((len(some[0]), info.spectra_per_heap, info.n_pols), bool)
+        file.write(*some, saturated, present)
         for array in (*some, saturated):
             array[...] = 99
     file.close()
@@ -104,6 +106,58 @@ def test_files_of_antennas_make_batches(tmp_path: Path, bits: int, room: int) ->
             assert at not in flags or not flags[at].any()
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("n_spectra", [3, 8, 21])
+def test_spectra_that_are_missing_come_back(tmp_path: Path, bits: int, n_spectra: int) -> None:
+    info = replace(VOLTAGES, bits=bits, spectra_per_heap=n_spectra)
+    values, came = heaps(info, 9), RNG.random((2, 9, n_spectra, 2)) < 0.7
+    came[0, 4], came[1, 3] = True, False
+    for antenna, of_antenna in enumerate(came):
+        file = VoltageFile(tmp_path / f"{antenna}.h5", info)
+        file.write(np.arange(9) * info.heap_samples, values, np.zeros((9, 2), np.uint32), of_antenna)
+        file.close()
+    with h5py.File(tmp_path / "0.h5", "r") as read:
+        bits_of = np.unpackbits(read["present"][:], axis=-1)
+        assert np.array_equal(bits_of[..., :n_spectra].transpose(0, 2, 1), came[0])
+        assert not bits_of[..., n_spectra:].any()
+    source, out = VoltageFiles([tmp_path / "0.h5", tmp_path / "1.h5"]), np.zeros((5, 2, *info.heap_shape), np.int8)
+    for first in (0, 5):
+        batches = source.read(out)
+        assert batches is not None and batches.present.all() and batches.time == first * info.heap_samples
+        here = came[:, first : first + 5].swapaxes(0, 1)
+        assert set(batches.holes) == set(map(tuple, np.argwhere(~here.all(axis=(2, 3))).tolist()))
+        assert all(np.array_equal(there, here[place]) for place, there in batches.holes.items())
+        shown = here.reshape(len(here), 2, 1, n_spectra, 2, *[1] * (bits == 8))
+        assert np.array_equal(out[: len(here)], np.where(shown, values[first : first + 5, np.newaxis], 0))
+    source.close()
+
+
+def without(path: Path, dataset: str, *attributes: str) -> None:
+    """Makes a file an older one, which has no such dataset."""
+    with h5py.File(path, "r+") as file:
+        del file[dataset]
+        for name in attributes:
+            del file.attrs[name]
+
+
+def test_files_without_bitmaps_or_weights_are_read_as_whole(tmp_path: Path) -> None:
+    write(tmp_path / "v.h5", VOLTAGES, np.arange(3), heaps(VOLTAGES, 3))
+    without(tmp_path / "v.h5", "present")
+    source = VoltageFiles([tmp_path / "v.h5"])
+    batches = source.read(np.zeros((3, 1, *VOLTAGES.heap_shape), np.int8))
+    assert batches is not None and batches.present.all() and not batches.holes
+    present = np.array([True, False, True])
+    file = VisibilityFile(tmp_path / "x.h5", VISIBILITIES)
+    file.write(0, dumps(1)[0], weights_of(present, 4096), 0)
+    file.close()
+    without(tmp_path / "x.h5", "weights", "normalisation", "dump_spectra")
+    with h5py.File(tmp_path / "x.h5", "r+") as changed:
+        changed.attrs["channel_width_hz"] = SAMPLES.sample_rate_hz / 128
+    read = VisibilityDumps(tmp_path / "x.h5")
+    (dump,) = read
+    assert read.info.dump_spectra == 4096 and np.array_equal(dump.weights, weights_of(present, 4096))
+
+
 def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
     info, values = VOLTAGES, heaps(VOLTAGES, 30)
     file = VoltageFile(tmp_path / "v.h5", info)
@@ -111,7 +165,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
     assert read_all(source, 4) == ({}, {})
     for number in range(0, 30, 3):
         some = np.arange(number, number + 3)
-        file.write(some * BATCH, values[some], np.zeros((3, 2), np.uint32))
+        file.write(some * BATCH, values[some], np.zeros((3, 2), np.uint32), np.ones((3, 4, 2), bool))
         found, _ = read_all(source, 4)
         assert sorted(found) == (some * BATCH).tolist()
         assert all((found[n * BATCH][0] == values[n]).all() for n in some)
@@ -174,9 +228,9 @@ def test_nothing_is_written_over_or_out_of_order(tmp_path: Path) -> None:
     with refused("v.h5", "exists"):
         VoltageFile(tmp_path / "v.h5", VOLTAGES)
     file = VoltageFile(tmp_path / "w.h5", VOLTAGES)
-    file.write(np.array([0, BATCH]), heaps(VOLTAGES, 2), np.zeros((2, 2), np.uint32))
+    file.write(np.array([0, BATCH]), heaps(VOLTAGES, 2), np.zeros((2, 2), np.uint32), np.ones((2, 4, 2), bool))
     with refused("w.h5", "timestamps must rise"):
-        file.write(np.array([BATCH]), heaps(VOLTAGES, 1), np.zeros((1, 2), np.uint32))
+        file.write(np.array([BATCH]), heaps(VOLTAGES, 1), np.zeros((1, 2), np.uint32), np.ones((1, 4, 2), bool))
     file.close()
     assert len(read_all(VoltageFiles([tmp_path / "w.h5"]), 5)[0]) == 2
 
@@ -188,7 +242,7 @@ def test_a_full_disk_leaves_what_was_written(tmp_path: Path, limit: int) -> None
     with full_disk(limit), refused("v.h5", "File too large", "are in it"):
         while True:
             n += 40
-            file.write(np.arange(n - 40, n) * BATCH, values, np.zeros((40, 2), np.uint32))
+            file.write(np.arange(n - 40, n) * BATCH, values, np.zeros((40, 2), np.uint32), np.ones((40, 4, 2), bool))
     with full_disk(limit):
         file.close()
     found, _ = read_all(VoltageFiles([tmp_path / "v.h5"]), 1000)
@@ -217,7 +271,7 @@ from autotune.engines.files.formats.hdf5_voltages import VoltageFile
 file = VoltageFile(sys.argv[1], VOLTAGES)
 for n in range(10 ** 9):
     values = np.full((3, *VOLTAGES.heap_shape), n % 100, np.int8)
-    file.write((3 * n + np.arange(3)) * BATCH, values, np.zeros((3, 2), np.uint32))
+    file.write((3 * n + np.arange(3)) * BATCH, values, np.zeros((3, 2), np.uint32), np.ones((3, 4, 2), bool))
     print(n + 1, flush=True)
 """
 
@@ -267,7 +321,7 @@ from autotune import UsageError
 from autotune.engines.files.formats.hdf5_voltages import VoltageFile, VoltageFiles
 folder, told, fine = Path(sys.argv[1]), 0, 0
 file = VoltageFile(folder / "v.h5", VOLTAGES)
-file.write(np.arange(10) * BATCH, heaps(VOLTAGES, 10), np.zeros((10, 2), np.uint32))
+file.write(np.arange(10) * BATCH, heaps(VOLTAGES, 10), np.zeros((10, 2), np.uint32), np.ones((10, 4, 2), bool))
 file._file._file.flush()
 killed = (folder / "v.h5").read_bytes()  # as a kill leaves it
 file.close()
@@ -353,7 +407,7 @@ def test_what_is_no_hdf5_is_told(tmp_path: Path) -> None:
 
 
 VISIBILITIES = VisibilityInfo(
-    16, 4096 * 128, (SAMPLES, replace(SAMPLES, antenna="m001", position_m=None), SAMPLES), 1.284e9, 1e6
+    16, 4096 * 128, 4096, (SAMPLES, replace(SAMPLES, antenna="m001", position_m=None), SAMPLES), 1.284e9, 1e6
 )
 
 
@@ -363,19 +417,24 @@ def dumps(n: int) -> np.ndarray:
 
 def test_visibilities_are_read_by_h5py_and_again(tmp_path: Path) -> None:
     values, file = dumps(5), VisibilityFile(tmp_path / "x.h5", VISIBILITIES)
+    weights = np.stack([weights_of(np.array([True, number % 2 == 0, False]), 4096) for number in range(5)])
+    weights[2, 2, 1] -= 1  # of a product of polarisations
     for number, each in enumerate(values):
-        file.write(2**60 + number, each, np.array([True, number % 2 == 0, False]), 2**63 + number)
+        file.write(2**60 + number, each, weights[number], 2**63 + number)
     file.close()
     with h5py.File(tmp_path / "x.h5", "r") as found:
         assert found["visibilities"].dtype == np.int32 and (found["visibilities"][:] == values).all()
         assert found["present"].dtype == np.bool_ and found["present"].shape == (5, 3)
+        assert found["weights"].dtype == np.uint32 and np.array_equal(found["weights"][:], weights)
+        assert b"not divided" in found.attrs["normalisation"] and found.attrs["dump_spectra"] == 4096
         assert found["saturated"].dtype == np.uint64 and found["saturated"][1] == 2**63 + 1
         assert found["timestamps"][4] == 2**60 + 4 and found["antennas/1"].attrs["antenna"] == b"m001"
     source = VisibilityDumps(tmp_path / "x.h5")
     assert source.info == VISIBILITIES
     for number, dump in enumerate(source):
         assert (dump.visibilities == values[number]).all() and dump.saturated == 2**63 + number
-        assert dump.present.tolist() == [True, number % 2 == 0, False] and dump.timestamp == 2**60 + number
+        assert dump.present.tolist() == [True, number == 0 or number == 4, False] and dump.timestamp == 2**60 + number
+        assert np.array_equal(dump.weights, weights[number])
     source.close()
     with refused("x.h5", "its format is 'autotune visibilities 1', must be 'autotune voltages 1'"):
         VoltageFiles([tmp_path / "x.h5"])
@@ -384,9 +443,9 @@ def test_visibilities_are_read_by_h5py_and_again(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_dumps_before(tmp_path: Path) -> None:
     values, file = dumps(400), VisibilityFile(tmp_path / "x.h5", VISIBILITIES)
     n = 0
-    with full_disk(2_600_000), refused("x.h5", "File too large", "to timestamp"):
+    with full_disk(800_000), refused("x.h5", "File too large", "to timestamp"):
         for n, each in enumerate(values):
-            file.write(n, each, np.ones(3, bool), 0)
+            file.write(n, each, weights_of(np.ones(3, bool)), 0)
     file.close()
     assert n > 100
     assert [(dump.visibilities == values[dump.timestamp]).all() for dump in VisibilityDumps(tmp_path / "x.h5")] == [

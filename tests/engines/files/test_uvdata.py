@@ -21,18 +21,20 @@ from autotune.engines.jobs.sinks import undone_on_error
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 
+from ..stand_ins import weights_of
 from .common import full_disk, refused
 
 iers.conf.auto_download = False
 RNG = np.random.default_rng(5)
-RATE, DUMP, N_CHANNELS = 1e6, 1 << 20, 8
+RATE, DUMP, SPECTRA, N_CHANNELS = 1e6, 1 << 20, 1 << 16, 8
 PLACES = [(5109e3, 2006e3, -3239e3), (5109.03e3, 2006.2e3, -3239.1e3), (5108.8e3, 2005.9e3, -3239e3)]
 ANTENNAS = tuple(
     SampleInfo(10, 2, RATE, 4096, None, 0, f"m{number:03}", place, 1.4e9, 1.7e9) for number, place in enumerate(PLACES)
 )
-INFO = VisibilityInfo(N_CHANNELS, DUMP, ANTENNAS, 1.4e9, 1e5)
+INFO = VisibilityInfo(N_CHANNELS, DUMP, SPECTRA, ANTENNAS, 1.4e9, 1e5)
 J, I = np.tril_indices(3)  # noqa: E741
-PRESENT = np.array([[True, True, True], [True, False, True], [False, False, False]])
+WEIGHTS = RNG.integers(1, SPECTRA + 1, (3, 6, 4))  # of three dumps
+WEIGHTS[0], WEIGHTS[1, 2:4], WEIGHTS[1, 4, 2], WEIGHTS[2, :5] = SPECTRA, 0, 0, 0
 FORMATS = ("x.uvh5", "x.ms")
 
 
@@ -43,11 +45,11 @@ def dumps(n: int = 3) -> np.ndarray:
     return values
 
 
-def write(sink: UvData | VisibilityFile, values: np.ndarray, present: np.ndarray = PRESENT) -> None:
+def write(sink: UvData | VisibilityFile, values: np.ndarray, weights: np.ndarray = WEIGHTS) -> None:
     for number, each in enumerate(values):
-        missing = ~(present[number, J] & present[number, I])
-        each[:, missing] = (-(2**31), 1)
-        sink.write((5 + number) * DUMP, each, present[number], 0)
+        each[:, weights[number] == 0] = 0
+        each[:, ~weights[number].any(axis=1)] = (-(2**31), 1)
+        sink.write((5 + number) * DUMP, each, weights[number].astype(np.uint32), 0)
     sink.close()
 
 
@@ -65,17 +67,20 @@ def test_pyuvdata_reads_what_was_written(tmp_path: Path, name: str) -> None:
     middles = Time(1.7e9 + (5.5 + np.arange(3)) * DUMP / RATE, format="unix").jd
     assert np.allclose(np.unique(found.time_array), middles, rtol=0, atol=1e-3 / 86400)
     assert np.allclose(found.integration_time, DUMP / RATE)
-    tolerance = 0 if name == "x.uvh5" else 1e-5  # it is phased to a place on the sky, and back here
+    tolerance = 2**-23 if name == "x.uvh5" else 1e-5  # it is phased to a place on the sky, and back here
     if name == "x.ms":
         found.unproject_phase()
     for baseline, (j, i) in enumerate(zip(J, I, strict=True)):
         for product in range(4):
             pols = "xy"[product // 2] + "xy"[product % 2]  # of antenna j, and then of antenna i
             data, flags = found.get_data(j, i, pols), found.get_flags(j, i, pols)
-            good = PRESENT[:, j] & PRESENT[:, i]
-            expected = values[:, :, baseline, product, 0] + 1j * values[:, :, baseline, product, 1]
+            n_spectra = WEIGHTS[:, baseline, product, np.newaxis]
+            good, shares = n_spectra[:, 0] > 0, found.get_nsamples(j, i, pols)
+            sums = values[:, :, baseline, product, 0] + 1j * values[:, :, baseline, product, 1]
+            expected = sums / np.maximum(n_spectra, 1)
             assert (flags == ~good[:, np.newaxis]).all() and (data[~good] == 0).all()
             assert (np.abs(data - expected)[good] <= tolerance * np.abs(expected)[good]).all()
+            assert np.allclose(shares, n_spectra / SPECTRA, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -92,7 +97,7 @@ def test_a_source_has_no_phase_where_it_is(tmp_path: Path, name: str) -> None:
     for product in (0, 3):
         values[0, :, :, product, 0], values[0, :, :, product, 1] = np.rint([products.T.real, products.T.imag])
     values[:, :, J == I, :, 1] = 0
-    write(UvData(tmp_path / name, INFO), values, np.ones((1, 3), bool))
+    write(UvData(tmp_path / name, INFO), values, np.full((1, 6, 4), 1))
     found = UVData.from_file(str(tmp_path / name))
     found.phase(ra=source.ra.rad, dec=source.dec.rad, cat_name="source", phase_frame="icrs", epoch="J2000")
     spread = np.ptp(np.angle(products), axis=0).max()
@@ -105,8 +110,8 @@ def test_a_conversion_keeps_what_it_is_made_of(tmp_path: Path) -> None:
     convert(tmp_path / "x.h5", tmp_path / "x.uvh5")
     with h5py.File(tmp_path / "x.uvh5") as file:
         found = file["Data/visdata"][:]
-    assert found.dtype.names == ("r", "i") and found["i"].dtype == np.int32
-    assert (found["r"][:6, :, 1] == values[0, :, :, 1, 0].T).all()
+    assert found.dtype == np.complex64
+    assert (found[:6, :, 1].real == (values[0, :, :, 1, 0].T / SPECTRA).astype(np.float32)).all()
     assert len(list(VisibilityDumps(tmp_path / "x.h5"))) == 3
     with refused("x.uvh5", "exists"):
         convert(tmp_path / "x.h5", tmp_path / "x.uvh5")
@@ -115,13 +120,13 @@ def test_a_conversion_keeps_what_it_is_made_of(tmp_path: Path) -> None:
 def test_many_dumps_are_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autotune.engines.files.formats.uvdata.AT_ONCE", 2 * N_CHANNELS * 6 * 32)
     values = dumps(5)
-    write(UvData(tmp_path / "x.uvh5", INFO), values, np.ones((5, 3), bool))
+    write(UvData(tmp_path / "x.uvh5", INFO), values, np.full((5, 6, 4), SPECTRA))
     found = UVData.from_file(str(tmp_path / "x.uvh5")).data_array.reshape(5, 6, N_CHANNELS, 4)
     for k, product in enumerate((0, 1, 2, 3)):
         expected = values[:, :, :, product, 0] + 1j * values[:, :, :, product, 1]
         pol = (-5, -7, -8, -6)[k]
         place = UVData.from_file(str(tmp_path / "x.uvh5")).polarization_array.tolist().index(pol)
-        assert (found[..., place] == expected.transpose(0, 2, 1)).all()
+        assert (found[..., place] == (expected.transpose(0, 2, 1) / SPECTRA).astype(np.complex64)).all()
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -129,7 +134,7 @@ def test_a_full_disk_leaves_the_visibilities(tmp_path: Path, name: str) -> None:
     values = dumps(60)
     sink = UvData(tmp_path / name, INFO)
     for number, each in enumerate(values):
-        sink.write(number * DUMP, each, np.ones(3, bool), 0)
+        sink.write(number * DUMP, each, weights_of(np.ones(3, bool), SPECTRA), 0)
     with (
         full_disk(20_000),
         refused(tmp_path / name, "cannot be written", f"the visibilities are in {tmp_path / name}.h5"),

@@ -19,7 +19,7 @@ from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW
 
 from ..f.test_band import BANKS, HEAP, PACKET, C, L
 from ..f.test_engine import INFO, SETTINGS, Damaged, Sparse
-from ..stand_ins import x_engine
+from ..stand_ins import good_antennas, x_engine
 
 PER_DUMP, N_PACKETS = 2, 170
 BATCH = HEAP * L
@@ -44,23 +44,26 @@ def sources(kind: type[ArraySource] = ArraySource) -> list[ArraySource]:
     return made
 
 
-def expected() -> dict[int, np.ndarray]:
+def expected(complete_dumps: bool) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Dumps of the voltages of each antenna's own F-engine, by a definition."""
     heaps = []
     for antenna, source in enumerate(sources()):
         backend, sink = HostBackend(), KeptVoltages()
         FEngine(backend, source, [outputs(antenna, sink)], 7, Kernels(backend, lambda line: None)).run()
-        heaps.append(dict(zip((sink.timestamps // BATCH).tolist(), sink.voltages, strict=True)))
+        made = zip(sink.voltages, sink.present, strict=True)
+        heaps.append(dict(zip((sink.timestamps // BATCH).tolist(), made, strict=True)))
     first, last = min(map(min, heaps)), max(map(max, heaps))
     shape = (last + 1 - first, len(heaps), C, HEAP, 2, 2)
-    voltages, present = np.zeros(shape, np.int8), np.zeros(shape[:2], bool)
+    voltages, present = np.zeros(shape, np.int8), np.zeros((*shape[:2], HEAP, 2), bool)
     for antenna, found in enumerate(heaps):
         for batch, heap in found.items():
-            voltages[batch - first, antenna], present[batch - first, antenna] = heap, True
-    return x_engine(voltages, present, BATCH, PER_DUMP, first, [len(voltages)])
+            voltages[batch - first, antenna], present[batch - first, antenna] = heap
+    return x_engine(voltages, present, BATCH, PER_DUMP, first, [len(voltages)], complete=complete_dumps)
 
 
-def made(kind: type[ArraySource] = ArraySource, chunk_samples: int = 7 * PACKET) -> KeptVisibilities:
+def made(
+    kind: type[ArraySource] = ArraySource, chunk_samples: int = 7 * PACKET, complete_dumps: bool = False
+) -> KeptVisibilities:
     backend, sink = HostBackend(), KeptVisibilities()
     engine = FXEngine(
         backend,
@@ -70,6 +73,7 @@ def made(kind: type[ArraySource] = ArraySource, chunk_samples: int = 7 * PACKET)
         Kernels(backend, lambda line: None),
         batches_per_dump=PER_DUMP,
         chunk_samples=chunk_samples,
+        complete_dumps=complete_dumps,
     )
     f_counters, x_counters = engine.run()
     assert x_counters.dumps_out + x_counters.dumps_empty == len(sink.timestamps)
@@ -79,18 +83,18 @@ def made(kind: type[ArraySource] = ArraySource, chunk_samples: int = 7 * PACKET)
 
 @pytest.mark.parametrize("chunk_samples", [3 * PACKET, 7 * PACKET, 200 * PACKET])
 @pytest.mark.parametrize("kind", [ArraySource, Sparse])
-def test_dumps_are_those_of_engines_one_after_the_other(kind: type[ArraySource], chunk_samples: int) -> None:
-    sink, dumps = made(kind, chunk_samples), expected()
-    found = dict(zip(sink.timestamps, sink.visibilities, strict=True))
-    assert sorted(found) == sink.timestamps
-    for time in found.keys() | dumps.keys():  # dumps of nothing may lie at either end
-        both = found | dumps
-        if time in found and time in dumps:
-            assert np.array_equal(found[time], dumps[time])
-        else:
-            assert (both[time][..., 0] == -(2**31)).all()
-    assert sum(present.all() for present in sink.present) >= 2
-    assert any(present.any() and not present.all() for present in sink.present)
+@pytest.mark.parametrize("complete_dumps", [False, True])
+def test_dumps_are_those_of_engines_one_after_the_other(
+    kind: type[ArraySource], chunk_samples: int, complete_dumps: bool
+) -> None:
+    sink, dumps = made(kind, chunk_samples, complete_dumps), expected(complete_dumps)
+    found = dict(zip(sink.timestamps, zip(sink.visibilities, sink.weights, strict=True), strict=True))
+    assert list(found) == sorted(dumps)
+    for time, dump in dumps.items():
+        assert all(np.array_equal(a, b) for a, b in zip(found[time], dump, strict=True))
+    is_good = good_antennas(sink.weights)
+    assert is_good.all(axis=1).sum() >= 2 and (is_good.any(axis=1) & ~is_good.all(axis=1)).any()
+    assert (np.array(sink.weights)[:, -1] % (PER_DUMP * HEAP) > 0).any() != complete_dumps
 
 
 @BANKS
@@ -107,9 +111,9 @@ def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(bank: str) -> None:
         engine.run()
         found.append(sink)
     low, high = found
-    assert low.timestamps == high.timestamps and np.array_equal(low.present, high.present)
+    assert low.timestamps == high.timestamps and np.array_equal(low.weights, high.weights)
     assert np.array_equal(low.visibilities, high.visibilities)
-    good = np.array(low.present)
+    good = good_antennas(low.weights)
     assert good.all(axis=1).sum() >= 2 and (good.any(axis=1) & ~good.all(axis=1)).any()
     assert np.abs(np.array(low.visibilities)[good.all(axis=1)][..., 1]).max() > 100
 

@@ -63,32 +63,42 @@ def titles(monkeypatch: pytest.MonkeyPatch, owner: type) -> list[str]:
 
 def test_terminal_picture_and_file_count_the_same_heaps(folder, capsys, monkeypatch) -> None:
     seen = titles(monkeypatch, voltage_picture._Voltages)
-    path = packed(folder, 1 << 18, 5000, "[[0, 80000, 9000], [1, 200000, 100]]")
+    path = packed(folder, 1 << 18, 5000, "[[0, 80000, 19000], [1, 77000, 20000], [1, 200000, 100]]")
     words = ["channelise", path, "--channels", "16", "--spectra-per-heap", "64", "--out", "v.h5", "--plot", "v.png"]
     code, out, _ = type_([*words, *HOST], capsys, monkeypatch)
-    n, n_missing = map(int, re.search(r"(\d+) heaps of .*; (\d+) left out", out).groups())  # type: ignore[union-attr]
+    found = re.search(r"(\d+) heaps of .*; (\d+) left out, .*; ([\d.]+) % of the spectra missing", out)
+    assert code == 0 and found is not None, out
+    n, n_missing, share = int(found[1]), int(found[2]), float(found[3])
     with h5py.File("v.h5") as file:
-        times = file["timestamps"][:] // (64 * 32)
-    assert code == 0 and n == len(times) and n_missing == times[-1] - times[0] + 1 - n > 4
-    assert f"{n} heaps of 64 spectra, {n_missing} missing" in seen[0]
+        times, bits = file["timestamps"][:] // (64 * 32), np.unpackbits(file["present"][:], axis=-1)
+    assert n == len(times) and n_missing == times[-1] - times[0] + 1 - n > 4
+    assert share == pytest.approx(100 * (1 - bits.sum() / (n + n_missing) / 128), abs=0.5)
+    of_others = 100 * (1 - bits.mean())
+    assert f"{n} heaps of 64 spectra, {n_missing} missing, {of_others:.2g} % of the others' spectra" in seen[0]
 
 
 @pytest.mark.parametrize("chunk", ["3000", "1048576"])
-def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypatch, chunk: str) -> None:
+@pytest.mark.parametrize("complete", [False, True])
+def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypatch, chunk, complete) -> None:
     seen = titles(monkeypatch, visibility_picture._Visibilities)
-    paths = [packed(folder, 1 << 18, 777, "[[0, 90000, 70000]]"), "y.toml"]
+    paths = [packed(folder, 1 << 18, 777, "[[0, 90000, 70000], [1, 90000, 70000]]"), "y.toml"]
     Path("y.toml").write_text(Path("x.toml").read_text().replace("777", "9777").replace("70000", "30000"))
     words = ["correlate", *paths, "--channels", "16", "--spectra-per-heap", "16", "--accumulate", "9", "--chunk", chunk]
+    words += ["--complete-dumps"] * complete
     code, out, _ = type_([*words, "--out", "v.h5", "--plot", "v.png", *HOST], capsys, monkeypatch)
+    empty = r" in (\d+) of them every antenna misses data;" if complete else "()"
     found = re.search(
-        r"(\d+) dumps of .*; in (\d+) of them every antenna misses data; (\d+) missing, of which nothing", out
+        rf"(\d+) dumps of .*;{empty} (\d+) missing, of which nothing came; ([\d.]+) % of the spectra missing", out
     )
     assert code == 0 and found is not None, out
-    n, n_empty, n_missing = map(int, found.groups())
+    n, n_empty, n_missing = (int(number or 0) for number in found.groups()[:3])
     length = 9 * 16 * 32
     with h5py.File("v.h5") as file:
-        times, present = file["timestamps"][:], file["present"][:]
-    assert (len(times), int((~present.any(axis=1)).sum())) == (n, n_empty)
+        times, present, weights = file["timestamps"][:], file["present"][:], file["weights"][:]
+    assert float(found[4]) == pytest.approx(100 * (1 - weights.mean() / (9 * 16)), rel=0.06)
+    assert (len(times), int((~weights.any(axis=(1, 2))).sum())) == (n, n_empty) and bool(n_empty) == complete
+    if complete:
+        assert np.array_equal(weights[:, 0] // (9 * 16), np.repeat(present[:, :1], 4, axis=1))
     assert n_missing == (times[-1] - times[0]) // length + 1 - n > 3
     assert f"{n} dumps of" in seen[0] and f"{n_missing} missing" in seen[0]
     assert times[0] >= 777 and times[-1] + length <= (1 << 18) + 9777
@@ -107,8 +117,13 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
         ),
         (["channelise", "a.dada", "--spectra-per-heap", "1048576"], 2, "--spectra-per-heap 1048576 spectra are made"),
         (["channelise", "pipe"], 2, "pipe: it is a pipe"),
-        (["channelise", "lost.toml"], 1, "no heap is whole: "),
-        (["correlate", "lost.toml", "lost.toml"], 1, "no antenna is whole in any dump, since samples did not come"),
+        (["channelise", "lost.toml"], 1, "no spectrum is whole: "),
+        (["correlate", "lost.toml", "lost.toml"], 1, "no spectrum has all of its samples, all of "),
+        (
+            ["correlate", "some.toml", "some.toml", "--complete-dumps"],
+            1,
+            "no antenna is whole in any of 1 dumps, since",
+        ),
         (["correlate", "short.dada", "short.dada", "--accumulate", "6"], 1, "no dump lies within the input"),
     ],
 )
@@ -118,8 +133,9 @@ def test_what_makes_nothing_says_why_and_leaves_nothing(
     dada(folder, "a.dada", 200_000)
     dada(folder, "one.dada", 200_000, 1)
     dada(folder, "short.dada", 6 * 256 * 128 + 1000)
-    lost = packed(folder, 1 << 18, 0, str([[k % 2, 4096 * k, 1] for k in range(64)]))
-    Path(lost).rename("lost.toml")
+    for name, pols in (("lost.toml", [[0, 1]] * 64), ("some.toml", [[0], [1]] * 32)):
+        lacks = [[pol, 4096 * k, 1] for k, of_packet in enumerate(pols) for pol in of_packet]
+        Path(packed(folder, 1 << 18, 0, str(lacks))).rename(name)
     Path("empty").mkdir()
     os.mkfifo("pipe")
     before = sorted(folder.rglob("*"))

@@ -36,7 +36,9 @@ HELD_S, HELD_AFTER_S = 0.06, 0.15
 
 def made_of(source: Any, chunk: int, report: Any) -> tuple[KeptVoltages, FEngine]:
     backend, sink = HostBackend(), KeptVoltages()
-    band = BandSettings(C, prototype(C, 4), 8, HEAP, chunk * PACKET // HEAP_SAMPLES, max_delay_diff=256)
+    band = BandSettings(
+        C, prototype(C, 4), 8, HEAP, chunk * PACKET // HEAP_SAMPLES, max_delay_diff=256, whole_heaps=True
+    )
     output = Output(band, sink, [DelayModel(), DelayModel()], Gains(C, 2, 0.05))
     return sink, FEngine(backend, source, [output], chunk, Kernels(backend, lambda line: None), report=report)
 

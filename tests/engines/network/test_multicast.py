@@ -70,7 +70,13 @@ def test_each_group_gets_its_channels_of_the_voltages() -> None:
         sources[-1].lend(list(memories[-1]))
     made = np.random.default_rng(2).integers(-127, 128, (12, *VOLTAGES.heap_shape), dtype=np.int8)
     sink = VoltageOutlet(VOLTAGES, 0, 1, "udp", some, is_paced=False, interface=LOOPBACK)
-    sink.write(VOLTAGES.heap_samples * np.arange(12), made, np.zeros((12, 2), np.uint32))
+    present = np.ones((12, VOLTAGES.spectra_per_heap, 2), bool)
+    sink.write(
+        VOLTAGES.heap_samples * np.arange(12),
+        made,
+        np.zeros((12, 2), np.uint32),
+        present,
+    )
     sink.close()
     for place, (source, memory) in enumerate(zip(sources, memories, strict=True)):
         found = np.concatenate(list(taken(source, memory)))

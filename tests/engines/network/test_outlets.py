@@ -21,6 +21,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import REAL_HIGH, VoltageInfo
 
+from ..stand_ins import weights_of
 from .ports import free_ports
 
 C, HEAP, N_HEAPS = 64, 32, 12
@@ -84,8 +85,22 @@ def send(sink: VoltageOutlet, made: np.ndarray, first: int = FIRST) -> None:
     for at in range(0, len(made), 3):
         buffer[...] = made[at : at + 3]
         times = first + INFO.heap_samples * np.arange(at, at + 3)
-        sink.write(times, buffer, np.zeros((3, 2), np.uint32))
+        sink.write(times, buffer, np.zeros((3, 2), np.uint32), np.ones((3, INFO.spectra_per_heap, 2), bool))
         buffer[...] = 0x55  # nothing of it is needed any more
+
+
+def test_heaps_with_holes_do_not_leave() -> None:
+    made, (receiver,) = voltages(INFO), receivers("inproc", 1)
+    sink = VoltageOutlet(INFO, 1, 4, "inproc", [receiver.destination], is_paced=False)
+    present = np.ones((N_HEAPS, INFO.spectra_per_heap, 2), bool)
+    present[1, -1, 1] = present[4] = False
+    sink.write(FIRST + INFO.heap_samples * np.arange(N_HEAPS), made, np.zeros((N_HEAPS, 2), np.uint32), present)
+    sink.close()
+    receiver.ends()
+    numbers = [(int(heap["timestamp"]) - FIRST) % (1 << 48) // INFO.heap_samples for heap in receiver.heaps]
+    assert numbers == [number for number in range(N_HEAPS) if number not in (1, 4)]
+    assert all(np.array_equal(heap["feng_raw"], made[n]) for n, heap in zip(numbers, receiver.heaps, strict=True))
+    assert sink.n_heaps == N_HEAPS - 2 and sink.n_bytes == made.nbytes * (N_HEAPS - 2) // N_HEAPS
 
 
 @pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])
@@ -122,7 +137,7 @@ def test_voltages_of_four_bits_are_described_with_the_real_part_high() -> None:
 
 @pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])
 def test_dumps_go_to_all_destinations(transport: str) -> None:
-    info = VisibilityInfo(16, 4 * INFO.heap_samples, (INFO.samples,) * 3)
+    info = VisibilityInfo(16, 4 * INFO.heap_samples, 4 * INFO.spectra_per_heap, (INFO.samples,) * 3)
     made = np.random.default_rng(2).integers(-(1 << 31), 1 << 31, (5, 16, 6, 4, 2), dtype=np.int64).astype(np.int32)
     taken = receivers(transport, 2)
     to = [each.destination for each in taken]
@@ -130,7 +145,7 @@ def test_dumps_go_to_all_destinations(transport: str) -> None:
     buffer = np.empty_like(made[0])
     for number, dump in enumerate(made):
         buffer[...] = dump
-        sink.write(FIRST + number * info.dump_samples, buffer, np.ones(3, bool), 0)
+        sink.write(FIRST + number * info.dump_samples, buffer, weights_of(np.ones(3, bool)), 0)
     sink.close()
     for receiver in taken:
         receiver.ends()

@@ -23,6 +23,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import VoltageInfo
 
+from ..stand_ins import weights_of
 from .ports import free_ports
 
 SCRIPT = Path(__file__).with_name("plain_spead.py")
@@ -230,7 +231,13 @@ def test_a_plain_receiver_has_the_voltages_that_were_sent(transport: str, bits: 
     to = [Endpoint("127.0.0.1", place) for place in places]
     sink = VoltageOutlet(info, 1, 3, transport, to, is_paced=transport == "udp")
     times = FIRST + VOLTAGES.heap_samples * np.arange(N_HEAPS)
-    sink.write(times, heaps.view(np.int8), np.zeros((N_HEAPS, 2), np.uint32))
+    present = np.ones((N_HEAPS, VOLTAGES.spectra_per_heap, 2), bool)
+    sink.write(
+        times,
+        heaps.view(np.int8),
+        np.zeros((N_HEAPS, 2), np.uint32),
+        present,
+    )
     sink.close()
     for number, (place, receiver) in enumerate(zip(places, receivers, strict=True)):
         ends(receiver)
@@ -245,7 +252,7 @@ def test_a_plain_receiver_has_the_voltages_that_were_sent(transport: str, bits: 
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_a_plain_receiver_has_the_dumps_that_were_sent(transport: str, tmp_path: Path) -> None:
-    info = VisibilityInfo(64, 8 * VOLTAGES.heap_samples, (SAMPLES,) * 3)
+    info = VisibilityInfo(64, 8 * VOLTAGES.heap_samples, 8 * VOLTAGES.spectra_per_heap, (SAMPLES,) * 3)
     values = np.random.default_rng(3).integers(-(1 << 31), 1 << 31, (5, 64, 6, 4, 2)).astype(np.int32)
     values[3, :, 1:3] = -(1 << 31), 1  # an antenna is missing
     (place,) = ports(transport, 1)
@@ -254,7 +261,7 @@ def test_a_plain_receiver_has_the_dumps_that_were_sent(transport: str, tmp_path:
     sink = DumpOutlet(info, transport, [Endpoint("127.0.0.1", place)], first_channel=64, n_channels=256)
     times = [FIRST + n * info.dump_samples for n in range(5)]
     for time, dump in zip(times, values, strict=True):
-        sink.write(time, dump, np.ones(3, bool), 0)
+        sink.write(time, dump, weights_of(np.ones(3, bool)), 0)
     sink.close()
     ends(receiver)
     found = np.load(tmp_path / "dumps.npz")

@@ -19,9 +19,11 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import VoltageInfo
 
+from ..stand_ins import weights_of
+
 RNG = np.random.default_rng(4)
 SAMPLES = SampleInfo(10, 2, 1e6, 64, antenna="m000", centre_frequency_hz=1.4e9)
-FIRST, DUMP, C, N = (1 << 44) + 3, 4096, 11, 4  # N antennas
+FIRST, DUMP, SPECTRA, C, N = (1 << 44) + 3, 4096, 64, 11, 4  # N antennas
 
 
 # ---------------------------------------------------------------------- rows
@@ -68,23 +70,26 @@ def test_voltages_are_summed_exactly(bits: int, n_pols: int, spectra: int) -> No
     heaps = np.concatenate([np.arange(20), np.arange(29, 50)])  # 9 are missing
     voltages = RNG.integers(-128, 128, (len(heaps), *info.heap_shape)).astype(np.int8)
     voltages[3] = -128  # whose squares are the largest
+    came = RNG.random((len(heaps), spectra, n_pols)) < 0.9
+    voltages[~np.broadcast_to(came.reshape(len(heaps), 1, spectra, n_pols, *[1] * (bits == 8)), voltages.shape)] = 0
     saturated = RNG.integers(0, 9, (len(heaps), n_pols)).astype(np.uint32)
     summary = VoltageSummary(info, most_rows=16, most_bins=4)
     for some in np.split(np.arange(len(heaps)), [0, 1, 4, 30]):
-        summary.write(FIRST + heaps[some] * info.heap_samples, voltages[some], saturated[some])
+        summary.write(FIRST + heaps[some] * info.heap_samples, voltages[some], saturated[some], came[some])
     powers = unpacked(voltages, bits).sum(axis=2)
     assert np.array_equal(summary.spectrum, powers.sum(axis=0)) and summary.n_heaps == len(heaps)
-    assert np.allclose(summary.mean_spectrum(), unpacked(voltages, bits).mean(axis=(0, 2)))
+    assert np.allclose(summary.mean_spectrum(), powers.sum(axis=0) / came.sum(axis=(0, 1)))
     assert summary.power.merged == 4
     for row in range(summary.power.n):
         of_row = heaps // 4 == row
         bins = np.add.reduceat(powers[of_row].sum(axis=0), [0, 3, 6, 9], axis=0)
         assert np.array_equal(summary.power.values[row], bins)
         assert np.array_equal(summary.saturated.values[row], saturated[of_row].sum(axis=0, dtype=int))
-    expected = [np.mean([heap in heaps for heap in range(4 * row, min(50, 4 * row + 4))]) for row in range(13)]
-    assert summary.present_share().tolist() == expected
+    shares = dict(zip(heaps.tolist(), came.mean(axis=(1, 2)), strict=True))
+    expected = [np.mean([shares.get(heap, 0) for heap in range(4 * row, min(50, 4 * row + 4))]) for row in range(13)]
+    assert np.allclose(summary.present_share(), expected)
     assert (np.isnan(summary.mean_power()).all(axis=(1, 2)) == (np.array(expected) == 0)).all()
-    assert np.nansum(summary.saturated_share() * summary.heaps.values) * spectra * C == pytest.approx(saturated.sum())
+    assert np.nansum(summary.saturated_share() * summary.spectra.values) * C == pytest.approx(saturated.sum())
 
 
 # ---------------------------------------------------------------------- visibilities
@@ -95,26 +100,26 @@ def positions(n: int) -> list[tuple[float, float, float] | None]:
 def visibility_info(n: int = N, are_known: bool = True) -> VisibilityInfo:
     places = positions(n) if are_known else [None] * n
     antennas = tuple(SampleInfo(10, 2, 1e6, 64, antenna=f"m{k}", position_m=p) for k, p in enumerate(places))
-    return VisibilityInfo(C, DUMP, antennas, 1.4e9, 1e6 / 32)
+    return VisibilityInfo(C, DUMP, SPECTRA, antennas, 1.4e9, 1e6 / 32)
 
 
 def dumps(n_dumps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Visibilities of voltages of 64 spectra, int32 [n_dumps, C, n_baselines, 4, 2], and who was there."""
+    """Visibilities of voltages of 64 spectra, int32 [n_dumps, C, n_baselines, 4, 2], and their weights."""
     v = RNG.integers(-20, 21, (n_dumps, C, N, 2, 64, 2)) @ [1, 1j]
     v += 0.5 * v[:, :, :1]
     j, i = np.tril_indices(N)
     products = [np.sum(v[:, :, i, p] * v[:, :, j, q].conj(), axis=-1) for q in range(2) for p in range(2)]
     made = np.rint(np.stack(products, axis=-1)[..., np.newaxis].view(float)).astype(np.int32)
-    present = RNG.random((n_dumps, N)) < 0.8
-    made[:] = np.where((present[:, i] & present[:, j])[:, np.newaxis, :, np.newaxis, np.newaxis], made, [-(2**31), 1])
-    return made, present
+    weights = np.stack([weights_of(RNG.random(N) < 0.8, SPECTRA) for _ in range(n_dumps)])
+    made[weights[:, np.newaxis].repeat(C, axis=1) == 0] = (-(2**31), 1)
+    return made, weights
 
 
 def test_visibilities_are_those_of_the_dumps_that_are_there() -> None:
-    made, present = dumps(300)
+    made, weights = dumps(300)
     summary = VisibilitySummary(visibility_info(), [(0, 1), (1, 3)])
     numbers = np.arange(300) + 7 * (np.arange(300) >= 200)  # 7 are missing
-    for number, dump, there in zip(numbers.tolist(), made, present, strict=True):
+    for number, dump, there in zip(numbers.tolist(), made, weights, strict=True):
         summary.write(FIRST + number * DUMP, dump, there, 2)
     v, ok = made.astype(float) @ [1, 1j], made[:, 0, :, 0, 0] != -(2**31)
     autos = [0, 2, 5, 9]
@@ -131,13 +136,45 @@ def test_visibilities_are_those_of_the_dumps_that_are_there() -> None:
         assert np.allclose([summary.coherence()[j, i], summary.coherence()[i, j]], rms, rtol=1e-5)
         row = 40  # of dumps 80 and 81
         pair = slice(80, 82)
-        weights = ok[pair, number][:, np.newaxis, np.newaxis]
-        sums = [(weights * x).sum(axis=0) for x in (v[pair, :, number], v[pair, :, autos[i]], v[pair, :, autos[j]])]
+        are_there = ok[pair, number][:, np.newaxis, np.newaxis]
+        sums = [(are_there * x).sum(axis=0) for x in (v[pair, :, number], v[pair, :, autos[i]], v[pair, :, autos[j]])]
         with np.errstate(invalid="ignore"):
             found = sums[0] / np.sqrt(sums[1].real * sums[2].real)
         assert np.allclose(summary.rows()[row, :, place], found[:, [0, 3]], equal_nan=True)
     assert np.isnan(summary.rows()[101]).all(), "no dump came there"
     assert np.isnan(np.diagonal(summary.coherence())).all() and summary.noise_floor() == pytest.approx(128**-0.5)
+
+
+def test_coefficients_are_of_means_where_spectra_are_missing() -> None:
+    rng = np.random.default_rng(8)
+    v = rng.standard_normal((7, C, N, 2, SPECTRA, 2)) @ [100, 100j]
+    v += 2 * v[:, :, :1]
+    came = rng.random((7, N, 2, SPECTRA)) < 0.6
+    came[3, 1] = came[5, :, 1] = False
+    v *= came[:, np.newaxis]
+    j, i = np.tril_indices(N)
+    summary = VisibilitySummary(visibility_info(), [(0, 1)])
+    sums, counts = [], []
+    for q, p in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        sums.append(np.sum(v[:, :, i, p] * v[:, :, j, q].conj(), axis=-1))
+        counts.append((came[:, i, p] & came[:, j, q]).sum(axis=-1))
+    made = np.rint(np.stack(sums, axis=-1)[..., np.newaxis].view(float)).astype(np.int32)
+    weights = np.stack(counts, axis=-1).astype(np.uint32)
+    for number in range(7):
+        made[number, :, ~weights[number].any(axis=1)] = (-(2**31), 1)
+        summary.write(number * DUMP, made[number], weights[number], 0)
+    for pol, product in enumerate((0, 3)):
+        n_there = weights[..., product].astype(float)
+        some = n_there[:, 1] > 0
+        total = np.where(weights[:, np.newaxis, :, product] > 0, made[..., product, :] @ [1, 1j], 0)
+        means = [total[some, :, k].sum(axis=0) / n_there[some, k].sum() for k in (1, 0, 2)]
+        expected = means[0] / np.sqrt(means[1].real * means[2].real)
+        assert np.allclose(summary.coefficients()[:, 0, pol], expected) and np.abs(expected).mean() > 0.5
+        own = total[:, :, 0].real.sum(axis=0) / n_there[:, 0].sum() * SPECTRA
+        assert np.allclose(summary.spectra()[:, 0, pol], own)
+        rho = total[some][:, :, [1, 0, 2]] / n_there[some][:, np.newaxis, [1, 0, 2]]
+        rms = np.sqrt(np.mean(np.abs(rho[..., 0]) ** 2 / (rho[..., 1] * rho[..., 2]).real))
+        assert np.allclose(summary.coherence()[(1, 0) if pol == 0 else (0, 1)], rms, rtol=1e-5)
 
 
 def test_baselines_are_spread_in_length() -> None:
@@ -154,14 +191,16 @@ def voltage_picture(path: Path) -> None:
     info = VoltageInfo(C, 2, 8, 16, 2 * C, SAMPLES, 1.4e9, 1e6 / 22)
     summary = VoltageSummary(info)
     voltages = RNG.integers(-20, 20, (5, *info.heap_shape)).astype(np.int8)
-    summary.write(np.array([0, 1, 2, 6, 7]) * info.heap_samples, voltages, np.zeros((5, 2), np.uint32))
+    summary.write(
+        np.array([0, 1, 2, 6, 7]) * info.heap_samples, voltages, np.zeros((5, 2), np.uint32), np.ones((5, 16, 2), bool)
+    )
     plot_voltages(summary, path)
 
 
 def visibility_picture(path: Path) -> None:
     summary = VisibilitySummary(visibility_info(), [(0, 1), (1, 3)])
-    for number, (dump, present) in enumerate(zip(*dumps(5), strict=True)):
-        summary.write(number * DUMP, dump, present, 0)
+    for number, (dump, weights) in enumerate(zip(*dumps(5), strict=True)):
+        summary.write(number * DUMP, dump, weights, 0)
     asked: list[dict[str, Any]] = []
 
     def theory(i: int, j: int, times_s: np.ndarray, frequencies_hz: np.ndarray, **rest: Any) -> np.ndarray:

@@ -109,7 +109,7 @@ def test_an_fx_engine_and_an_x_engine_do_too() -> None:
         expected, _ = run(lambda source: source)
         found, sources = run(Lent)
         assert found.timestamps == expected.timestamps and np.array_equal(found.visibilities, expected.visibilities)
-        assert np.array_equal(found.present, expected.present) and all(source.all_are_back() for source in sources)
+        assert np.array_equal(found.weights, expected.weights) and all(source.all_are_back() for source in sources)
 
 
 def test_a_live_source_always_has_some_arrays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,9 +121,11 @@ def test_what_waits_in_buckets_is_not_taken_any_more() -> None:
     class Held(KeptVoltages):
         """A sink that waits, so that all buckets before it are full."""
 
-        def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+        def write(
+            self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray
+        ) -> None:
             gate.wait(60)
-            super().write(timestamps, voltages, saturated)
+            super().write(timestamps, voltages, saturated, present)
 
     running = engine(source, output(Held()))
     worker = threading.Thread(target=running.run, daemon=True)

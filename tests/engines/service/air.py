@@ -227,7 +227,8 @@ class Air:
             info = settings.info(n_samples or self.n_samples, f"m{antenna}")
             sources.append(DigitiserSource(settings.packets(), info, settings.faults))
         bands = Bands(C, taps=4, spectra_per_heap=HEAP, gains=GAIN)
-        return correlate(sources, bands, batches_per_dump=PER_DUMP, running=Running(device="host", chunk=CHUNK))
+        running = Running(device="host", chunk=CHUNK)
+        return correlate(sources, bands, batches_per_dump=PER_DUMP, complete_dumps=True, running=running)
 
 
 def dumps(path: Path) -> dict[int, tuple[np.ndarray, np.ndarray]]:

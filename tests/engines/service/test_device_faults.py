@@ -94,7 +94,9 @@ def f_engines(port: int, settings: Any, made: np.ndarray) -> Callable[[int], Non
     def send(number: int) -> None:
         for antenna, outlet in enumerate(outlets):
             some = made[number % N_HEAPS, antenna][np.newaxis]
-            outlet.write(np.array([number * 2 * C * HEAP]), some, np.zeros((1, 2), np.uint32))
+            outlet.write(
+                np.array([number * 2 * C * HEAP]), some, np.zeros((1, 2), np.uint32), np.ones((1, HEAP, 2), bool)
+            )
 
     return send
 

@@ -21,11 +21,12 @@ def test_heaps_and_dumps_of_the_span_pass(n_each: int, start: int | None, end: i
     voltages = np.arange(10, dtype=np.int8).reshape(10, 1)
     for first in range(0, 10, n_each):
         some = slice(first, first + n_each)
-        gates[0].write(TIMES[some], voltages[some], np.zeros((len(TIMES[some]), 2), np.uint32))
+        gates[0].write(TIMES[some], voltages[some], np.zeros((len(TIMES[some]), 2), np.uint32), voltages[some] % 2 == 0)
     for time in TIMES.tolist():
-        gates[1].write(time, np.array([time]), np.ones(1, bool), 0)
+        gates[1].write(time, np.array([time]), np.ones((1, 4), np.uint32), 0)
     assert heaps.timestamps.tolist() == dumps.timestamps == list(expected)
     assert heaps.voltages.ravel().tolist() == [(t - 100) // 10 for t in expected]
+    assert heaps.present.ravel().tolist() == [(t - 100) // 10 % 2 == 0 for t in expected]
     assert gates[0].n_stopped == gates[1].n_stopped == 10 - len(expected)
 
 

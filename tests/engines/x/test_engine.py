@@ -14,7 +14,7 @@ from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW, Batches, Volt
 from autotune.engines.x.engine import XEngine, visibility_info
 from autotune.engines.x.output import conjugate
 
-from ..stand_ins import nibbles_exchanged, x_engine
+from ..stand_ins import good_antennas, nibbles_exchanged, x_engine
 
 C, HEAP, PER_DUMP, N_ANTENNAS, N_BATCHES = 3, 16, 5, 3, 23
 INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
@@ -56,7 +56,9 @@ def drawn_presence() -> np.ndarray:
     return present
 
 
-def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilities, XEngine, dict[int, np.ndarray]]:
+def made(
+    batches_per_chunk: int, send_empty: bool = True, complete_dumps: bool = True
+) -> tuple[KeptVisibilities, XEngine, dict[int, tuple[np.ndarray, np.ndarray]]]:
     rng = np.random.default_rng(3)
     v = rng.integers(-127, 128, (N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), dtype=np.int8)
     present = drawn_presence()
@@ -70,21 +72,28 @@ def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilit
         kernels,
         batches_per_dump=PER_DUMP,
         batches_per_chunk=batches_per_chunk,
+        complete_dumps=complete_dumps,
         send_empty=send_empty,
     )
     engine.run()
-    expected = x_engine(v, present, INFO.heap_samples, PER_DUMP, FIRST, [N_BATCHES])
+    expected = x_engine(v, present, INFO.heap_samples, PER_DUMP, FIRST, [N_BATCHES], complete=complete_dumps)
     assert visibility_info(source.antennas, PER_DUMP).dump_samples == PER_DUMP * INFO.heap_samples
     return sink, engine, expected
 
 
+@pytest.mark.parametrize("complete_dumps", [False, True])
 @pytest.mark.parametrize("batches_per_chunk", [1, 4, 23])
-def test_dumps_are_those_of_one_sum(batches_per_chunk: int) -> None:
-    sink, engine, expected = made(batches_per_chunk)
+def test_dumps_are_those_of_one_sum(batches_per_chunk: int, complete_dumps: bool) -> None:
+    sink, engine, expected = made(batches_per_chunk, complete_dumps=complete_dumps)
     assert sink.timestamps == sorted(expected)
-    for time, visibilities in zip(sink.timestamps, sink.visibilities, strict=True):
-        assert np.array_equal(visibilities, expected[time])
+    for time, visibilities, weights in zip(sink.timestamps, sink.visibilities, sink.weights, strict=True):
+        assert np.array_equal(visibilities, expected[time][0]) and np.array_equal(weights, expected[time][1])
     counters = engine.counters
+    assert counters.weight == sum(int(weights.sum()) for weights in sink.weights)
+    assert counters.weight_whole == len(expected) * PER_DUMP * HEAP * 6 * 4
+    if not complete_dumps:
+        assert (counters.dumps_out, counters.dumps_empty) == (len(expected), 0)
+        return
     assert (counters.dumps_out, counters.dumps_empty) == (2, len(expected) - 2)
     assert "2 dumps" in counters.line() and "without a good antenna" in counters.line()
 
@@ -94,7 +103,7 @@ def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(batches_per_chunk: i
     rng, present = np.random.default_rng(4), drawn_presence()
     parts = rng.integers(-7, 8, (N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), dtype=np.int8)
     low = (parts[..., 0] & 15) | (parts[..., 1] << 4)
-    expected = x_engine(parts, present, INFO.heap_samples, PER_DUMP, FIRST, [N_BATCHES])
+    expected = x_engine(parts, present, INFO.heap_samples, PER_DUMP, FIRST, [N_BATCHES], complete=True)
     for nibbles, v in ((REAL_LOW, low), (REAL_HIGH, nibbles_exchanged(low))):
         backend, sink = HostBackend(), KeptVisibilities()
         source = ArrayBatches(v, present, bits=4, nibbles=nibbles)
@@ -105,12 +114,13 @@ def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(batches_per_chunk: i
             Kernels(backend, lambda line: None),
             batches_per_dump=PER_DUMP,
             batches_per_chunk=batches_per_chunk,
+            complete_dumps=True,
         )
         engine.run()
         assert sink.timestamps == sorted(expected)
         for time, visibilities in zip(sink.timestamps, sink.visibilities, strict=True):
-            assert np.array_equal(visibilities, expected[time])
-        is_good = np.array(sink.present)
+            assert np.array_equal(visibilities, expected[time][0])
+        is_good = good_antennas(sink.weights)
         assert is_good.all(axis=1).any() and (is_good.any(axis=1) & ~is_good.all(axis=1)).any()
 
 
@@ -136,12 +146,12 @@ def test_antennas_of_other_nibbles_are_refused() -> None:
 def test_empty_dumps_may_be_left_out() -> None:
     sink, engine, _ = made(4, send_empty=False)
     assert len(sink.timestamps) == 2 == engine.counters.dumps_out
-    assert all(present.any() for present in sink.present)
+    assert all(weights.any() for weights in sink.weights)
 
 
 def test_a_full_disk_ends_it_and_one_polarisation_is_refused() -> None:
     class Full(KeptVisibilities):
-        def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
             raise UsageError("the disk is full: 0 dumps are stored")
 
     v, present = np.zeros((N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), np.int8), np.ones((N_BATCHES, N_ANTENNAS), bool)

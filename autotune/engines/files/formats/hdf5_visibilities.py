@@ -1,13 +1,16 @@
 """Visibilities in HDF5: a sink of an X-engine, and what other formats are made from.
 
 A file has the datasets ``visibilities``, int32 [n_dumps, C, n_baselines, 4, 2]; ``timestamps``, int64 [n_dumps];
-``present``, bool [n_dumps, n_antennas]; and ``saturated``, uint64 [n_dumps]. Attributes of the file say what
+``weights``, uint32 [n_dumps, n_baselines, 4], the spectra in each product; ``present``, bool [n_dumps, n_antennas], of
+which nothing is missing; and ``saturated``, uint64 [n_dumps]. A file without ``weights``, as older ones are, has dumps
+in which a baseline has all of its data or none. Attributes of the file say what
 ``VisibilityInfo`` does, and those of the groups ``antennas/0``, ``antennas/1`` and so on what ``SampleInfo`` does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +25,15 @@ from .interface import VISIBILITIES
 
 suffixes, holds, help = (".h5", ".hdf5"), VISIBILITIES, "HDF5"
 FORMAT = "autotune visibilities 1"
+WEIGHTS = "weights"
+NORMALISATION = "sums of products of quantised voltages over as many spectra as weights say, not divided by them"
 NEEDED = ("n_channels", "n_antennas", "dump_samples")
 CHECKS = {
     "n_channels": checks.integer(1, checks.MOST_CHANNELS),
     "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
     "dump_samples": checks.integer(1, checks.MOST_TIME),
+    "dump_spectra": checks.integer(1, checks.MOST_TIME),
+    "normalisation": schema.as_word,
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
     "gains": checks.ROWS_OF_REALS,
@@ -58,21 +65,23 @@ class VisibilityFile:
         self._file = GrowingFile(
             Path(path),
             FORMAT,
-            {"n_antennas": n_antennas, **attributes(info, but=["antennas"])},
+            {"n_antennas": n_antennas, "normalisation": NORMALISATION, **attributes(info, but=["antennas"])},
             {f"antennas/{number}": attributes(samples) for number, samples in enumerate(info.antennas)},
             {
                 "visibilities": (np.int32, (info.n_channels, info.n_baselines, 4, 2)),
+                WEIGHTS: (np.uint32, (info.n_baselines, 4)),
                 "present": (np.bool_, (n_antennas,)),
                 "saturated": (np.uint64, ()),
             },
         )
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Append a dump; see ``VisibilitySink``."""
         self._file.append(
             np.array([timestamp], np.int64),
             visibilities=visibilities[np.newaxis],
-            present=present[np.newaxis],
+            weights=weights[np.newaxis],
+            present=self.info.whole_antennas(weights)[np.newaxis],
             saturated=np.array([saturated], np.uint64),
         )
 
@@ -86,7 +95,8 @@ class Dump:
 
     timestamp: int
     visibilities: np.ndarray  # int32 [C, n_baselines, 4, 2]
-    present: np.ndarray  # bool [n_antennas]
+    weights: np.ndarray  # uint32 [n_baselines, 4]
+    present: np.ndarray  # bool [n_antennas]: those of which nothing is missing
     saturated: int
 
 
@@ -103,9 +113,12 @@ class VisibilityDumps:
             said = self._file.attributes
             groups = [f"antennas/{number}" for number in range(said.pop("n_antennas"))]
             found = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
-            self.info = VisibilityInfo(**said, antennas=tuple(found))
+            said.pop("normalisation", None)
+            self.info = VisibilityInfo(**{"dump_spectra": _dump_spectra(said, found)} | said, antennas=tuple(found))
             shape = (self.info.n_channels, self.info.n_baselines, 4, 2)
             self._visibilities = self._file.dataset("visibilities", np.int32, shape)
+            has_weights, of_dump = self._file.has(WEIGHTS), (self.info.n_baselines, 4)
+            self._weights = self._file.dataset(WEIGHTS, np.uint32, of_dump) if has_weights else None
             self._present = self._file.dataset("present", np.bool_, (len(found),))
             self._saturated = self._file.dataset("saturated", np.uint64, ())
         except BaseException:
@@ -124,13 +137,26 @@ class VisibilityDumps:
         """
         times = self.timestamps()
         with one_line_errors(self._file.path, "it cannot be read"):
-            for dataset in (self._visibilities, self._present, self._saturated):
+            for dataset in filter(None, (self._visibilities, self._weights, self._present, self._saturated)):
                 dataset.id.refresh()
         for number, time in enumerate(times.tolist()):
             with one_line_errors(self._file.path, f"dump {number} cannot be read"):
                 values = self._visibilities[number]
-                dump = Dump(time, values, self._present[number], int(self._saturated[number]))
-            yield dump
+                present, saturated = self._present[number], int(self._saturated[number])
+                weights = self._all_or_none(present) if self._weights is None else self._weights[number]
+            yield Dump(time, values, weights, present, saturated)
+
+    def _all_or_none(self, present: np.ndarray) -> np.ndarray:
+        """Returns the weights of a dump whose baselines need both of their antennas."""
+        j, i = np.tril_indices(len(present))
+        both = (present[i] & present[j])[:, np.newaxis]
+        return np.where(both, self.info.dump_spectra, np.zeros(4, np.uint32)).astype(np.uint32)
 
     def close(self) -> None:
         self._file.close()
+
+
+def _dump_spectra(said: Mapping[str, Any], antennas: Sequence[SampleInfo]) -> int:
+    """Returns the spectra of a dump as a file says them that has no weights; 1 where the width of channels lacks."""
+    width = abs(said.get("channel_width_hz", 0.0))
+    return max(1, round(float(said["dump_samples"] * width / antennas[0].sample_rate_hz)))

@@ -1,8 +1,10 @@
 """Voltages of one antenna in HDF5: a sink of an F-engine; and a source of an X-engine, of several such files.
 
 A file has the datasets ``voltages``, int8 [n_heaps, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits,
-where the real part is in the low nibble; ``timestamps``, int64 [n_heaps]; and ``saturated``, uint32 [n_heaps, n_pols].
-Attributes of the file say what ``VoltageInfo`` does, and those of the group ``samples`` what ``SampleInfo`` does.
+where the real part is in the low nibble; ``timestamps``, int64 [n_heaps]; ``saturated``, uint32 [n_heaps, n_pols]; and
+``present``, uint8 [n_heaps, n_pols, n_bytes], a bitmap of the spectra that came, of which the first is the highest bit.
+Voltages of the others are 0. A file without ``present``, as older ones are, has whole heaps. Attributes of the file
+say what ``VoltageInfo`` does, and those of the group ``samples`` what ``SampleInfo`` does.
 """
 
 import math
@@ -25,7 +27,7 @@ from ..reading import Tell, refuse
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".h5", ".hdf5"), VOLTAGES, "HDF5"
-FORMAT = "autotune voltages 1"
+FORMAT, PRESENT = "autotune voltages 1", "present"
 MOST_HEAP_BYTES = 1 << 31
 AT_ONCE = 1 << 24  # bytes that are read together
 CHECKS = {
@@ -72,12 +74,17 @@ class VoltageFile:
             FORMAT,
             attributes(info, but=["samples", "nibbles"]),
             {"samples": attributes(info.samples)},
-            {"voltages": (np.int8, info.heap_shape), "saturated": (np.uint32, (info.n_pols,))},
+            {
+                "voltages": (np.int8, info.heap_shape),
+                "saturated": (np.uint32, (info.n_pols,)),
+                PRESENT: (np.uint8, _bitmap_shape(info)),
+            },
         )
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Append heaps; see ``VoltageSink``."""
-        self._file.append(timestamps, voltages=voltages, saturated=saturated)
+        bitmap = np.packbits(present.transpose(0, 2, 1), axis=-1)
+        self._file.append(timestamps, voltages=voltages, saturated=saturated, present=bitmap)
 
     def close(self) -> None:
         self._file.close()
@@ -123,11 +130,12 @@ class VoltageFiles:
         firsts = [first for file in self._files if (first := file.first()) is not None]
         if not firsts:
             return None
-        present = np.zeros(out.shape[:2], bool)
+        present, holes = np.zeros(out.shape[:2], bool), dict[tuple[int, int], np.ndarray]()
         for antenna, file in enumerate(self._files):
-            present[:, antenna] = file.read(out, antenna, min(firsts))
+            present[:, antenna], lacking = file.read(out, antenna, min(firsts))
+            holes |= {(row, antenna): came for row, came in lacking.items()}
         n = int(np.flatnonzero(present.any(axis=1))[-1]) + 1
-        return Batches(min(firsts) * info.heap_samples, present[:n])
+        return Batches(min(firsts) * info.heap_samples, present[:n], holes)
 
     @property
     def n_batches(self) -> int:
@@ -153,6 +161,8 @@ class _Heaps:
             if math.prod(self.info.heap_shape) > MOST_HEAP_BYTES:
                 refuse(path, f"its heaps have more than {MOST_HEAP_BYTES} bytes: {list(self.info.heap_shape)}")
             self._voltages = self._file.dataset("voltages", np.int8, self.info.heap_shape)
+            has_bitmap = self._file.has(PRESENT)
+            self._bitmap = self._file.dataset(PRESENT, np.uint8, _bitmap_shape(self.info)) if has_bitmap else None
             self._batches = np.zeros(0, np.int64)
             self._next = 0  # heap
         except BaseException:
@@ -177,8 +187,12 @@ class _Heaps:
             self._refresh()
         return int(self._batches[self._next]) if self._next < len(self._batches) else None
 
-    def read(self, out: np.ndarray, antenna: int, first: int) -> np.ndarray:
-        """Reads heaps of ``len(out)`` batches from ``first`` on, into ``out[:, antenna]``; returns which there are."""
+    def read(self, out: np.ndarray, antenna: int, first: int) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """Reads heaps of ``len(out)`` batches from ``first`` on, into ``out[:, antenna]``.
+
+        Returns which there are, bool [len(out)], and of those that lack spectra, by their rows, which came: bool
+        [spectra_per_heap, n_pols].
+        """
         if len(self._batches) == 0 or self._batches[-1] < first + len(out):
             self._refresh()
         end = int(np.searchsorted(self._batches, first + len(out)))
@@ -187,19 +201,33 @@ class _Heaps:
             heap += self._next
             with one_line_errors(self._file.path, f"heaps {heap} to {heap + n - 1} cannot be read"):
                 out[row : row + n, antenna] = self._voltages[heap : heap + n]  # read_direct is 100 times slower there
-        self._next = end
-        present = np.zeros(len(out), bool)
+        present, holes = np.zeros(len(out), bool), self._holes(self._next, end)
         present[rows] = True
-        return present
+        lacking = {int(rows[heap]): came for heap, came in holes.items()}
+        for row, came in lacking.items():
+            out[row, antenna][:, ~came] = 0
+        self._next = end
+        return present, lacking
 
     def close(self) -> None:
         self._file.close()
 
+    def _holes(self, first: int, end: int) -> dict[int, np.ndarray]:
+        """Returns which spectra came, bool [spectra_per_heap, n_pols], of the heaps that lack some, from ``first``."""
+        if self._bitmap is None or first == end:
+            return {}
+        with one_line_errors(self._file.path, f"{PRESENT} of heaps {first} to {end - 1} cannot be read"):
+            bits = np.unpackbits(self._bitmap[first:end], axis=-1, count=self.info.spectra_per_heap).astype(bool)
+        lacks = np.flatnonzero(~bits.all(axis=(1, 2))).tolist()
+        return {heap: bits[heap].T for heap in lacks}
+
     def _refresh(self) -> None:
         times = self._file.timestamps()
         with one_line_errors(self._file.path, "voltages cannot be read"):
-            self._voltages.id.refresh()
-            n = len(self._voltages)
+            n = len(times)
+            for dataset in filter(None, (self._voltages, self._bitmap)):
+                dataset.id.refresh()
+                n = min(n, len(dataset))
         wrong = np.flatnonzero(times % self.info.heap_samples)
         if wrong.size or n < len(times):
             heap = int(wrong[0]) if wrong.size else n
@@ -216,6 +244,11 @@ class _Heaps:
             here, there = (time_text(each) if isinstance(each, Fraction) else each for each in (own, others))
             first = other._file.path.name
             refuse(self._file.path, f"{name} is {here}, and of {first} it is {there}: they must be the same")
+
+
+def _bitmap_shape(info: VoltageInfo) -> tuple[int, int]:
+    """Returns the shape of a heap's bitmap of spectra, whole bytes for each polarisation."""
+    return info.n_pols, -(-info.spectra_per_heap // 8)
 
 
 def _runs(rows: np.ndarray, most: int) -> Iterator[tuple[int, int, int]]:

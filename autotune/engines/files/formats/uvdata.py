@@ -5,8 +5,10 @@ Both formats need all dumps before they can be written. So visibilities go to an
 
 Their conventions: antenna 1 of a baseline (j, i), i <= j, is j, since phases of pyuvdata are those of antenna 2 less
 those of antenna 1; polarisations a and b are x and y; times are the middle of what was integrated. The phase centre is
-the direction whose fringes delays stopped, if that is known; else the file says unprojected. UVH5 holds the integers of
-the engine, a Measurement Set their nearest complex64. A baseline without all of its data is flagged, and 0.
+the direction whose fringes delays stopped, if that is known; else the file says unprojected. Data are averages over the
+spectra that came, complex64, as pyuvdata's ``nsample_array`` takes them to be: that is the share of a
+dump's spectra which came, so that its product with ``integration_time`` is the time that went into the data. A
+Measurement Set has it as WEIGHT_SPECTRUM. Products without a spectrum are flagged, and 0.
 """
 
 import shutil
@@ -32,7 +34,6 @@ from .interface import VISIBILITIES, either
 suffixes, holds, help = (".ms", ".uvh5"), VISIBILITIES, "UVH5 or a Measurement Set"
 needs = ("antenna", "position_m", "sync_time_unix", "centre_frequency_hz")  # of each antenna
 POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: of antenna j, and then of antenna i
-INTEGERS = np.dtype([("r", np.int32), ("i", np.int32)])  # of UVH5
 AT_ONCE = 1 << 26  # bytes of visibilities that are converted together
 PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # that a file takes at most
 SHORTEST_S = 1e-3  # of a dump: Julian dates of 64 bits are 40 microseconds apart
@@ -62,12 +63,12 @@ class UvData:
         _must_be_possible(self._path, info)
         self._first = Path(f"{path}.h5")
         self._file = VisibilityFile(self._first, info)
-        self._has_dumps = False  # one has a whole antenna: else there is nothing to make a file of
+        self._has_dumps = False  # one has data: else there is nothing to make a file of
 
-    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+    def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Append a dump; see ``VisibilitySink``."""
-        self._has_dumps |= bool(present.any())
-        self._file.write(timestamp, visibilities, present, saturated)
+        self._has_dumps |= bool(weights.any())
+        self._file.write(timestamp, visibilities, weights, saturated)
 
     def close(self) -> None:
         """Make the file of what was written.
@@ -114,7 +115,7 @@ def convert(source: str | Path, target: str | Path) -> None:
 def _write_uvh5(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
     n_baselines = dumps.info.n_baselines
     n_together = max(1, AT_ONCE // (n_baselines * dumps.info.n_channels * 4 * 8))
-    observation.initialize_uvh5_file(str(path), data_write_dtype=INTEGERS)
+    observation.initialize_uvh5_file(str(path), data_write_dtype=np.dtype(np.complex64))
     source = islice(dumps, n_dumps)
     for first in range(0, n_dumps, n_together):
         values, flags, weights = _arrays(dumps.info, list(islice(source, n_together)))
@@ -130,22 +131,23 @@ def _write_uvh5(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Pa
 
 def _write_ms(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
     values, flags, weights = _arrays(dumps.info, list(islice(dumps, n_dumps)))
-    observation.data_array = values.astype(np.complex64)
+    observation.data_array = values
     observation.flag_array, observation.nsample_array = flags, weights
     observation.write_ms(str(path), force_phase=True)
 
 
 def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns complex128 data, bool flags and float32 weights of dumps: [n_dumps x n_baselines, C, 4]."""
-    j, i = np.tril_indices(len(info.antennas))
-    values = np.empty((len(dumps), info.n_baselines, info.n_channels, 4), np.complex128)
-    present = np.array([dump.present[j] & dump.present[i] for dump in dumps])
-    for out, dump in zip(values, dumps, strict=True):
-        parts = dump.visibilities.transpose(1, 0, 2, 3)
-        out.real, out.imag = parts[..., 0], parts[..., 1]
-    values[~present] = 0
-    flags = np.broadcast_to(~present[:, :, np.newaxis, np.newaxis], values.shape).reshape(-1, *values.shape[2:]).copy()
-    return values.reshape(flags.shape), flags, (~flags).astype(np.float32)
+    """Returns complex64 averages, bool flags and float32 weights of dumps: [n_dumps x n_baselines, C, 4]."""
+    values = np.empty((len(dumps), info.n_baselines, info.n_channels, 4), np.complex64)
+    n_spectra = np.array([dump.weights for dump in dumps])[:, :, np.newaxis]
+    for out, dump, n in zip(values, dumps, n_spectra, strict=True):
+        means = dump.visibilities.transpose(1, 0, 2, 3) / np.maximum(n, 1)[..., np.newaxis]
+        out.real, out.imag = means[..., 0], means[..., 1]
+    flags = np.broadcast_to(n_spectra == 0, values.shape).reshape(-1, *values.shape[2:]).copy()
+    weights = np.broadcast_to(n_spectra / info.dump_spectra, values.shape).reshape(flags.shape).astype(np.float32)
+    values = values.reshape(flags.shape)
+    values[flags] = 0
+    return values, flags, weights
 
 
 def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
