@@ -11,6 +11,8 @@ import numpy as np
 from ...core.errors import UsageError
 from ..f.chain import Output, bank, voltage_info
 from ..f.engine import FEngine
+from ..files import formats
+from ..files.formats.interface import VOLTAGES
 from ..plots.drawing import check_path
 from ..plots.voltage_picture import plot_voltages
 from ..plots.voltage_summary import VoltageSummary
@@ -114,6 +116,8 @@ def channelise(
     running = running or Running()
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     picture = None if plot is None else check_path(plot)
+    if out is not None and getattr(formats.for_new(Path(out), VOLTAGES), "whole_heaps", False):
+        bands = replace(bands, whole_heaps=True)
     with ExitStack() as stack:
         given = antenna_input(samples, header or {}, tell=running.tell)
         stack.callback(given.source.close)

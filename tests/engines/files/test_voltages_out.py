@@ -46,7 +46,8 @@ def write(path: Path, info: VoltageInfo, numbers: np.ndarray, told: list[str] | 
         heaps = (parts[..., low] & 15 | parts[..., high] << 4).astype(np.int8)
     sink = formats.for_new(path, VOLTAGES).write(path, info, (told if told is not None else []).append)
     for some in np.array_split(np.arange(n), 3):
-        sink.write(numbers[some] * info.heap_samples, heaps[some], np.zeros((len(some), info.n_pols), np.uint32))
+        saturated, present = np.zeros((len(some), info.n_pols), np.uint32), np.ones((len(some), 1, info.n_pols), bool)
+        sink.write(numbers[some] * info.heap_samples, heaps[some], saturated, present)
     sink.close()
     samples = parts.astype(np.float32) @ np.array([1, 1j], np.complex64)
     return samples.transpose(1, 3, 0, 2).reshape(info.n_channels, info.n_pols, -1)
@@ -207,3 +208,27 @@ def test_a_tone_lies_where_it_was_and_turns_as_it_did(tmp_path: Path, is_complex
         assert np.fft.fftfreq(len(power))[power.argmax()] == pytest.approx(0.2, abs=0.01)
         if suffix == ".raw":
             assert source.info.centre_frequency_hz == 1e9 + (5 - n_channels // 2) * width
+
+
+@pytest.mark.parametrize("suffix", [".raw", ".vdif"])
+def test_a_heap_that_lacks_a_spectrum_is_missing(tmp_path: Path, suffix: str) -> None:
+    """These formats cannot say which spectra of a heap came; HDF5 does, and keeps the heap."""
+    rng, n = np.random.default_rng(8), 1 << 14
+    (tmp_path / "x.bin").write_bytes(rng.integers(-99, 100, (2, n), np.int8).tobytes())
+    (tmp_path / "x.toml").write_text(
+        'file = "x.bin"\nsample_bits = 8\nn_pols = 2\nsample_rate_hz = 1.6e6\nsync_time_unix = 1700000000\n'
+        "missing = [[1, 9000, 1]]\n"
+    )
+    bands, running = Bands(8, 4, spectra_per_heap=8), Running(device="host")
+    kept = channelise(tmp_path / "x.toml", bands, running=running)
+    whole = kept.present.all(axis=(1, 2))
+    assert whole[0] and whole[-1] and kept.present[~whole].any(axis=(1, 2)).all()
+    made = channelise(tmp_path / "x.toml", bands, tmp_path / f"x{suffix}", running=running)
+    (band,) = made.bands
+    assert band.counters.heaps_out == np.count_nonzero(whole)
+    source = open_samples(tmp_path / f"x{suffix}", channel=3)
+    found = read_all(source, (999,))
+    voltages = kept.voltages[:, 3].astype(np.float32) @ [1, 1j]  # [heap, spectrum, pol]
+    received = np.repeat(np.concatenate(found.flags, axis=1), source.info.packet, axis=1)[0].reshape(-1, 8)
+    assert np.array_equal(received.all(axis=1), whole)
+    assert np.array_equal(found.rows[0].reshape(-1, 8)[received.all(axis=1)], voltages[whole, :, 0])

@@ -80,9 +80,9 @@ def test_uvh5_has_it(tmp_path: Path) -> None:
 
     places = {"a": (5109e3, 2006e3, -3239e3), "b": (5109e3, 2006.1e3, -3239e3)}
     infos = tuple(SampleInfo(8, 2, RATE, 1, None, 0, name, at, 1e9, Fraction(10**9)) for name, at in places.items())
-    info = VisibilityInfo(4, 1 << 18, infos, 1e9, 1e3, middle_samples=200000.5)
+    info = VisibilityInfo(4, 1 << 18, 1 << 16, infos, 1e9, 1e3, middle_samples=200000.5)
     sink = UvData(tmp_path / "x.uvh5", info)
-    sink.write(5 << 18, np.full((4, 3, 4, 2), [1, 0], np.int32), np.ones(2, bool), 0)
+    sink.write(5 << 18, np.full((4, 3, 4, 2), [1, 0], np.int32), np.full((3, 4), 1 << 16, np.uint32), 0)
     sink.close()
     (time,) = set(pyuvdata.UVData.from_file(str(tmp_path / "x.uvh5")).time_array)
     assert (time - 2440587.5) * 86400 - 1e9 == pytest.approx(((5 << 18) + 200000.5) / RATE, abs=1e-4)

@@ -18,6 +18,7 @@ from ..reading import Tell, refuse
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".raw",), VOLTAGES, "GUPPI RAW"
+whole_heaps = True  # it does not say which spectra of a heap came
 CARD, MOST_TEXT = 80, 60  # characters
 DIGITS = Context(prec=30)
 
@@ -43,7 +44,7 @@ class GuppiVoltages:
         self._first: int | None = None  # time of the first heap
         self._cards = ""  # of all headers, but for PKTIDX
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Append heaps; see ``VoltageSink``."""
         if self._first is None and len(timestamps):
             self._first = int(timestamps[0])

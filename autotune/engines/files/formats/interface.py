@@ -50,7 +50,10 @@ class SampleFormat(Format, Protocol):
 
 
 class VoltageFormat(Format, Protocol):
-    """A format of voltages, one file for each antenna."""
+    """A format of voltages, one file for each antenna.
+
+    One that cannot say which spectra of a heap came has ``whole_heaps = True``: heaps that lack some are left out.
+    """
 
     def write(self, path: Path, info: VoltageInfo, tell: Tell) -> VoltageSink:
         """Makes a new file. Raises UsageError when it cannot be made, or does not say which ``nibbles`` voltages have

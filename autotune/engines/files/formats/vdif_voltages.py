@@ -21,6 +21,7 @@ from ..vdif_headers import HEADER_BYTES
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".vdif",), VOLTAGES, "VDIF"
+whole_heaps = True  # it does not say which spectra of a heap came
 USUAL_BYTES = 9000  # of a frame at most, as packets have them, where fewer spectra do
 MOST_FRAME_BYTES = 8 * (1 << 24) - 8
 MOST_KHZ = 1 << 23  # of the rate that extended data say
@@ -97,7 +98,7 @@ class VdifVoltages:
         self._words = np.zeros(8, np.uint32)  # of all headers, but for times and threads
         self._zero: Fraction | None = None  # time of the stream's zero, in frames since the epoch
 
-    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Append heaps; see ``VoltageSink``.
 
         Raises:
