@@ -1,7 +1,8 @@
 """Pages as a reader works through them: what they show as files, what they type, what they run, and what these print.
 
-A page is a list of steps. A block of commands is indented and has lines that begin with ``autotune``; a block of Python
-is fenced as such. A block that is fenced as ``text`` is what the step before it prints: white space counts for nothing,
+A page is a list of steps. A block of commands is indented and has lines that begin with ``autotune`` or ``python``; a
+block of Python is fenced as such. A block that is fenced as ``text`` is what the step before it prints: white space
+counts for nothing,
 ``...`` stands for anything, and so does what a search finds by chance: configs, their errors, speed-ups, and amounts
 with a unit of time. A block that is fenced as ``diff`` edits the file that its first line names.
 
@@ -30,7 +31,7 @@ BLOCK = re.compile(
     r"(?:^```(?P<kind>\w+)\n(?P<fenced>(?:(?!```).*\n)*)```$|(?<=\n\n)(?P<indented>(?:    .*\n|\n(?=    ))+))",
     re.MULTILINE,
 )
-COMMAND = re.compile(r"^(?:.*&& \S*/bin/)?autotune (.+)$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:.*&& \S*/bin/)?(?:autotune (.+)|(python \S+\.py.*))$", re.MULTILINE)
 BESIDE = re.compile(r"\s{3,}\S.*|\s+# .*")  # what is said beside a command
 CONFIG = re.compile(r"\b[A-Z][A-Z_]*=\w+(?:,[A-Z][A-Z_]*=\w+)*(?:,?\.\.\.)?")
 CHANCE = re.compile(
@@ -50,8 +51,8 @@ class Step:
     line: int
 
     def commands(self) -> list[list[str]]:
-        """The words of each command, after ``autotune``."""
-        lines = COMMAND.findall(re.sub(r"\\\n\s*", "", self.text))
+        """The words of each command, after ``autotune``; a program of Python begins with ``python``."""
+        lines = [own or program for own, program in COMMAND.findall(re.sub(r"\\\n\s*", "", self.text))]
         added = shlex.split(self.marks.get("run with", ""))
         words = [shlex.split(BESIDE.sub("", line)) for line in lines]
         return [[*each, *(added if each[0] in MEASURING else ())] for each in words]
@@ -130,6 +131,9 @@ class Reader:
         """Exit status and what is printed; in this process where no definition in a file is read."""
         *words, to = words if words[-2:-1] == [">"] else [*words, ""]
         words = [word for word in words if word != ">"]
+        if words[0] == "python":
+            ran = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True)
+            return ran.returncode, ran.stdout + ran.stderr
         if words[0] in MEASURING or any(word.endswith(".py") for word in words):
             ran = subprocess.run([sys.executable, "-m", "autotune", *words], capture_output=True, text=True)
             return ran.returncode, ran.stdout + ran.stderr

@@ -26,6 +26,7 @@ BEFORE = {  # what lies in the folder of a page's reader
     "predictions": {ACCUMULATE: ACCUMULATE},
     "portfolio": {DDC: DDC, ACCUMULATE: ACCUMULATE},
     "report": {"results-new": ACCUMULATE, "results-old": ACCUMULATE, ACCUMULATE: ACCUMULATE},
+    "recordings": {"examples": "examples"},
     "results": {ACCUMULATE: ACCUMULATE},
     "runtime": {"my": "docs/example", ACCUMULATE: ACCUMULATE},
     "search": {DEQUANTIZE: DEQUANTIZE},

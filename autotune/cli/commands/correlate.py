@@ -122,6 +122,9 @@ def correlate(
     note(_pace(made))
     if plot is not None and not why:
         stdout.print(str(plot), markup=False)
+        names = [antenna.antenna or f"antenna {number}" for number, antenna in enumerate(made.info.antennas)]
+        for left in made.residual_delays:
+            stdout.print(left.text(names), markup=False)
     if made.is_stopped:
         raise stopped("what was read until then is finished and written; to do it all, give another output")
     if why:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..plots.drawing import check_path
+from ..plots.residual_delays import ResidualDelay, residual_delays
 from ..plots.visibility_picture import Theory, plot_visibilities
 from ..plots.visibility_summary import VisibilitySummary
 from ..run.counters import FCounters, XCounters
@@ -37,6 +38,7 @@ class CorrelateResult:
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
     is_stopped: bool  # by Ctrl-C, before the input ended
+    residual_delays: tuple[ResidualDelay, ...] = ()  # of the baselines that a picture shows, where one was drawn
 
     @property
     def why_nothing(self) -> str:
@@ -166,7 +168,8 @@ def correlate(
     idle = engine.progress.idle_share()
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)
-    return CorrelateResult(info, engine.counters, f_counters, path, kept, seconds, idle, engine.is_stopped)
+    left = () if summary is None or not engine.counters.dumps_out else tuple(residual_delays(summary))
+    return CorrelateResult(info, engine.counters, f_counters, path, kept, seconds, idle, engine.is_stopped, left)
 
 
 def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:
