@@ -20,7 +20,7 @@ def image_of(data: UVData, cosines: np.ndarray) -> np.ndarray:
     rows = data.ant_1_array != data.ant_2_array
     weights = np.where(data.flag_array, 0, data.nsample_array)[rows][..., [0, -1]]  # of xx and yy
     sums = (np.nan_to_num(data.data_array[rows][..., [0, -1]]) * weights).sum(axis=-1)
-    u, v, w = (data.uvw_array[rows] / LIGHT_M_S).T  # seconds
+    u, v = (data.uvw_array[rows][:, :2] / LIGHT_M_S).T  # seconds; the field is small, so that w does not count
     image = np.zeros((len(cosines), len(cosines)))
     for channel, frequency in enumerate(data.freq_array):
         east = np.exp(-2j * np.pi * frequency * np.outer(cosines, u))

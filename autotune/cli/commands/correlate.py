@@ -133,7 +133,8 @@ def correlate(
 
 def _told(made: CorrelateResult) -> str:
     info, counters = made.info, made.counters
-    shape = f"{info.n_channels} channels x {info.n_baselines} baselines x 4 products"
+    products = "1 product" if info.n_products == 1 else f"{info.n_products} products"
+    shape = f"{info.n_channels} channels x {info.n_baselines} baselines x {products}"
     length = seconds_text(info.dump_samples / info.antennas[0].sample_rate_hz)
     parts = [f"{counters.dumps_out + counters.dumps_empty} dumps of {length}, {shape}"]
     if counters.dumps_empty:

@@ -9,6 +9,7 @@ from ...core.errors import UsageError
 from ..f.voltage_buffers import Voltages
 from ..machine.backend import Backend, DeviceArray, Event
 from ..run.counters import XCounters
+from ..x.one_polarisation import of_both
 from ..x.stage import XStage
 
 
@@ -34,7 +35,7 @@ class Joiner:
     """
 
     def __init__(self, backend: Backend, stage: XStage, n_chunks: int, counters: XCounters) -> None:
-        settings = stage.settings
+        settings = self._settings = stage.settings
         self._stage, self._copies, self._counters = stage, backend.stream(), counters
         self.given_up: set[int] = set()
         self._passed = -inf  # chunks before were given
@@ -44,6 +45,8 @@ class Joiner:
         self._free = [
             JoinedChunk(backend.empty(settings.chunk_shape, np.int8), np.zeros(shape, bool)) for _ in range(n_chunks)
         ]
+        for chunk in self._free if settings.n_pols == 1 else ():
+            self._copies.zero(chunk.voltages)  # of the other polarisation nothing comes
         self._open: dict[int, JoinedChunk] = {}
 
     def begins(self, antenna: int, time: int) -> None:
@@ -76,13 +79,24 @@ class Joiner:
         if made.heaps.any():
             joined = self._opened(made.time)
             self._copies.after(made.done)
-            self._copies.copy(joined.voltages[:, antenna], made.voltages[:, 0])
+            self._copy(joined.voltages[:, antenna], made)
             joined.present[:, antenna] = made.heaps
-            joined.holes |= {(heap, antenna): made.present[heap] for heap in made.with_holes}
+            came = made.present if self._settings.n_pols == 2 else of_both(made.present)
+            joined.holes |= {(heap, antenna): came[heap] for heap in made.with_holes}
             events = (self._copies.record(),)
         self._reached[antenna] = made.time + self._length
         self._pass_on()
         return events
+
+    def _copy(self, to: DeviceArray, made: Voltages) -> None:
+        """Copies voltages of an antenna into its places in a chunk."""
+        if self._settings.n_pols == 2:
+            self._copies.copy(to, made.voltages[:, 0])
+            return
+        for heap in np.flatnonzero(made.heaps).tolist():  # its first polarisations lie two apart in a chunk
+            spectra = self._settings.n_channels * self._settings.spectra_per_heap
+            places = to[heap].reshape(spectra, 2, -1)
+            self._copies.copy(places[:, :1], made.voltages[heap, 0].reshape(spectra, 1, -1))
 
     def ended(self, antenna: int) -> None:
         """Say that nothing more comes from an antenna."""

@@ -71,7 +71,7 @@ class CorrelateResult:
     @property
     def visibilities(self) -> np.ndarray:
         """Returns int32 [n_dumps, C, n_baselines, 4, 2]: sums, which are not divided by ``weights``."""
-        shape = 0, self.info.n_channels, self.info.n_baselines, 4, 2
+        shape = 0, self.info.n_channels, self.info.n_baselines, self.info.n_products, 2
         return np.stack(self._kept.visibilities) if self._kept.visibilities else np.zeros(shape, np.int32)
 
     @property
@@ -87,7 +87,7 @@ class CorrelateResult:
     @property
     def weights(self) -> np.ndarray:
         """Returns uint32 [n_dumps, n_baselines, 4]: the spectra that each product is a sum over."""
-        return np.array(self._kept.weights, np.uint32).reshape(-1, self.info.n_baselines, 4)
+        return np.array(self._kept.weights, np.uint32).reshape(-1, self.info.n_baselines, self.info.n_products)
 
     @property
     def _kept(self) -> KeptVisibilities:

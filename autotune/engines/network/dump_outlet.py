@@ -6,6 +6,7 @@ import numpy as np
 import spead2
 import spead2.send
 
+from ...core.errors import UsageError
 from ..streams.visibilities import VisibilityInfo
 from .described import Descriptors
 from .endpoints import Endpoint
@@ -45,6 +46,8 @@ class DumpOutlet:
         patience_s: float = PATIENCE_S,
         is_asked: Callable[[], bool] = never,
     ) -> None:
+        if info.n_pols != 2:
+            raise UsageError("dumps on the network have four products: antennas must have two polarisations")
         self._shape, self._first_channel = (info.n_channels, 4 * info.n_baselines, 2), first_channel
         n_bytes = 4 * int(np.prod(self._shape))
         n_packets = -(-n_bytes // PAYLOAD_BYTES)

@@ -65,6 +65,8 @@ class VisibilitySummary:
 
     def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Take a dump; see ``VisibilitySink``."""
+        if self.info.n_pols == 1:
+            visibilities, weights = _with_another(visibilities, weights)
         time = np.array([timestamp], np.int64)
         n_spectra = weights[:, PARALLEL].astype(np.int64)  # [n_baselines, 2]
         own = n_spectra[self._autos]
@@ -156,6 +158,13 @@ class VisibilitySummary:
             sums = np.einsum("cbp,cbp->bp", squares, weights)
             self._coherence += np.where(there, sums / np.square(np.maximum(n_spectra, 1, dtype=float)), 0)
             self._n_coherence += there * np.count_nonzero(weights, axis=0)
+
+
+def _with_another(visibilities: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a dump of one polarisation as one of two, of which nothing came of the other."""
+    products = np.zeros((*visibilities.shape[:2], 4, 2), visibilities.dtype)
+    products[:, :, :1] = visibilities
+    return products, np.pad(weights, ((0, 0), (0, 3)))
 
 
 def _coefficients(sums: np.ndarray, n_spectra: np.ndarray) -> np.ndarray:

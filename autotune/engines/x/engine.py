@@ -26,6 +26,7 @@ from ..run.threads import run_beside
 from ..streams.lending import Lends
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import REAL_HIGH, Batches, VoltageInfo, VoltageSource
+from .one_polarisation import OnePolarisation
 from .output import XOutput
 from .stage import XStage
 from .x_settings import XSettings
@@ -78,6 +79,10 @@ class XEngine:
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] | None = None,
     ) -> None:
+        if source.antennas[0].n_pols == 1:
+            if isinstance(source, Lends):
+                raise UsageError("a source that is lent arrays has two polarisations of each antenna, not one")
+            source = OnePolarisation(source)
         made = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
         settings = replace(made, complete_dumps=complete_dumps)
         bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
@@ -165,11 +170,9 @@ def x_settings(
     """Returns the settings of an X-engine of these antennas.
 
     Raises:
-        UsageError: when antennas have one polarisation, or differ in more than their samples.
+        UsageError: when antennas differ in more than their samples.
     """
     first = antennas[0]
-    if first.n_pols != 2:
-        raise UsageError(f"an X-engine correlates two polarisations of each antenna; there is {first.n_pols}")
     if (each := 32 // first.bits) and first.spectra_per_heap % each:
         some = first.spectra_per_heap // each * each
         raise UsageError(
@@ -190,6 +193,7 @@ def x_settings(
         batches_per_dump=batches_per_dump,
         batches_per_chunk=batches_per_chunk,
         bits=first.bits,
+        n_pols=first.n_pols,
         n_slices=n_slices,
         is_conjugate=first.nibbles == REAL_HIGH,
     )
@@ -221,5 +225,6 @@ def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> V
         gains=gains if len(gains) == len(antennas) else None,
         is_delayed=any(antenna.is_delayed for antenna in antennas),
         phase_centre=first.phase_centre,
+        n_pols=first.n_pols,
         middle_samples=None if middle is None else (length - first.step) / 2 + middle,
     )

@@ -47,7 +47,8 @@ class XOutput:
     ) -> None:
         self._ending, self._is_live, self._is_conjugate = bay.ending, is_live, settings.is_conjugate
         self._ending.n_sinks += 1
-        self._whole = settings.batches_per_dump * settings.spectra_per_heap * settings.n_baselines * PRODUCTS
+        self._whole = settings.batches_per_dump * settings.spectra_per_heap * settings.n_baselines * settings.n_products
+        self._n_products = settings.n_products
         self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, bay.activity
         self._copies = bay.backend.stream()
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
@@ -68,7 +69,7 @@ class XOutput:
         with self._activity.span(COPY_OUT, self._copies) as span:
             self._copies.copy_out(bucket.visibilities, made.visibilities)
             self._copies.copy_out(bucket.saturated, made.saturated)
-        bucket.time, bucket.weights, bucket.copied = made.time, made.weights, span.end
+        bucket.time, bucket.weights, bucket.copied = made.time, made.weights[:, : self._n_products], span.end
         self.buckets.give(bucket)
         return bucket.copied
 
@@ -94,7 +95,8 @@ class XOutput:
         if self._is_conjugate:
             conjugate(bucket.visibilities)
         try:
-            self._sink.write(bucket.time, bucket.visibilities, bucket.weights, int(bucket.saturated[0]))
+            visibilities, weights = bucket.visibilities[:, :, : self._n_products], bucket.weights
+            self._sink.write(bucket.time, visibilities, weights, int(bucket.saturated[0]))
         except UsageError as error:
             if not self._is_live:
                 raise

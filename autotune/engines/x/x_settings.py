@@ -24,11 +24,17 @@ class XSettings:
     n_slices: int | None = None  # sums that a channel is shared among, which a dump adds; None: the fastest
     n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
     complete_dumps: bool = False  # a baseline has all of its data in a dump or none
+    n_pols: int = 2  # of antennas; where there is one, the other one's voltages are 0, and only aa leaves
     is_conjugate: bool = False  # the parts of voltages are exchanged: visibilities leave the device conjugate
 
     @property
     def n_baselines(self) -> int:
         return self.n_antennas * (self.n_antennas + 1) // 2
+
+    @property
+    def n_products(self) -> int:
+        """Returns the products of a baseline that leave the engine."""
+        return self.n_pols**2
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
 """Visibilities in HDF5: a sink of an X-engine, and what other formats are made from.
 
-A file has the datasets ``visibilities``, int32 [n_dumps, C, n_baselines, 4, 2]; ``timestamps``, int64 [n_dumps];
-``weights``, uint32 [n_dumps, n_baselines, 4], the spectra in each product; ``present``, bool [n_dumps, n_antennas], of
-which nothing is missing; and ``saturated``, uint64 [n_dumps]. A file without ``weights``, as older ones are, has dumps
-in which a baseline has all of its data or none. Attributes of the file say what
+A file has the datasets ``visibilities``, int32 [n_dumps, C, n_baselines, n_products, 2]; ``timestamps``, int64
+[n_dumps]; ``weights``, uint32 [n_dumps, n_baselines, n_products], the spectra in each product; ``present``, bool
+[n_dumps, n_antennas], of which nothing is missing; and ``saturated``, uint64 [n_dumps]. A file without ``weights``, as
+older ones are, has dumps in which a baseline has all of its data or none. Attributes of the file say what
 ``VisibilityInfo`` does, and those of the groups ``antennas/0``, ``antennas/1`` and so on what ``SampleInfo`` does.
 """
 
@@ -32,6 +32,7 @@ CHECKS = {
     "n_channels": checks.integer(1, checks.MOST_CHANNELS),
     "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
     "dump_samples": checks.integer(1, checks.MOST_TIME),
+    "n_pols": checks.integer(1, 2),
     "dump_spectra": checks.integer(1, checks.MOST_TIME),
     "normalisation": schema.as_word,
     "centre_frequency_hz": checks.real,
@@ -68,8 +69,8 @@ class VisibilityFile:
             {"n_antennas": n_antennas, "normalisation": NORMALISATION, **attributes(info, but=["antennas"])},
             {f"antennas/{number}": attributes(samples) for number, samples in enumerate(info.antennas)},
             {
-                "visibilities": (np.int32, (info.n_channels, info.n_baselines, 4, 2)),
-                WEIGHTS: (np.uint32, (info.n_baselines, 4)),
+                "visibilities": (np.int32, (info.n_channels, info.n_baselines, info.n_products, 2)),
+                WEIGHTS: (np.uint32, (info.n_baselines, info.n_products)),
                 "present": (np.bool_, (n_antennas,)),
                 "saturated": (np.uint64, ()),
             },
@@ -94,8 +95,8 @@ class Dump:
     """An integration that was read."""
 
     timestamp: int
-    visibilities: np.ndarray  # int32 [C, n_baselines, 4, 2]
-    weights: np.ndarray  # uint32 [n_baselines, 4]
+    visibilities: np.ndarray  # int32 [C, n_baselines, n_products, 2]
+    weights: np.ndarray  # uint32 [n_baselines, n_products]
     present: np.ndarray  # bool [n_antennas]: those of which nothing is missing
     saturated: int
 
@@ -115,9 +116,9 @@ class VisibilityDumps:
             found = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
             said.pop("normalisation", None)
             self.info = VisibilityInfo(**{"dump_spectra": _dump_spectra(said, found)} | said, antennas=tuple(found))
-            shape = (self.info.n_channels, self.info.n_baselines, 4, 2)
+            shape = (self.info.n_channels, self.info.n_baselines, self.info.n_products, 2)
             self._visibilities = self._file.dataset("visibilities", np.int32, shape)
-            has_weights, of_dump = self._file.has(WEIGHTS), (self.info.n_baselines, 4)
+            has_weights, of_dump = self._file.has(WEIGHTS), (self.info.n_baselines, self.info.n_products)
             self._weights = self._file.dataset(WEIGHTS, np.uint32, of_dump) if has_weights else None
             self._present = self._file.dataset("present", np.bool_, (len(found),))
             self._saturated = self._file.dataset("saturated", np.uint64, ())
@@ -150,7 +151,7 @@ class VisibilityDumps:
         """Returns the weights of a dump whose baselines need both of their antennas."""
         j, i = np.tril_indices(len(present))
         both = (present[i] & present[j])[:, np.newaxis]
-        return np.where(both, self.info.dump_spectra, np.zeros(4, np.uint32)).astype(np.uint32)
+        return np.where(both, self.info.dump_spectra, np.zeros(self.info.n_products, np.uint32)).astype(np.uint32)
 
     def close(self) -> None:
         self._file.close()

@@ -156,8 +156,6 @@ class _Heaps:
         try:
             samples = SampleInfo(**self._file.group("samples", SAMPLE_CHECKS, SAMPLE_NEEDED))
             self.info = VoltageInfo(**self._file.attributes, samples=samples)
-            if self.info.n_pols != 2:
-                refuse(path, "it has one polarisation, and products are made of two")
             if math.prod(self.info.heap_shape) > MOST_HEAP_BYTES:
                 refuse(path, f"its heaps have more than {MOST_HEAP_BYTES} bytes: {list(self.info.heap_shape)}")
             self._voltages = self._file.dataset("voltages", np.int8, self.info.heap_shape)

@@ -114,7 +114,7 @@ def convert(source: str | Path, target: str | Path) -> None:
 
 def _write_uvh5(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
     n_baselines = dumps.info.n_baselines
-    n_together = max(1, AT_ONCE // (n_baselines * dumps.info.n_channels * 4 * 8))
+    n_together = max(1, AT_ONCE // (n_baselines * dumps.info.n_channels * dumps.info.n_products * 8))
     observation.initialize_uvh5_file(str(path), data_write_dtype=np.dtype(np.complex64))
     source = islice(dumps, n_dumps)
     for first in range(0, n_dumps, n_together):
@@ -137,8 +137,8 @@ def _write_ms(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path
 
 
 def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns complex64 averages, bool flags and float32 weights of dumps: [n_dumps x n_baselines, C, 4]."""
-    values = np.empty((len(dumps), info.n_baselines, info.n_channels, 4), np.complex64)
+    """Returns complex64 averages, bool flags and float32 weights of dumps: [n_dumps x n_baselines, C, n_products]."""
+    values = np.empty((len(dumps), info.n_baselines, info.n_channels, info.n_products), np.complex64)
     n_spectra = np.array([dump.weights for dump in dumps])[:, :, np.newaxis]
     for out, dump, n in zip(values, dumps, n_spectra, strict=True):
         means = dump.visibilities.transpose(1, 0, 2, 3) / np.maximum(n, 1)[..., np.newaxis]
@@ -174,7 +174,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
     return UVData.new(
         freq_array=info.centre_frequency_hz + channels * info.channel_width_hz,
         channel_width=abs(info.channel_width_hz),
-        polarization_array=list(POLARISATIONS),
+        polarization_array=list(POLARISATIONS[: info.n_products]),
         telescope=telescope,
         update_telescope_from_known=False,
         times=np.array([float(JULIAN_1970 + middle / 86400) for middle in middles]),
@@ -224,7 +224,7 @@ def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
 
 def _must_have_room(path: Path, info: VisibilityInfo, n_dumps: int) -> None:
     """Raises OSError when the disk has no room for a file that has nothing in it yet; HDF5 would crash later."""
-    n_products = n_dumps * info.n_baselines * info.n_channels * 4
+    n_products = n_dumps * info.n_baselines * info.n_channels * info.n_products
     with path.open("xb") as file:
         reserve(file.fileno(), 0, PRODUCT_BYTES * n_products + ROW_BYTES * n_dumps * info.n_baselines + REST_BYTES)
     path.unlink()

@@ -1,0 +1,38 @@
+"""Antennas of one polarisation are correlated as if they had two, of which one is 0; its products do not leave."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..streams.voltages import Batches, VoltageSource
+
+
+def first_of_two(voltages: np.ndarray, bits: int) -> np.ndarray:
+    """Returns the first polarisation of int8 [.., pol, 2], or of [.., pol] at 4 bits, as a view of that shape."""
+    return voltages[..., :1] if bits == 4 else voltages[..., :1, :]
+
+
+def of_both(came: np.ndarray) -> np.ndarray:
+    """Returns which spectra came, bool [.., spectra_per_heap, 1], as if both polarisations had."""
+    return np.repeat(came, 2, axis=-1)
+
+
+class OnePolarisation:
+    """A source of voltages of one polarisation that fills chunks of two."""
+
+    def __init__(self, source: VoltageSource) -> None:
+        self._source, self.antennas, self.is_live = source, source.antennas, source.is_live
+
+    def read(self, out: np.ndarray) -> Batches | None:
+        """Read the next batches into int8 [n_batches, n_antennas, C, spectra_per_heap, 2, 2]; see ``VoltageSource``."""
+        out[...] = 0
+        found = self._source.read(first_of_two(out, self.antennas[0].bits))
+        return None if found is None else replace(found, holes=_holes(found.holes))
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def _holes(holes: Mapping[tuple[int, int], np.ndarray]) -> dict[tuple[int, int], np.ndarray]:
+    return {place: of_both(came) for place, came in holes.items()}
