@@ -163,5 +163,8 @@ def test_arguments_are_read_from_signatures() -> None:
 
 def test_a_definition_without_arguments_or_template_says_so(tmp_path: Path) -> None:
     (tmp_path / "detect.py").write_text(re.sub(r"\n    arguments = .*", "", Path(EXAMPLE).read_text()))
-    with pytest.raises(DefinitionError, match=r"detect has no arguments, and detect\.cu\.j2, beside it, has no plain"):
+    with pytest.raises(DefinitionError, match=r"detect has no template: there is no detect\.cu\.j2 beside it"):
+        load_kernel(str(tmp_path / "detect.py"))
+    (tmp_path / "detect.cu.j2").write_text('extern "C" __global__ void other(float* y) {}')
+    with pytest.raises(DefinitionError, match=r"template, detect\.cu\.j2, in which no function detect\(\) .* is found"):
         load_kernel(str(tmp_path / "detect.py"))

@@ -175,10 +175,10 @@ def _value(parameter: CudaParameter, text: str) -> Any:
         return _loaded(text)
     try:
         if kind not in ("zeros", "random"):
-            expected = parameter.dtype()
-            if expected is not None and expected.name != kind and not parameter.is_array:
+            dtype, expected = _dtype(where, kind), parameter.dtype()
+            if expected is not None and dtype != expected and not parameter.is_array:
                 raise UsageError(f"{where}: the kernel takes {parameter.type}; give {name}={expected}:{rest}")
-            return _plain_number(where, _dtype(where, kind), rest)
+            return _plain_number(where, dtype, rest)
         dtype_name, _, shape_text = rest.partition(":")
         if not SHAPE.fullmatch(shape_text):
             raise UsageError(f"{where}: a shape is written with x, as {kind}:{dtype_name}:4096x4096")
