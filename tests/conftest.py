@@ -14,7 +14,7 @@ EXAMPLE = str(Path(__file__).parents[1] / "docs" / "example" / "detect.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leaves out what needs a GPU, and half of kernels' cases where no file of theirs is named, unless ``-m`` names it.
+    """Leaves out what needs a GPU, and two in three of kernels' cases where no file of theirs is named, unless ``-m`` names it.
 
     Lets tests interrupt processes that they start.
     """

@@ -1,6 +1,6 @@
 """What the tests of kernels that only a GPU runs share; and which cases are left to runs of a kernel's own file.
 
-Every second mutant and variant is: all of them take long. ``-m thorough`` runs these.
+Two in three mutants and variants are: all of them take long. ``-m thorough`` runs these.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 from autotune.devices import Target, find_device
 from autotune.trial.bench import Bench
 
-MANY = ("mutants", "any_problem", "variants", "host_agrees")  # in names of tests with many cases, a compile for each
+MANY = ("mutants", "any_problem", "variants", "host_agrees", "a_part_compiles", "a_part_does_not")  # in names of tests with many cases, a compile for each
 
 
 @pytest.fixture(scope="module")
@@ -33,5 +33,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_one = "kernels" in item.path.parts and any(word in name for word in MANY)
         if is_one and not any(item.get_closest_marker(marker) for marker in ("quick", "gpu")):
             seen[str(item.path), name] += 1
-            if seen[str(item.path), name] % 2 == 0:
+            if seen[str(item.path), name] % 3 != 1:
                 item.add_marker("thorough")
