@@ -2,8 +2,9 @@
 
     python examples/phase_centre.py [DEVICE]
 
-The sky has one source beside the phase centre. The recording's delays stop the fringes of the phase centre; the phases
-that are left say where the source is. The image is a Fourier sum over all baselines and channels, written out.
+The sky has one source beside the phase centre. `correlate` computes the delays that stop the fringes of the phase
+centre, from positions and times; the phases that are left say where the source is. The image is a Fourier sum over all
+baselines and channels, written out. It needs the extra `uv`, which brings astropy.
 """
 
 import sys
@@ -12,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from autotune.engines import Bands, Running, correlate
-from autotune.engines.files.delay_file import read_phase_centre
 from autotune.engines.sky.geometry import axes, delays_s
 from autotune.engines.sky.simulated_recording import Recording
 
@@ -68,11 +68,11 @@ def main(device: str = "auto") -> None:
     for _ in recording.write():
         pass
 
-    # delays.toml says besides which direction its delays follow; UVH5 files and Measurement Sets then say so, too.
-    centre = read_phase_centre("night/delays.toml")
+    # A direction is right ascension and declination, as text; the simulation has an hour angle at a time instead.
+    centre = recording.sky.phase_centre
     print(f"delays follow hour angle {centre.hour_angle_deg:.3f}, declination {centre.declination_deg:.3f} degrees")
-    bands = Bands(N_CHANNELS, spectra_per_heap=64, delays="night/delays.toml")
-    made = correlate(["night"], bands, batches_per_dump=2, running=Running(device=device))
+    bands = Bands(N_CHANNELS, spectra_per_heap=64)
+    made = correlate(["night"], bands, batches_per_dump=2, phase_centre=centre, running=Running(device=device))
     dumps = made.visibilities[made.present.all(axis=1)]  # int32 [n_dumps, C, n_baselines, 4, 2]
     print(f"{len(dumps)} dumps of all {len(made.info.antennas)} antennas")
 
