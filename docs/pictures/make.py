@@ -17,6 +17,7 @@ PICTURES = (
     "ddc_tile",
     "ddc_timeline",
     "ddc_waits",
+    "engine_flow",
     "engine_plots",
     "engine_timeline",
     "overview",
