@@ -102,6 +102,7 @@ def test_one_problem_that_cannot_be_tuned_is_told_and_the_others_are(tmp_path: P
     assert SweepFolder(blocked.with_name("n_time=16,n_chan=128")).outcome() is not None
 
 
+@pytest.mark.thorough
 def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
     address = tmp_path / "scheduler.json"
     python, quiet = [sys.executable, "-m"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

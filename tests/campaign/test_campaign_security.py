@@ -84,6 +84,7 @@ def strangers_answered(ports: set[int]) -> list[int]:
         return [port for (port, _), spoken in zip(asked, told, strict=True) if spoken]
 
 
+@pytest.mark.thorough
 def test_a_local_campaign_listens_on_loopback_and_speaks_to_no_stranger(tmp_path: Path) -> None:
     devices = ["--device", "simulated:0", "--device", "simulated:1"]
     words = ["autotune", "campaign", str(plan(tmp_path, 200)), *devices, "--results", str(tmp_path / "r"), "--json"]

@@ -44,6 +44,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothing(tmp_path: Path) -> None:
     words = ["sweep", "--kernel", EXAMPLE, "--device", "host", "--only", "UNROLL=1", "--results", str(tmp_path)]
     command = [sys.executable, "-m", "autotune", *words]

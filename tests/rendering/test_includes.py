@@ -93,6 +93,7 @@ def test_files_that_include_each_other(tmp_path: Path) -> None:
         with_includes('#include "noise.h"\n', "x", (tmp_path,), numbered=False)
 
 
+@pytest.mark.thorough
 def test_times_do_not_outlive_an_included_file_and_packages_have_it(tmp_path: Path) -> None:
     definition, results = example(tmp_path / "kernel"), tmp_path / "results"
     words = ["--device", "host", "--only", "BLOCK_C=32", "--only", "BLOCK_T=4", "--results", str(results)]

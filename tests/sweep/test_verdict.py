@@ -72,6 +72,7 @@ def test_what_is_edited_and_reverted_has_its_own_winner_each_time(
     assert again["trials"] == first["trials"]
 
 
+@pytest.mark.thorough
 def test_two_definitions_of_one_name_do_not_share_a_winner(tmp_path: Path) -> None:
     results = tmp_path / "results"
     one, other = copied_example(tmp_path / "one"), copied_example(tmp_path / "other")

@@ -121,6 +121,7 @@ def test_what_does_something_else_is_measured_again(
     assert HELD not in told and n_after == 2 * n
 
 
+@pytest.mark.thorough
 def test_a_rewritten_definition_that_crashes_takes_no_sweep_along(tmp_path: Path) -> None:
     """What its digests are made of is asked in a process of its own, and so is all else."""
     definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ..network.ports import free_ports
 from ..network.test_outlets import Receiver
@@ -121,6 +122,7 @@ def test_a_receiver_that_stops_and_comes_again_costs_its_own_heaps_only(tmp_path
         assert made["heaps_failed"] > 0
 
 
+@pytest.mark.thorough
 def test_a_full_disk_behind_x_ends_that_file_and_not_the_stream(tmp_path: Path) -> None:
     (port,) = free_ports(1, socket.SOCK_DGRAM)
     receiver = Receiver("udp", port)
@@ -147,6 +149,7 @@ def test_a_full_disk_behind_x_ends_that_file_and_not_the_stream(tmp_path: Path) 
         assert n_whole and made_by_x["dumps_dropped"] > 0 and made_by_x["dumps_out"] >= len(receiver.heaps)
 
 
+@pytest.mark.thorough
 def test_two_senders_of_one_polarisation_are_one_and_repeats(tmp_path: Path) -> None:
     with endless(tmp_path, "udp", 1) as air:
         (f,), x = air.engines()
@@ -158,6 +161,7 @@ def test_two_senders_of_one_polarisation_are_one_and_repeats(tmp_path: Path) -> 
         assert n_right(air) >= 4
 
 
+@pytest.mark.thorough
 def test_noise_at_the_port_is_counted_and_costs_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     with endless(tmp_path, "udp", 1) as air:
@@ -190,6 +194,7 @@ def test_an_engine_that_is_too_slow_drops_whole_chunks_and_makes_no_wrong_dump(t
         assert counts["made"][0]["latency_s"] < 10 + 8 * CHUNK / RATE_HZ
 
 
+@pytest.mark.thorough
 def test_a_sender_that_dies_within_a_heap_is_waited_for_again(tmp_path: Path) -> None:
     """By TCP: the source ends, and the X-engine listens again."""
     with endless(tmp_path, "tcp", 1) as air:
