@@ -68,6 +68,7 @@ def test_heaps_do_not_depend_on_how_a_stream_is_cut(data: Any) -> None:
     if draw(st.booleans()):
         hole = draw(st.integers(0, n_packets - 1))
         received[:, hole : hole + draw(st.integers(1, 30))] = False
+    received[draw(st.integers(0, n_pols - 1)), -1] = True  # a stream ends with its last packet
     given = (shape, delays, weights, packed, received, origin)
     whole = f_engine(*given, [n_packets])
     in_chunks = f_engine(*given, cut(rng, n_packets))
@@ -95,11 +96,12 @@ def test_a_spectrum_is_missing_where_its_polarisation_lost_a_packet_and_nowhere_
     shape = FShape(8, taps * 8, packet, per_heap, per_batch, max_delay_diff=80)
     delays = [DelayModel(Piece(-5, float(delay))) for delay in coarse]
     received = rng.random((2, n_packets)) >= rng.choice([0.02, 0.2, 0.7])
+    received[rng.integers(2), -1] = True
     packed = rng.integers(0, 256, (2, n_packets * packet * BITS // 8), dtype=np.uint8)
     given = (shape, delays, np.ones((taps, 8), np.float32), packed, received, origin)
     heaps, length, end = f_engine(*given, cut(rng, n_packets)), per_heap * 8, origin + n_packets * packet
     samples = np.repeat(received, packet, axis=1)
-    for time in range(-(-(origin + coarse.max()) // length) * length, end, length):
+    for time in range(-(-(origin + coarse.max()) // length) * length, end + coarse.max() + 1, length):
         firsts = time - origin - coarse + 8 * np.arange(per_heap)[:, np.newaxis]
         if (firsts + taps * 8).max() <= n_packets * packet:  # the heap is inside
             came = [[samples[pol, first : first + taps * 8].all() for pol, first in enumerate(row)] for row in firsts]
