@@ -1,4 +1,4 @@
-"""Writes the two files of a new kernel: a vector addition that works as it is, to be edited into something else."""
+"""Writes the two files of a new kernel: a working vector addition for the user to edit."""
 
 import keyword
 import sys
@@ -13,7 +13,7 @@ inline int long main mutable namespace new noexcept not not_eq nullptr operator 
 register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
 thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
-IMPORTED = ("autotune", "cupy", "numpy", "torch")  # by definitions, and those who use packages of winners
+IMPORTED = ("autotune", "cupy", "numpy", "torch")  # modules that definitions and users of packages import
 
 DEFINITION = '''"""total = first + second, element by element.
 
@@ -106,10 +106,10 @@ void KERNEL(float* __restrict__ total, const float* __restrict__ first, const fl
 
 
 def write_starter(name: str, folder: Path) -> tuple[Path, Path]:
-    """Writes ``<name>.py`` and ``<name>.cu.j2`` into ``folder``, which is made if it is not there; returns the paths.
+    """Writes ``<name>.py`` and ``<name>.cu.j2`` into ``folder``, which is created if missing. Returns the paths.
 
     Raises:
-        UsageError: when the name cannot be that of a kernel, a file is there already, or cannot be written.
+        UsageError: when the name is not valid for a kernel, a file exists already, or cannot be written.
     """
     _check_name(name)
     called = "" if _class_name(name).lower() == name else f'    kernel_name = "{name}"  # also the CUDA function\n'
