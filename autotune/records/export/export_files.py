@@ -1,4 +1,4 @@
-"""Writes the exported files of one sweep or of many."""
+"""Writes the exported files of one or many sweeps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,19 +11,19 @@ from .exporter import ExportFormat
 
 
 def write_exports(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> list[Path]:
-    """Write the files of ``sweeps`` in the format called ``name`` -> where they are.
+    """Writes the files of ``sweeps`` in the format called ``name``. Returns their paths.
 
     Raises:
-        UsageError: when ``out`` is not a place for them.
+        UsageError: when they cannot be written to ``out``.
     """
     return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
 
 
 def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) -> str:
-    """The only file of ``sweeps``, for stdout.
+    """Returns the text of the only file of ``sweeps``, for stdout.
 
     Raises:
-        UsageError: when there are several, or when it is not text.
+        UsageError: when there are several files, or the format is not text.
     """
     if not format.is_text:
         raise UsageError(f"--format {name} is not text; name a file with --out, such as --out trials.{name}")
@@ -44,10 +44,10 @@ def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat,
 
 
 def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) -> list[Path]:
-    """The files of every sweep.
+    """Writes the files of every sweep. Returns their paths.
 
-    One sweep and ``out`` ending in .json: beside one another, named from ``out``. Otherwise ``out`` is a folder, made
-    where it is missing, with the layout of recorded sweeps: <device>/<kernel>/<problem>...
+    If there is one sweep and ``out`` ends in .json, the files are named after ``out`` and lie side by side. Otherwise
+    ``out`` is a folder, created if missing, with the layout of recorded sweeps: <device>/<kernel>/<problem>...
     """
     is_file = out.suffix == ".json" and not out.is_dir()
     if (is_file or out.is_file()) and len(sweeps) > 1:
