@@ -1,4 +1,4 @@
-"""Two sets of records: which problems became faster or slower, by more than the noise, and what else differs."""
+"""The page for two sets of records: problems that changed by more than the noise, and other differences."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ from .blocks import (
 )
 
 COLOURS = {Relation.SAME: MUTED, Relation.FASTER: GREEN, Relation.SLOWER: RED}
-TOLD_VALUES = 4  # values of one property that are told; more are counted
+TOLD_VALUES = 4  # values of a property that are listed; the others are only counted
 SweepRecords = Sequence[SweepRecord]
 ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
     "compiler": lambda sweep: sweep.about.compiler,
@@ -48,7 +48,7 @@ ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
 
 
 def comparison_title(before: SweepRecords, after: SweepRecords) -> str:
-    """Returns what the page compares."""
+    """Returns the title of the page."""
     sweeps = [sweep for sweep, _ in matched(before, after)]
     kernels, devices = sorted({sweep.kernel for sweep in sweeps}), sorted({sweep.device.name for sweep in sweeps})
     what = (
@@ -60,7 +60,7 @@ def comparison_title(before: SweepRecords, after: SweepRecords) -> str:
 
 
 def comparison_blocks(before: SweepRecords, after: SweepRecords) -> list[PageBlock]:
-    """Returns what the page says and shows of the two sets.
+    """Returns the blocks of the page.
 
     Raises:
         UsageError: when they share no problem of the same kernel and device.
@@ -98,7 +98,7 @@ def _facts(found: Comparison, before: SweepRecords, after: SweepRecords) -> list
 
 
 def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
-    """Returns a short name of each problem by its sweep's title."""
+    """Returns title of a sweep -> short name of its problem."""
     sweeps = [sweep for sweep, _ in both]
     n_devices = len({sweep.device.name for sweep in sweeps})
     problems: dict[str, list[Mapping[str, Value]]] = {}
@@ -115,7 +115,7 @@ def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
 
 
 def _changes(found: Comparison, names: dict[str, str]) -> Picture:
-    """Shows the change of each problem, those that became slower first, over what the noise allows."""
+    """Shows the change of each problem over the noise, the slower ones first."""
     ordered = sorted(found.pairs, key=lambda pair: -pair.change)
     shown_names = [label(names[pair.title]) for pair in ordered]
     band = {
@@ -163,7 +163,7 @@ def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> P
 
 
 def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
-    """Shows the time of each config that both searches measured; None without any."""
+    """Shows the times of the configs that both searches measured; None if there are none."""
     common = [config for config in sweep.median_s if config in other.median_s]
     if not common:
         return None
@@ -238,7 +238,7 @@ def _told_values(values: Sequence[str]) -> str:
 
 
 def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table | None:
-    """Tells which configs ended in another way than before; None where none did."""
+    """Lists configs whose status changed; None if there are none."""
     counts: Counter[tuple[Status, Status]] = Counter()
     first: dict[tuple[Status, Status], tuple[str, Config, Trial]] = {}
     for sweep, other in both:

@@ -1,4 +1,4 @@
-"""The picture of two objectives: every config, and those that no other one beats in both."""
+"""The picture of two objectives: every config, and the Pareto front."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from .pictures import lines_for_pointer
 
 
 def front_picture(sweep: SweepRecord) -> Picture | None:
-    """Shows the two objectives of a sweep, or time and energy where it measured both; else None."""
+    """Shows the two objectives of a sweep, or time and energy if it measured both; otherwise None."""
     objectives = sweep.objectives
     if len(objectives) < 2:
         objectives = Objective(TIME), Objective(ENERGY)

@@ -1,4 +1,4 @@
-"""What it costs to choose a config without a sweep of the problem: a portfolio for all, and the tiers of the lookup."""
+"""The loss of configs that are chosen without a sweep of the problem: by a portfolio, and by tiers of the lookup."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -10,8 +10,8 @@ from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST
 from ..runtime.wisdom import Loss
 from .blocks import BLUE, MUTED, ORANGE, Picture, PlotlyFigure, axis, plot_layout
 
-K_MAX = 8  # configs of the largest portfolio
-NOTE = {"showarrow": False, "font": {"size": 10}}  # of a text in a picture
+K_MAX = 8  # configs in the largest portfolio
+NOTE = {"showarrow": False, "font": {"size": 10}}  # style of a note in a picture
 TIERS = {
     NEAREST: "nearest: other sizes here",
     ARCHITECTURE: "architecture: another GPU",
@@ -20,9 +20,9 @@ TIERS = {
 
 
 def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
-    """Shows what the best portfolio of each size loses, of sweeps of one kernel and device.
+    """Shows the loss of the best portfolio of each size, for sweeps of one kernel and device.
 
-    None with less than two problems.
+    None with fewer than two problems.
     """
     table = next(iter(tables(sweeps)), None)
     if table is None or len(table.problems) < 2:
@@ -54,7 +54,7 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
 
 
 def tiers(losses: Sequence[Loss]) -> Picture | None:
-    """Shows what each tier of the lookup loses, of one kernel and device; None where nothing is known."""
+    """Shows the loss of each tier of the lookup, for one kernel and device; None if no loss is known."""
     if not losses:
         return None
     of_tier = {loss.tier: loss for loss in losses}

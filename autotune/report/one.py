@@ -1,4 +1,4 @@
-"""One sweep in full: the winner and its proof, the search, the parameters, the final round, failures, the time."""
+"""The page of one sweep: the winner and its proof, the search, the parameters, the final round, failures, the time."""
 
 from collections.abc import Iterator, Mapping
 
@@ -24,11 +24,11 @@ from ..records.record import SweepRecord
 from . import failing, fronts, parameters, pictures, roofs
 from .blocks import Fact, Facts, Heading, PageBlock, Table
 
-N_INTERACTIONS = 6  # pairs of parameters that are shown
+N_INTERACTIONS = 6  # pairs of parameters with a picture
 
 
 def sweep_blocks(sweep: SweepRecord) -> list[PageBlock]:
-    """Returns what the page of a sweep says and shows, from top to bottom."""
+    """Returns the blocks of a sweep's page, from top to bottom."""
     winner = sweep.winner.config if sweep.winner else {}
     found = winners_first(importances(sweep.trials), winner)
     possible: list[PageBlock | None] = [
@@ -140,7 +140,7 @@ def _number(value: int | None) -> object:
 
 
 def _ties(outcome: Outcome) -> str:
-    """Returns how many configs tie with the fastest, and which of them wins."""
+    """Returns a sentence on the configs that tie with the fastest, and on the one that wins; "" without ties."""
     n = len(outcome.ties)
     if not n:
         return ""
@@ -150,7 +150,7 @@ def _ties(outcome: Outcome) -> str:
 
 
 def _losses(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> Table | None:
-    """Returns how much slower the best config with each other value of each parameter is."""
+    """Returns the slowdown of the best config with each other value of each parameter; None without parameters."""
     rows = []
     for each in found:
         best, *others = each.values

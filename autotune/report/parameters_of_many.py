@@ -1,4 +1,4 @@
-"""The parameters of a kernel over many sweeps: how much each matters, which values win, and what fixing one costs."""
+"""The parameters of a kernel over many sweeps: how much each matters, which values win, and the loss of fixing one."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from .blocks import BLUE, MUTED, PageBlock, Picture, Table, axis, label, plot_la
 
 
 def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
-    """Returns the picture and the table of the parameters of one kernel; none with less than two sweeps."""
+    """Returns the picture and the table of the parameters of one kernel; [] with fewer than two sweeps."""
     found = parameters_across(sweeps) if len(sweeps) > 1 else []
     if not found:
         return []
@@ -25,7 +25,7 @@ def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
 
 
 def _shares(found: Sequence[ParameterAcross]) -> Picture | None:
-    """Shows the share of each parameter in each sweep; None where no share is known."""
+    """Shows the share of each parameter in each sweep; None if no share is known."""
     if not found:
         return None
     names = [label(each.name) for each in found]
