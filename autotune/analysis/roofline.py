@@ -40,7 +40,7 @@ class RooflineLimit:
     @property
     def reason(self) -> str:
         """Returns the subject of a sentence about the least time."""
-        return "moving the bytes takes" if self.by_bytes else f"the arithmetic takes, on {self.name},"
+        return "moving the bytes takes" if self.by_bytes else f"the arithmetic on {self.name} takes"
 
 
 def ceilings_of(sweep: SweepRecord) -> dict[str, float]:

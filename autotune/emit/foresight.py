@@ -120,7 +120,7 @@ def rendered_ahead(
     for path in lists:
         name, problems = read_problems(path)
         if name not in known.experiences:
-            raise UsageError(f"{path}: nothing is emitted of {name} (of {', '.join(known.experiences) or 'nothing'})")
+            raise UsageError(f"{path}: {name} is not emitted; emitted are {', '.join(known.experiences) or 'none'}")
         kernel, experience = kernels[name], known.experiences[name]
         devices = {one.device.arch: one.device for one in experience.problems}
         for values in problems:

@@ -23,7 +23,7 @@ WORDS = "autotune.core"  # the room whose names `from autotune import ...` provi
 
 def room_sources() -> dict[str, str]:
     """Returns path in the package -> text, for unchanged copies of the rooms."""
-    start = '"""The lookup, the launcher and what predicts, copied from autotune unchanged."""\n'
+    start = '"""Unchanged copies of the lookup, the launcher and the predictor of autotune."""\n'
     return {f"{BROUGHT}/__init__.py": start, **{f"{BROUGHT}/{path}": text for path, text in _room_files()}}
 
 
@@ -60,7 +60,7 @@ def definition_sources(kernel: AnyKernel) -> dict[str, str]:
 
 def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
     """Returns path in the package -> text, for the library's templates of these kernels and the files they name."""
-    start = '"""Templates of the kernels, from which configs are rendered that nobody recorded."""\n'
+    start = '"""Templates of the kernels, for configs without a record."""\n'
     found = {f"{TEMPLATES}/__init__.py": start}
     for kernel in kernels:
         path = template_path(kernel)

@@ -71,7 +71,7 @@ def write_package(
     if not _is_name(folder.name):
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and is not an emitted package (it has no {MARK}); choose another --out")
+        raise UsageError(f"{folder} exists and is not an emitted package (it has no {MARK}); choose another --out")
     wisdom, sources, definitions, sweeps = gather([Path(path) for path in paths], portfolio, kernels)
     known = foresight(sweeps, definitions, tell)
     ahead, more = rendered_ahead(problems, known, definitions)
@@ -122,7 +122,7 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
     doc = (
         f"{_sentence(first)}\n\n"
         f"    kernel = {name}.{sorted(kernels)[0]}(...)   print(kernel.choice)   outputs = kernel(inputs...)\n\n"
-        f"Written by {wisdom.tuner} emit; see wisdom.json for what was measured.\n"
+        f"Written by {wisdom.tuner} emit; wisdom.json holds the measurements.\n"
     )
     parts = [
         f"{_docstring(doc)}\n",
@@ -171,9 +171,9 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     first = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
     doc = (
         f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"
-        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n"
-        "        verify: check a config that was predicted at edge sizes, on the current GPU\n\n"
-        "    Raises:\n        UsageError: when no config is known, or can be predicted; says why\n    "
+        "        device: a recorded GPU's name, to see its choice; None: the current GPU\n"
+        "        verify: check a predicted config at edge sizes, on the current GPU\n\n"
+        "    Raises:\n        UsageError: when no config is known or can be predicted; the message says why\n    "
     )
     return (
         f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n    verify: bool = False,\n"

@@ -32,7 +32,7 @@ def of_definition(kernel: Kernel[P], make: Callable[..., T], *arguments: object)
         raise
     except Exception as error:
         raise UsageError(
-            f"{kernel.source_path} raises {type(error).__name__}: {error} for what is recorded; the record is damaged, "
+            f"{kernel.source_path} raises {type(error).__name__}: {error} for recorded values; the record is damaged, "
             f"or {kernel.name} has changed since. Sweep again"
         ) from error
 
@@ -46,9 +46,7 @@ def config_of(kernel: Kernel[P], values: Mapping[str, Any]) -> Config:
     config = kernel.space.parse(values)
     for name, value in config.items():
         if not any(value == own and type(value) is type(own) for own in kernel.space.parameters[name].values):
-            raise UsageError(
-                f"{kernel.name}: {name}={value!r} of the record is not in the space, which has no such value"
-            )
+            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is not in the space")
     return config
 
 
@@ -65,7 +63,9 @@ def problem_of(kernel: Kernel[P], about: About) -> P:
     own = {"baked": (baked_fields(kind), about.baked), "runtime": (runtime_fields(kind), about.runtime)}
     for what, (names, recorded) in own.items():
         if set(names) - added.keys() != set(recorded) - added.keys():
-            raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
+            raise UsageError(
+                f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, but its record has others"
+            )
     if missing := [name for _, recorded in own.values() for name in recorded if name not in about.problem]:
         raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
     types = typing.get_type_hints(kind)

@@ -157,7 +157,7 @@ class SweepFolder:
         try:
             return Digests(**_content(path, record_schema.as_digests))
         except Damaged as error:
-            tell(f"{error}. It is taken as absent; `autotune digest` makes it anew")
+            tell(f"{error}. It is ignored; `autotune digest` writes a new one")
             return Digests()
 
     def write_digests(self, found: Digests) -> None:
@@ -180,7 +180,7 @@ class SweepFolder:
         try:
             return Outcome.read(_content(path, record_schema.as_verdict), self._all_added())
         except Damaged as error:
-            tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
+            tell(f"{error}. It is ignored; start the sweep again to write a new one")
             return None
 
     def current_outcome(self) -> Outcome | None:
@@ -203,7 +203,7 @@ class SweepFolder:
         except NewerFormat:
             raise
         except Damaged as error:
-            tell(f"{error}. It is written anew")
+            tell(f"{error}. It is replaced")
         self._about = None
 
     def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
@@ -224,7 +224,7 @@ def find_sweeps(path: Path) -> list[SweepFolder]:
     """
     found = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
     if not found:
-        raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} in it or under it); `autotune sweep` makes one")
+        raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} at or under it); `autotune sweep` records one")
     sweeps, damaged = [], []
     for folder in map(SweepFolder, found):
         try:

@@ -48,7 +48,7 @@ class Journal:
             self._storage = JournalStorage(JournalFileBackend(whole, _Lock(whole)))
         except Exception as error:  # the storage may raise anything for a wrong file
             raise UsageError(
-                f"dashboard {path}: it is not a whole journal of Optuna's ({_why(error)}); name another file or remove "
+                f"dashboard {path}: it is not a complete Optuna journal ({_why(error)}); name another file or remove "
                 "this one, since the record has all trials"
             ) from error
 
@@ -97,7 +97,7 @@ class Journal:
             study.set_user_attr("path", path)
         elif known != path:
             raise UsageError(
-                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, and this "
+                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, but this "
                 f"sweep's record is {path}; name another file"
             )
         return study
@@ -138,7 +138,7 @@ class _Lock(JournalFileSymlinkLock):
                 held, since = (found.st_ino, found.st_mtime_ns), time.monotonic()
             elif time.monotonic() - since > LEFT_S:
                 if target is None or Path(target).name != Path(self._lock_target_file).name:
-                    what = "a link to something else" if target is not None else "no link"
+                    what = "a link to something else" if target is not None else "not a link"
                     raise OSError(errno.EEXIST, f"its lock, {self._lock_file}, is {what}; remove it")
                 with suppress(RuntimeError):  # another process was first
                     self.release()

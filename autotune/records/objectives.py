@@ -80,8 +80,8 @@ class Objectives:
         code = {}
         for name, text in metrics.items():
             if not name.isidentifier() or name in names:
-                why = "is taken" if name in names else "is not a name"
-                raise UsageError(f"the metric {name!r}: this {why}; write --metric name=expression")
+                why = "is taken" if name in names else "is not an identifier"
+                raise UsageError(f"the metric name {name!r} {why}; write --metric name=expression")
             code[name] = checked_expression(text, names, f"the metric {name}")
             names.append(name)
         each = tuple(map(Objective.read, texts))
@@ -89,8 +89,8 @@ class Objectives:
             if objective.name not in (TIME, ENERGY, *metrics):
                 there = ", ".join((TIME, ENERGY, *metrics))
                 raise UsageError(
-                    f"there is no objective {objective.name!r}; there are {there}, and what --metric name=expression "
-                    f"adds; {LARGEST}{objective.name} would look for the largest value"
+                    f"there is no objective {objective.name!r}; there are {there}, and --metric name=expression adds "
+                    f"others; {LARGEST}{objective.name} searches for the largest value"
                 )
         if not 1 <= len({objective.name for objective in each}) == len(each) <= MOST:
             raise UsageError(f"the objectives are {', '.join(texts) or 'none'}; give one, or two different ones")
@@ -137,7 +137,7 @@ class Objectives:
         """Raises UsageError if a trial was measured, but the device has no energy meter."""
         if self.lacks_energy(trial):
             raise UsageError(
-                f"{device} does not say what energy it takes; it needs NVML's counter and the package nvidia-ml-py "
+                f"{device} does not report its energy; that needs NVML's counter and the package nvidia-ml-py "
                 "(autotune doctor). Leave out the objective energy"
             )
 

@@ -180,6 +180,6 @@ def tell_missing(path: Path, outcome: Outcome, trials: Iterable[Trial]) -> None:
     if gone.n:
         numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
         tell(
-            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the outcome stands, the "
-            "search's figures are of what is left; start the sweep again to replace them"
+            f"{path / TRIALS} lacks {gone.n} trials{numbers} from which its {VERDICT} was computed: the outcome "
+            "stands, but the search's figures cover only the other trials; start the sweep again to replace them"
         )

@@ -81,7 +81,7 @@ def _check_times(row: dict[str, Any]) -> None:
     if median_s is None:
         return
     if row["status"] != Status.MEASURED:
-        raise Unsound(f"its status is {row['status']}, and it has a median")
+        raise Unsound(f"its status is {row['status']}, but it has a median")
     low, high = median_s * (1 - ROUNDING), median_s * (1 + ROUNDING)
     if (q1_s or 0.0) > high or (q3_s or high) < low:
         raise Unsound(f"the median {median_s:g} s is not between the quartiles {q1_s} s and {q3_s} s")
@@ -201,7 +201,7 @@ def as_verdict(content: object) -> dict[str, object]:
     """
     found: dict[str, Any] = {"finalists": (), **_verdict(sealed(content))}
     if found["finalists"] and not any(f["config"] == found["winner"]["config"] for f in found["finalists"]):
-        raise Unsound("the winner is none of the finalists")
+        raise Unsound("the winner is not among the finalists")
     return found
 
 

@@ -57,7 +57,7 @@ def _only_sweep(path: Path) -> SweepRecord:
     if len(folders) > 1:
         more = f" and {len(folders) - N_NAMED} more" if len(folders) > N_NAMED else ""
         named = ", ".join(str(folder.path) for folder in folders[:N_NAMED])
-        raise UsageError(f"{path} holds {len(folders)} sweeps, and a study is of one; name one of {named}{more}")
+        raise UsageError(f"{path} holds {len(folders)} sweeps, but a study shows one; name one of {named}{more}")
     return SweepRecord.of(folders[0])
 
 

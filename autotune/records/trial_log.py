@@ -133,7 +133,7 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
         with opened(path, "rb") as file:
             for number, line in enumerate(iter(partial(file.readline, MOST_LINE), b""), 1):
                 if len(line) == MOST_LINE and not line.endswith(b"\n"):
-                    damaged[number] = Unsound(f"it is longer than {MOST_LINE} bytes; all that follows is left out, too")
+                    damaged[number] = Unsound(f"it is longer than {MOST_LINE} bytes; the rest of the file is ignored")
                     break
                 if not line.endswith(b"\n"):  # torn
                     break
@@ -151,20 +151,20 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
         tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
         return
     if later:
-        tell(f"{path} has fields that only a later autotune knows ({', '.join(later)}): they are kept as they are")
+        tell(f"{path} has fields that only a later autotune knows ({', '.join(later)}): they are kept unchanged")
     if not damaged and not with_outcome:  # an outcome reports missing trials itself
         _tell_gaps(path, numbers)
     if damaged:
         (first, why), *more = damaged.items()
-        also = f" and {len(more)} more, such as line {more[0][0]}" if more else ""
-        tell(f"{path}:{first}: left out this line{also}, which is damaged: {why}")
+        also = f" (and {len(more)} more, such as line {more[0][0]})" if more else ""
+        tell(f"{path}:{first}: this line is damaged and ignored{also}: {why}")
 
 
 def _tell_gaps(path: Path, numbers: set[int]) -> None:
     n_gone = max(numbers, default=-1) + 1 - len(numbers)
     if n_gone:
         first = next(number for number in range(len(numbers) + 1) if number not in numbers)
-        tell(f"{path} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
+        tell(f"{path} lacks {n_gone} trials, such as number {first}: its figures cover only the other trials")
 
 
 def line_of(trial: Trial) -> bytes:

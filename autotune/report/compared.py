@@ -86,7 +86,7 @@ def _facts(found: Comparison, before: SweepRecords, after: SweepRecords) -> list
         Fact("problems", (found.told_problems(),)),
         Fact("change", (f"of the winners' times: {found.told_change()}",)),
     ]
-    facts += [Fact("noise", (str(one),)) for one in found.noise] or [Fact("noise", ("not known: no final rounds",))]
+    facts += [Fact("noise", (str(one),)) for one in found.noise] or [Fact("noise", ("unknown: no final rounds",))]
     if exchanged := found.told_exchanged():
         facts.append(Fact("exchanged", (exchanged,)))
     for name, own, others in (("only before", before, after), ("only after", after, before)):
@@ -144,7 +144,7 @@ def _changes(found: Comparison, names: dict[str, str]) -> Picture:
     )
     return Picture(
         "How the winners' times changed",
-        "A dot is a problem, to the left is faster; on the grey it is no more than what repeating does.",
+        "A dot is a problem; left is faster. The grey band is the noise of repeated measurements.",
         {"data": [band, *(each for each in dots if each["x"])], "layout": shown},
     )
 
@@ -215,8 +215,8 @@ def _problems(found: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]]
         )
     return Table(
         "Problems",
-        "One line for each problem that both hold. The median change of all configs that both measured tells whether "
-        "everything moved, or the winner alone.",
+        "One line for each problem in both sets. The median change of all configs that both measured shows whether all "
+        "configs changed, or only the winner.",
         ("problem", "before", "after", "change", "", "all configs, median", "winner"),
         rows,
         code=("winner",),
@@ -255,8 +255,8 @@ def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, 
         for problem, config, trial in [first[change]]
     ]
     return Table(
-        "Configs that ended in another way",
-        "With the first of each, and its message afterwards.",
+        "Configs whose status changed",
+        "Each line shows its first config, with the message after the change.",
         ("configs", "before", "after", "first: problem", "config", "message"),
         rows,
         code=("config", "message"),

@@ -40,7 +40,7 @@ def _failed(found: Sequence[Failures]) -> Table | None:
         return None
     return Table(
         "Configs that failed",
-        "By status, with the message of the first trial that ended so and the command that tries its config again.",
+        "One line for each status, with its first trial's message and the command that runs this config again.",
         ("status", "trials", "first trial", "its message", "reproduce"),
         [(_plain(each.status), each.n, each.number, each.message, each.reproduce) for each in found],
         code=("its message", "reproduce"),
@@ -123,7 +123,7 @@ def _refused(sweep: SweepRecord) -> Table | None:
         return None
     return Table(
         "Configs that the space refuses",
-        "They are never tried; each counts where the first constraint refuses it.",
+        "They are never tried. Each one is counted at the first constraint that refuses it.",
         ("configs", "constraint that they violate"),
         rows,
     )

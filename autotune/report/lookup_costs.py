@@ -44,11 +44,11 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
         ],
     )
     return Picture(
-        "What a few configs for all problems lose",
-        "A dot is the best set of so many configs: each problem takes the one that serves it best, and loses so much "
-        "against its own winner. A problem is not served where none of them was measured; the worst is not known then. "
+        "Loss with a few configs for all problems",
+        "A dot is the best set of so many configs: each problem uses the best of them, and its loss is relative to its "
+        "own winner. A problem is not served if none of them was measured there; the worst loss is then unknown. "
         f"{_untried(found[-1], len(table.problems))}"
-        "The command autotune portfolio names the configs, and tells what other problems lose.",
+        "The command autotune portfolio lists the configs, and the loss at other problems.",
         {"data": lines, "layout": shown},
     )
 
@@ -78,9 +78,9 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
         shapes=lines,
     )
     return Picture(
-        "What the lookup loses where a problem was not tuned",
-        "Each problem in turn is left out of the package, and what the package then chooses is compared with the "
-        "problem's own winner, by the times of its own sweep: the median and the worst of them.",
+        "Loss of the lookup at problems that were not tuned",
+        "Each problem in turn is left out of the package. The config that the package then chooses is compared with "
+        "the problem's own winner, by the times of its own sweep: the median and the worst loss.",
         {"data": dots, "layout": shown},
     )
 
@@ -90,8 +90,8 @@ def _untried(largest: Portfolio, n_problems: int) -> str:
     if not n:
         return ""
     return (
-        f"At {n} of {n_problems} problems no trial had some of the {len(largest.configs)} configs: what they would "
-        "take there is not known, and the loss shown is an upper bound. "
+        f"At {n} of {n_problems} problems some of the {len(largest.configs)} configs were never tried: their times "
+        "there are unknown, so the loss shown is an upper bound. "
     )
 
 
@@ -113,5 +113,5 @@ def _percentage(share: float) -> float:
 
 
 def _told(loss: Loss) -> str:
-    untold = f"; of {loss.n_untold} more the choice was not measured" if loss.n_untold else ""
+    untold = f"; {loss.n_untold} more choices were not measured" if loss.n_untold else ""
     return f"{loss.tier}: median {percent(loss.median)}, worst {percent(loss.worst)}<br>of {loss.n} problems{untold}"

@@ -128,8 +128,8 @@ def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None
         shapes=[at_one],
     )
     return Picture(
-        "What tuning gains: the winner over the default config",
-        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain."
+        "Speed-up of the winner over the default config",
+        "A dot is the default's median divided by the winner's; its bar is the range that both 95 % intervals allow."
         + (f" On the left are the values of {', '.join(telling)}." if len(telling) > 1 else ""),
         {"data": [dots], "layout": shown},
     )
@@ -154,8 +154,8 @@ def _table(lines: Sequence[SweepLine]) -> Table:
     ]
     return Table(
         "Problems",
-        "One line for each sweep, with the fields of the problem that differ; times are medians. The roofline is what "
-        "the device was measured to reach in what limits the kernel: moving its bytes, or the arithmetic of that unit.",
+        "One line for each sweep, with the fields of the problem that differ; times are medians. The roofline is the "
+        "measured rate of the device for the kernel's limit: moving bytes, or the arithmetic of one unit.",
         columns,
         rows,
         code=("winner",),

@@ -52,8 +52,8 @@ def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
         shown["updatemenus"] = [_menu(pairs, maps)]
     return Picture(
         "Efficiency of the winners, over two fields of the problem",
-        "A cell is the share of the measured roofline, in percent; where several problems fall into one, it is their "
-        "median, and pointing at it names them."
+        "A cell is the share of the measured roofline, in percent; if several problems share a cell, it shows their "
+        "median, and the pointer lists them."
         + (" Cells without a sweep are grey." if has_gaps else "")
         + (" The menu chooses the fields." if len(pairs) > 1 else ""),
         {"data": [heat, *[untried] * has_gaps], "layout": shown},

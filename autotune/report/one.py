@@ -61,7 +61,7 @@ def _about(sweep: SweepRecord) -> Iterator[Fact]:
     told = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
     yield Fact("trials", (f"{told or 'none'}{n_configs}",))
     if sweep.outcome is None:
-        yield Fact("unfinished", ("There was no final round yet: times are from the search.",))
+        yield Fact("unfinished", ("There is no final round yet: times are from the search.",))
     origin = {"compiler": about.compiler, "machine": about.machine, "commit": about.commit, "began": about.started}
     yield from (Fact(name, (text,)) for name, text in origin.items() if text)
     yield Fact("record", (str(sweep.path),), is_code=True)
@@ -81,7 +81,7 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
         yield Fact("figures", (text,))
     if proven.efficiency is not None:
         limit = limit_of(sweep)
-        told = f"; {limit.reason}, {seconds_text(limit.least_s)} at least" if limit else ""
+        told = f"; {limit.reason} at least {seconds_text(limit.least_s)}" if limit else ""
         yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline{told}",))
     yield from _correct(sweep, winner)
     if proven.reproduce:
@@ -160,7 +160,7 @@ def _losses(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> Table
         return None
     starred = any(name.endswith("*") for name, *_ in rows)
     return Table(
-        "What the other values of a parameter cost",
+        "Loss with the other values of a parameter",
         "How much slower the best config with each other value is than the best of all configs that have the parameter."
         + (f" {parameters.STARRED}" if starred else ""),
         ("parameter", "best value", "slowdown of the best config with each other value", "configs that have it"),

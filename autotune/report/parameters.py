@@ -53,7 +53,7 @@ def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Pict
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": [BLUE if _has(winner, each.name) else FAINT for each in known]},
-        "hovertext": [f"{label(each.name)}: of {each.n_trials} configs that have it" for each in known],
+        "hovertext": [f"{label(each.name)}: {each.n_trials} configs have it" for each in known],
         "hoverinfo": "text",
     }
     shown = plot_layout(
@@ -63,7 +63,7 @@ def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Pict
     )
     return Picture(
         "How much each parameter matters",
-        "A long bar is a parameter whose value alone tells much of how fast a config is. A share is of the variance of "
+        "A long bar is a parameter whose value alone predicts much of a config's speed. A share is of the variance of "
         "log time; shares need not add up to 100 %, since parameters act together."
         + (f" {STARRED}" if not all(_has(winner, each.name) for each in known) else ""),
         {"data": [bars], "layout": shown},
@@ -101,7 +101,7 @@ def interaction_gallery(found: Sequence[Interaction]) -> Gallery | None:
         return None
     return Gallery(
         "Parameters that act together",
-        "A cell is the best config with both values: how many percent it is slower than the best of all of them, "
+        "A cell is the slowdown, in percent, of the best config with both values relative to the best of all; "
         "light is fast; grey pairs were not measured. Where the best column changes from row to row, neither parameter "
         "can be chosen alone. The percentage is the share of the variance of log time that the pair explains "
         "beyond the sum of both.",

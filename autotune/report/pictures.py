@@ -135,7 +135,7 @@ def spending(where: Spent) -> Picture | None:
     )
     return Picture(
         f"Where the time of the sweep went: {seconds_text(where.total_s)}",
-        "Wall time by activity; compiling goes on beside the others, and counts only while the device waited for it.",
+        "Wall time by activity; compilation runs in parallel, and counts only while the device waited for it.",
         {"data": [bars], "layout": shown},
     )
 

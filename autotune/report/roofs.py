@@ -59,7 +59,7 @@ def _limit_text(limit: RooflineLimit, known: Mapping[str, float]) -> str:
     what = "the slope: moving the bytes" if limit.by_bytes else f"the level of {limit.name}: the arithmetic"
     others = [UNITS[name] for name in UNITS if name in known and name not in limit.units]
     grey = f" Grey lines ({'; '.join(others)}) do not apply: this kernel's operations are for another unit."
-    return f" The limit here is {what} takes {seconds_text(limit.least_s)} at least.{grey if others else ''}"
+    return f" The limit here is {what} takes at least {seconds_text(limit.least_s)}.{grey if others else ''}"
 
 
 def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
@@ -76,8 +76,8 @@ def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
     return Picture(
         "The fastest config of each problem, under the roofline of the device",
         "A dot on the slope moves bytes as fast as a large copy; one at a level computes as fast as its unit. "
-        "Dots above the level of float32 are of kernels whose operations tensor cores do; the tables of problems say "
-        f"by what each is limited.{_without_arithmetic(sweeps)}",
+        "Dots above the level of float32 belong to kernels on tensor cores; the tables of problems name the limit of "
+        f"each.{_without_arithmetic(sweeps)}",
         _figure(known, groups),
     )
 
@@ -95,7 +95,7 @@ def _without_arithmetic(sweeps: Sequence[SweepRecord]) -> str:
     told = ", ".join(f"{kernel} ({n})" for kernel, n in counts.items())
     known = [share for _, share in shares if share is not None]
     ends = f", and they reach {percent(min(known))} to {percent(max(known))} of the slope" if known else ""
-    return f" Not drawn: problems of {told} that have no arithmetic to do; bytes alone limit them{ends}."
+    return f" Not drawn: problems of {told} that have no arithmetic; only bytes limit them{ends}."
 
 
 def point_of(trial: Trial, text: str) -> RooflinePoint | None:
@@ -125,7 +125,7 @@ def _figure(
             data.append(_dots(name, members, colour))
     shown = plot_layout(
         440,
-        xaxis=log_axis("arithmetic intensity (operations a byte)", dtick=1),
+        xaxis=log_axis("arithmetic intensity (operations per byte)", dtick=1),
         yaxis=log_axis("TFLOP/s (of int8: TOP/s)", dtick=1),
     )
     return {"data": data, "layout": shown}

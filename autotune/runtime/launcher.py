@@ -313,7 +313,7 @@ class TunedKernel:
         gpus = {name: f.gpu for name, f in found.items() if f.library != HOST}
         if len(set(gpus.values())) > 1:
             where = ", ".join(f"{name} on GPU {index}" for name, index in gpus.items())
-            raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU; there is {where}")
+            raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU, but {where}")
         return next(iter(gpus.values())) if gpus else gpu.current()
 
     def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[object]:

@@ -241,8 +241,8 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     """
     if NUMBERED.fullmatch(name):
         raise UsageError(
-            f"device={name!r} is the number of a GPU here, and a name is expected, such as 'NVIDIA H200'; leave it out "
-            "for CuPy's current GPU"
+            f"device={name!r} is the number of a GPU; give a name, such as 'NVIDIA H200', or leave it out for CuPy's "
+            "current GPU"
         )
     devices = wisdom.devices()
     if name in devices:

@@ -271,9 +271,9 @@ def _wisdom(content: Mapping[str, Any]) -> Wisdom:
     """Returns the wisdom in ``content``; raises Unsound if an entry names a device that the file lacks."""
     devices = {name: device_of(values) for name, values in content["devices"].items()}
     if wrong := [name for name, one in devices.items() if name != one.name]:
-        raise Unsound(f"the device {wrong[0]} is called otherwise in its own record")
+        raise Unsound(f"the device {wrong[0]} has another name in its own record")
     if unknown := [row["device"] for row in content["entries"] if row["device"] not in devices]:
-        raise Unsound(f"an entry names the device {unknown[0]}, of which nothing is known")
+        raise Unsound(f"an entry names the device {unknown[0]}, which the file does not describe")
     entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
     fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
     losses = tuple(Loss(**row) for row in content["losses"])

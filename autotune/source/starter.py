@@ -71,11 +71,11 @@ class CLASS(Kernel[Problem]):
         return Work(flops=problem.n)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict:
-        """Random, so that a result in the wrong place shows."""
+        """Random inputs, so that a result in the wrong place is noticed."""
         return {name: rng.normal(size=problem.n).astype(np.float32) for name in ("first", "second")}
 
     def reference(self, problem: Problem, first: np.ndarray, second: np.ndarray) -> dict:
-        """What is right, as plainly as NumPy can say it, in float64."""
+        """The expected result in float64, in the plainest NumPy."""
         return {"total": first.astype(np.float64) + second}
 
     def tolerance(self, problem: Problem) -> Tolerance:
@@ -116,7 +116,7 @@ def write_starter(name: str, folder: Path) -> tuple[Path, Path]:
     texts = {folder / f"{name}.py": DEFINITION, folder / f"{name}.cu.j2": TEMPLATE}
     for path in texts:
         if path.exists():
-            raise UsageError(f"{path} is there already; choose another name, or another folder with --out")
+            raise UsageError(f"{path} exists already; choose another name, or another folder with --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
@@ -134,9 +134,9 @@ def _check_name(name: str) -> None:
     if not (name.isascii() and name.isidentifier() and name == name.lower()) or name.startswith("_"):
         raise UsageError(f"{name!r} cannot be a kernel's name; use lower-case letters, digits and _, as in my_kernel")
     if keyword.iskeyword(name) or name in CPP_WORDS.split():
-        raise UsageError(f"{name!r} is a word of Python or C++, which no function can be called; write {name}_1, say")
+        raise UsageError(f"{name!r} is a keyword of Python or C++ and cannot name a function; write {name}_1, say")
     if name in sys.stdlib_module_names or name in IMPORTED:
-        raise UsageError(f"{name!r} is a Python module, which {name}.py would hide from others; write {name}_1, say")
+        raise UsageError(f"{name!r} is a Python module, which {name}.py would hide; write {name}_1, say")
 
 
 def _class_name(name: str) -> str:

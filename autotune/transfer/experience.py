@@ -182,7 +182,7 @@ def _experience(kernel: str, row: Mapping[str, Any], devices: Mapping[str, Devic
     names, values = list(row["values"]), list(row["values"].values())
     for one in row["problems"]:
         if one["device"] not in devices:
-            raise Unsound(f"names the device {one['device']}, of which nothing is known")
+            raise Unsound(f"names the device {one['device']}, which it does not describe")
         if len(one["configs"]) != len(one["times"]):
             raise Unsound(f"has {len(one['configs'])} configs and {len(one['times'])} times at a problem of {kernel}")
         configs = [_config(names, values, numbers) for numbers in one["configs"]]
@@ -193,7 +193,7 @@ def _experience(kernel: str, row: Mapping[str, Any], devices: Mapping[str, Devic
 
 def _config(names: Sequence[str], values: Sequence[Sequence[Value]], numbers: Sequence[int]) -> Config:
     if len(numbers) != len(names) or any(not -1 <= i < len(each) for i, each in zip(numbers, values, strict=True)):
-        raise Unsound(f"has a config {list(numbers)} that is not of its values")
+        raise Unsound(f"has a config {list(numbers)} with values that it does not list")
     return Config({name: each[i] for name, each, i in zip(names, values, numbers, strict=True) if i >= 0})
 
 

@@ -61,10 +61,10 @@ def as_measured(
     was = f"the template of {kernel.name} has changed since: {key}, which was measured, is now {variant.key}, and"
     try:
         if not _is_same_code(folder.of_space(kernel.space), device, variant):
-            raise UsageError(f"{was} its machine code is another, too. {again}")
+            raise UsageError(f"{was} its machine code differs, too. {again}")
     except CannotTell as unknown:
         raise CannotTell(
-            f"{was} whether its machine code is the same cannot be told here: {unknown}. {again}"
+            f"{was} whether its machine code is the same cannot be checked here: {unknown}. {again}"
         ) from None
     return MeasuredVariant(variant, MACHINE_CODE)
 
@@ -81,7 +81,7 @@ def validity_text(folder: SweepFolder, device: Device, config: Mapping[str, obje
         return f"unknown: {unknown}"
     except (UsageError, TrialFailure) as stale:
         return f"stale: {stale}"
-    return "its text is as it was measured" if by == TEXT else "its text has changed, its machine code has not"
+    return "its text is unchanged" if by == TEXT else "its text has changed, its machine code has not"
 
 
 def _is_same_code(folder: SweepFolder, device: Device, variant: Variant) -> bool:
@@ -101,9 +101,9 @@ def _is_same_code(folder: SweepFolder, device: Device, variant: Variant) -> bool
     try:
         compiler = module.compiler(device)
     except UsageError as error:
-        raise CannotTell(f"{error}; or store it where there is {where}: {digest}") from None
+        raise CannotTell(f"{error}; or store a digest where there is {where}: {digest}") from None
     if compiler not in made_by:
-        raise CannotTell(f"what {compiler} makes of both is not recorded; store it where there is {where}: {digest}")
+        raise CannotTell(f"no digest by {compiler} is recorded; store one where there is {where}: {digest}")
     return _still_makes(device.kind, variant, device, made_by[compiler])
 
 

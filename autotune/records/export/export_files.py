@@ -30,7 +30,7 @@ def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) 
     found = format.contents(sweeps) if format.is_table or len(sweeps) == 1 else {}
     if len(found) != 1:
         n = f"{len(sweeps)} sweep{'s' if len(sweeps) > 1 else ''}"
-        raise UsageError(f"--format {name} of {n} is several files; name a folder for them with --out")
+        raise UsageError(f"--format {name} writes several files for {n}; name a folder for them with --out")
     return next(iter(found.values())).decode()
 
 
@@ -39,7 +39,9 @@ def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat,
         raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
     found = format.contents(sweeps)
     if len(found) != 1:
-        raise UsageError(f"--format {name} calls itself a table and made {len(found)} files; its module must make one")
+        raise UsageError(
+            f"--format {name} is declared a table, but returns {len(found)} files; its module must return one"
+        )
     return _written(out, next(iter(found.values())))
 
 
