@@ -24,7 +24,7 @@ N_SAMPLED = 64  # rows that distinguish most columns
 
 @dataclass(frozen=True)
 class Subset:
-    """At most k columns of a table. ``exact``: no other k columns are better."""
+    """A set of at most k columns of a table. ``exact``: no other k columns are better."""
 
     members: Members
     exact: bool

@@ -75,7 +75,7 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     functions = tuple(dict.fromkeys(step.function or kernel.name for step in launch.steps))
     own = function_named(kernel.name, launch)
     if instances := [function for function in functions if not function.isidentifier()]:
-        header += f"// {', '.join(instances)}\n"  # so that another instance of the same text has another key
+        header += f"// {', '.join(instances)}\n"  # another instance of the same text then has another key
     source = header + source
     for step in launch.steps:
         check_order(kernel, step.function or kernel.name, step.own((*arguments, *launch.workspace)), source, path)
@@ -108,7 +108,7 @@ class LineDirectives(Extension):
     """Writes ``#line`` wherever rendered lines stop following the template's; without these lines the text is plain."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-        at_line_start = True  # at the top of a template, and after a statement that is alone on its line
+        at_line_start = True  # true at the top of a template, and after a statement that is alone on its line
         for token in stream:
             if token.type == "data":
                 if at_line_start:

@@ -41,7 +41,7 @@ ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
     "machine": lambda sweep: sweep.about.machine,
     "commit": lambda sweep: sweep.about.commit,
     "versions": lambda sweep: ", ".join(f"{name} {version}" for name, version in sweep.about.versions.items()),
-    "protocol": lambda sweep: _told_settings(sweep.about.settings.get("protocol")),
+    "protocol": lambda sweep: _settings_text(sweep.about.settings.get("protocol")),
     "sampler": lambda sweep: str(sweep.about.settings.get("sampler") or ""),
     "day": lambda sweep: sweep.about.started[:10],
 }
@@ -228,11 +228,11 @@ def _origins(before: SweepRecords, after: SweepRecords) -> Table:
     for name, pick in ORIGINS.items():
         sides = [sorted({text for sweep in sweeps if (text := pick(sweep))}) for sweeps in (before, after)]
         if any(sides):
-            rows.append((name, *map(_told_values, sides), "same" if sides[0] == sides[1] else "differs"))
+            rows.append((name, *map(_values_text, sides), "same" if sides[0] == sides[1] else "differs"))
     return Table("Where and how they were measured", "", ("", "before", "after", ""), rows)
 
 
-def _told_values(values: Sequence[str]) -> str:
+def _values_text(values: Sequence[str]) -> str:
     told = "; ".join(values[:TOLD_VALUES]) or "-"
     return told if len(values) <= TOLD_VALUES else f"{told} and {len(values) - TOLD_VALUES} more"
 
@@ -263,7 +263,7 @@ def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, 
     )
 
 
-def _told_settings(values: object) -> str:
+def _settings_text(values: object) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items()) if isinstance(values, dict) else ""
 
 

@@ -62,7 +62,7 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
     medians, worst = [_percentage(loss.median) for loss in known], [_percentage(loss.worst) for loss in known]
     names = [TIERS[loss.tier] for loss in known]
     shared = {"type": "scatter", "mode": "markers", "y": names, "hovertemplate": "%{text}<extra></extra>"}
-    texts = [_told(loss) for loss in known]
+    texts = [_loss_hover(loss) for loss in known]
     lines = [
         {"type": "line", "x0": a, "x1": b, "y0": name, "y1": name, "line": {"color": MUTED, "width": 1}}
         for name, a, b in zip(names, medians, worst, strict=True)
@@ -112,6 +112,6 @@ def _percentage(share: float) -> float:
     return round(100 * share, 3)
 
 
-def _told(loss: Loss) -> str:
+def _loss_hover(loss: Loss) -> str:
     untold = f"; {loss.n_untold} more choices were not measured" if loss.n_untold else ""
     return f"{loss.tier}: median {percent(loss.median)}, worst {percent(loss.worst)}<br>of {loss.n} problems{untold}"

@@ -30,7 +30,7 @@ from .blocks import (
 
 MANY_POINTS = 8_000  # above this number, boxes have no points, since a browser draws each point as an element
 CELL = 210  # height of a small picture, in pixels
-MANY_CELLS = 9  # with more values of a parameter, the cells of a heat map are too small for numbers
+MANY_CELLS = 9  # values of a parameter; with more, the cells of a heat map are too small for numbers
 FAR_LOSS = 1.0  # the darkest colour means at least this loss: nobody wants a config that is twice as slow
 STARRED = "*: the winner does not have this parameter."
 MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}

@@ -150,7 +150,7 @@ def _marks(
         "marker": marker,
         "x": [place for place, _ in placed],
         "y": [in_unit(trial.median_s or floor, size) for _, trial in placed],
-        "text": [_told(trial) for _, trial in placed],
+        "text": [_trial_hover(trial) for _, trial in placed],
         "hovertemplate": "%{text}<extra></extra>",
     }
 
@@ -167,7 +167,7 @@ def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
     return label(f"{place}: {finalist.relation or 'measured'}{is_default}")
 
 
-def _told(trial: Trial) -> str:
+def _trial_hover(trial: Trial) -> str:
     what = seconds_text(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
     return f"trial {trial.number}: {label(what)}<br>{lines_for_pointer(assignments(trial.config))}"
 

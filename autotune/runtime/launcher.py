@@ -45,7 +45,7 @@ class LaunchPlan:
     arguments: Callable[[list[object]], tuple[object, ...]]  # puts inputs, outputs and scalars in the kernel's order
     loaded: "_Loaded | None"  # None: there is nothing to compute
     constants: dict[str, int]  # bytes of each array in constant memory
-    scalars: tuple[tuple[object, ...], list[object]] = ((MISSING,), [])  # of the last call: as given, and as arguments
+    scalars: tuple[tuple[object, ...], list[object]] = ((MISSING,), [])  # the last call's: as given, and as arguments
 
 
 class _Loaded(NamedTuple):
@@ -81,7 +81,7 @@ class TunedKernel:
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
         self._device = device_named(wisdom, device) if isinstance(device, str) else device
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._lock = threading.Lock()
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
@@ -284,9 +284,9 @@ class TunedKernel:
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
         """Returns ``lookup.choose``, and logs a choice that is not exact, once."""
         choice = choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting)
-        told = f"{choice.tier} {choice.source_key} {choice.device}"
-        if choice.tier != "exact" and told not in self._told:
-            self._told.add(told)
+        seen = f"{choice.tier} {choice.source_key} {choice.device}"
+        if choice.tier != "exact" and seen not in self._logged:
+            self._logged.add(seen)
             self._log.warning("%s", choice)
         return choice
 

@@ -44,7 +44,7 @@ ANY_GPU = Device("a GPU of no known architecture", "cuda", "unknown", max_shared
 NUMBERED = re.compile(r"cuda(:\d+)?")
 TIERS = "exact", "nearest", "architecture", "predicted", "default"
 EXACT, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
-PLAIN = "plain default"  # in losses: the default without Jinja2, which is the same for all problems
+PLAIN = "plain default"  # tier in losses: the default without Jinja2, which is the same for all problems
 
 
 @dataclass(frozen=True)

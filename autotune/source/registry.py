@@ -114,7 +114,7 @@ def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
     package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # stems may be equal
-    package.__path__ = [str(path.parent)]  # so that a definition can import the files beside it
+    package.__path__ = [str(path.parent)]  # a definition can then import the files beside it
     sys.modules.setdefault(package.__name__, package)
     name = f"{package.__name__}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -102,7 +102,7 @@ class Hyperparameters:
         inverse_hessian = np.eye(len(theta)) / max(1.0, float(np.abs(slope).max()))
         for _ in range(n_steps):
             step = -inverse_hessian @ slope
-            step *= min(1.0, 1.5 / float(np.abs(step).max() + 1e-12))  # at most a factor of e**1.5 per step
+            step *= min(1.0, 1.5 / float(np.abs(step).max() + 1e-12))  # largest factor per step: e**1.5
             descent = float(slope @ step)
             if descent > -1e-4:
                 break

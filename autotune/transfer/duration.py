@@ -56,7 +56,7 @@ class Durations:
 
     def __init__(self, kernel: Kernel[Problem], problems: Iterable[MeasuredProblem]) -> None:
         self._kernel, self._problems = kernel, tuple(problems)
-        self._known: dict[str, _Known | None] = {}  # by architecture
+        self._known: dict[str, _Known | None] = {}  # architecture -> times
 
     def expected(self, problem: Problem, device: Device) -> ExpectedTime | None:
         """Returns the expected time; None if nothing was recorded on a device of this architecture.

@@ -19,8 +19,8 @@ WORST_LOSS = 1.0  # losses are capped here, at twice the time, when means are co
 
 @dataclass(frozen=True)
 class LeftOutLoss:
-    """The losses, relative time - 1, at one recorded problem: of the config that the model ranks first among those that
-    were measured there, and of the nearest problem's winner (None if it was not measured there).
+    """The losses, relative time - 1, at one recorded problem. ``model``: of the measured config that the model ranks
+    first. ``winner``: of the nearest problem's winner; None if it was not measured there.
     """
 
     model: float
