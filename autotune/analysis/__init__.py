@@ -1,4 +1,4 @@
-"""Analyses records: noise, which parameters matter, small portfolios, what fallbacks lose, and the views of `show`.
+"""Analyses records: noise, importance of parameters, small portfolios, losses of fallbacks, and the views of `show`.
 
 It imports ``search``, ``records`` and the rooms below them.
 """

@@ -1,4 +1,4 @@
-"""Computes how much each parameter matters over many sweeps of a kernel, and which of its values wins."""
+"""Computes how much each parameter matters over many sweeps of a kernel, and which of its values win."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -9,30 +9,30 @@ from ..core.config import Value, merged_order
 from ..records.record import SweepRecord
 from .importance import ValueEffect, importances
 
-MOST_VALUES = 5  # values of winners that are told; more are counted
+MOST_VALUES = 5  # values of winners in a table cell; the others are only counted
 WINNING = "values of the winners, and how many sweeps each won"
-COLUMNS = ("sweeps", "fixed to", "costs", "at worst", WINNING)  # of `cells`
+COLUMNS = ("sweeps", "fixed to", "costs", "at worst", WINNING)  # names of the columns in `cells`
 
 
 @dataclass(frozen=True)
 class FixedValue:
-    """The cost of fixing a parameter to one value: of the best config with it over the best one, less one."""
+    """The loss from fixing a parameter to one value: the best time with it divided by the best time, minus 1."""
 
     value: Value
-    n_sweeps: int  # in which the value was measured
+    n_sweeps: int  # sweeps that measured the value
     median_loss: float
     worst_loss: float
 
 
 @dataclass(frozen=True)
 class ParameterAcross:
-    """A parameter over the sweeps in which it varies."""
+    """The statistics of a parameter over the sweeps in which it varies."""
 
     name: str
     n_sweeps: int
-    shares: tuple[float, ...]  # of the variance of log(median), by sweep, ascending; those that can be estimated
+    shares: tuple[float, ...]  # share of the variance of log(median) in each sweep, if it can be estimated; ascending
     winners: tuple[tuple[Value, int], ...]  # values of winners and how often each won, the most frequent first
-    fixed: FixedValue | None  # the value that costs least (median), of those that half of the sweeps measured
+    fixed: FixedValue | None  # the value with the least median loss, among values that half of the sweeps measured
 
     @property
     def share(self) -> float | None:
@@ -41,11 +41,11 @@ class ParameterAcross:
 
     @property
     def share_text(self) -> str:
-        """Returns the median share for people."""
+        """Returns the median share as text."""
         return "-" if self.share is None else f"{100 * self.share:.0f} %"
 
     def cells(self) -> tuple[object, ...]:
-        """Returns what tables show beside the name and the share, as COLUMNS names it."""
+        """Returns the cells of a table's row, in the order of COLUMNS."""
         shown = [f"{value} ({n})" for value, n in self.winners[:MOST_VALUES]]
         more = [f"{len(self.winners) - MOST_VALUES} more"] if len(self.winners) > MOST_VALUES else []
         fixed: tuple[str, ...] = ("-", "-", "-")
@@ -66,7 +66,7 @@ class ParameterAcross:
 
 
 def parameters_across(sweeps: Sequence[SweepRecord]) -> list[ParameterAcross]:
-    """Returns the parameters of sweeps of one kernel, those with the largest median share first."""
+    """Returns the statistics of all parameters in sweeps of one kernel, the largest median share first."""
     effects: defaultdict[str, list[Sequence[ValueEffect]]] = defaultdict(list)
     shares: defaultdict[str, list[float]] = defaultdict(list)
     winners: defaultdict[str, Counter[Value]] = defaultdict(Counter)

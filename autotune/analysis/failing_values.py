@@ -1,6 +1,6 @@
-"""Finds which values of parameters make configs fail: single values, or two together, with which every config fails.
+"""Finds values of parameters that make configs fail: single values, or pairs, with which every config failed.
 
-It counts, too, how many of the configs with each value fail.
+It also counts the failed configs for each value.
 """
 
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from ..core.config import Value
 from ..core.errors import Status
 from ..records.trial import Trial
 
-LEAST_TRIALS = 3  # with which a rule counts for something: fewer may fail together by chance
+LEAST_TRIALS = 3  # failures that a rule must explain; fewer may coincide by chance
 MOST_RULES = 3
 
 ParameterValue = tuple[str, Value]  # a parameter and one of its values
@@ -20,7 +20,7 @@ ParameterValue = tuple[str, Value]  # a parameter and one of its values
 
 @dataclass(frozen=True)
 class FailingValues:
-    """Values with which every config failed alike; ``n`` configs have them."""
+    """Values with which all ``n`` configs failed with the same status."""
 
     values: tuple[ParameterValue, ...]
     n: int
@@ -30,15 +30,15 @@ class FailingValues:
 
 
 def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValues]:
-    """Returns values with which all trials have this status, those that explain most first.
+    """Returns values with which all trials have this status; those that explain the most failures come first.
 
-    One value goes before two. Each explains at least LEAST_TRIALS failures that the ones before do not.
+    Single values come before pairs. Each one explains at least LEAST_TRIALS failures that earlier ones do not.
     """
     tried, failed = _groups(trials), _groups(trial for trial in trials if trial.status == status)
     rules = [rule for rule, numbers in failed.items() if len(numbers) == len(tried[rule])]
     left = {trial.number for trial in trials if trial.status == status}
     if not left or len(left) == len(trials):
-        return []  # nothing fails, or everything does: no value tells them apart
+        return []  # no trial or every trial has this status, so no value explains it
     found: list[FailingValues] = []
     while len(found) < MOST_RULES and rules:
         best = max(rules, key=lambda rule: (len(failed[rule] & left), -len(rule)))
@@ -51,7 +51,7 @@ def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValue
 
 @dataclass(frozen=True)
 class FailureCount:
-    """How many of the ``n`` trials with a value of a parameter failed, by status."""
+    """The ``n`` trials with one value of a parameter. ``failed``: number of failed ones, by status."""
 
     value: Value
     n: int
@@ -64,9 +64,9 @@ class FailureCount:
 
 
 def failure_counts(trials: Sequence[Trial]) -> dict[str, list[FailureCount]]:
-    """Returns the counts for each value of each parameter whose values differ in the share of trials that fail.
+    """Returns parameter -> counts for each value, for parameters whose values differ in the share of failed trials.
 
-    Parameters whose values differ most come first.
+    The parameter with the largest difference comes first.
     """
     statuses: defaultdict[str, defaultdict[Value, Counter[Status]]] = defaultdict(lambda: defaultdict(Counter))
     for trial in trials:
@@ -84,7 +84,7 @@ def failure_counts(trials: Sequence[Trial]) -> dict[str, list[FailureCount]]:
 
 
 def _groups(trials: Iterable[Trial]) -> dict[tuple[ParameterValue, ...], set[int]]:
-    """Returns the numbers of the trials that have each value, and each two values."""
+    """Returns the numbers of the trials with each value, and with each pair of values."""
     groups: dict[tuple[ParameterValue, ...], set[int]] = {}
     for trial in trials:
         for rule in _rules(list(trial.config.items())):

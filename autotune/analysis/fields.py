@@ -1,4 +1,4 @@
-"""What problems of one kernel have in common, so that tables show only the fields that differ."""
+"""Separates common from differing fields of problems, so that tables only show the latter."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ ProblemFields = Mapping[str, Any]
 
 
 def assignments(values: Mapping[str, object]) -> str:
-    """Returns the values as ``taps=256,decimation=16``; those that do not read back are quoted, as in configs."""
+    """Returns the values as ``taps=256,decimation=16``; texts are quoted where necessary, as in configs."""
     return ",".join(f"{name}={_text(value)}" for name, value in values.items())
 
 
@@ -18,9 +18,9 @@ def _text(value: object) -> str:
 
 
 def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> dict[str, dict[str, object]]:
-    """Returns the fields that all problems of a kernel have with one value, by the kernel; none where it has one only.
+    """Returns kernel -> the fields with the same value in all of its problems; {} for a kernel with one problem.
 
-    ``kernels``: that of each problem.
+    ``kernels``: the kernel of each problem.
     """
     of_kernel: dict[str, list[ProblemFields]] = {}
     for kernel, problem in zip(kernels, problems, strict=True):
@@ -37,7 +37,7 @@ def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> 
 
 
 def telling_fields(problems: Sequence[ProblemFields]) -> list[str]:
-    """Returns the fewest fields, the later ones left out first, that tell as many problems apart as all fields do."""
+    """Returns the fewest fields that distinguish as many problems as all fields; later fields are dropped first."""
 
     def told_apart(names: Sequence[str]) -> int:
         return len({tuple(str(problem.get(name)) for name in names) for problem in problems})
@@ -56,5 +56,5 @@ def own_fields(problem: ProblemFields, common: ProblemFields) -> dict[str, Any]:
 
 
 def told_common(common: Mapping[str, ProblemFields]) -> list[str]:
-    """Returns a line for each kernel whose problems have something in common."""
+    """Returns a line for each kernel whose problems have common fields."""
     return [f"all of {kernel} have {assignments(fields)}" for kernel, fields in sorted(common.items()) if fields]

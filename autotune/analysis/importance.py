@@ -1,11 +1,11 @@
-"""Computes how much each parameter matters: its share of the spread of the measured times, and what each value costs.
+"""Computes how much each parameter matters: its share of the variance of the times, and the loss with each value.
 
 The share is the main effect of functional ANOVA (Hutter, Hoos, Leyton-Brown: An Efficient Approach for Assessing
-Hyperparameter Importance, ICML 2014), estimated from the measured trials themselves, without a model between: the
-variance of log(median) between the parameter's values over the whole variance, as epsilon squared (Kelley: An Unbiased
-Correlation Ratio Measure, PNAS 21, 1935), which takes off what as many groups of so few trials would explain by
-chance. A share is of the configs that have the parameter; shares need not add up to one: interactions belong to no
-single parameter, and values that a search or a constraint brings together share what they explain.
+Hyperparameter Importance, ICML 2014), estimated directly from the measured trials, without a model: the variance of
+log(median) between the parameter's values divided by the total variance, as epsilon squared (Kelley: An Unbiased
+Correlation Ratio Measure, PNAS 21, 1935), which subtracts the share that as many groups of so few trials would explain
+by chance. A share refers to the configs with the parameter. Shares need not add up to one: interactions do not belong
+to a single parameter, and values that a search or a constraint combines explain the same variance.
 """
 
 from collections import defaultdict
@@ -20,9 +20,9 @@ from ..records.trial import Trial
 
 @dataclass(frozen=True)
 class ValueEffect:
-    """One value of a parameter: what the configs that have it reach.
+    """The times of the configs with one value of a parameter.
 
-    ``loss`` is the best median with this value over the best of all configs that have the parameter, less one.
+    ``loss``: the best median with this value divided by the best of all configs with the parameter, minus 1.
     """
 
     value: Value
@@ -34,7 +34,7 @@ class ValueEffect:
 
 @dataclass(frozen=True)
 class Importance:
-    """One parameter. ``share`` is None where it cannot be estimated: one value only, or as many values as trials."""
+    """One parameter. ``share`` is None if it cannot be estimated: with one value, or as many values as trials."""
 
     name: str
     share: float | None
@@ -51,19 +51,19 @@ class Importance:
 
 
 def importances(trials: Iterable[Trial]) -> tuple[Importance, ...]:
-    """Returns every parameter of the measured trials, most important first; those without a share come last."""
+    """Returns all parameters of the measured trials, most important first; those without a share come last."""
     measured = [trial for trial in trials if trial.median_s]
     found = [_importance(name, measured) for name in merged_order(trial.config for trial in measured)]
     return tuple(sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True))
 
 
 def winners_first(found: Iterable[Importance], winner: Mapping[str, Value]) -> tuple[Importance, ...]:
-    """Returns the parameters of the winner's config in their order, then the others; all as they are without one."""
+    """Returns the winner's parameters, then the others, otherwise in their order; without a winner, all in order."""
     return tuple(sorted(found, key=lambda each: bool(winner) and each.name not in winner))
 
 
 def marked_name(name: str, winner: Mapping[str, Value]) -> str:
-    """Returns a parameter's name, with a star where the winner does not have it."""
+    """Returns a parameter's name, with a star if the winner lacks it."""
     return name if not winner or name in winner else f"{name}*"
 
 

@@ -1,9 +1,9 @@
-"""Computes which parameters act together: what a pair of them explains of the times beyond the sum of both.
+"""Computes which parameters interact: the variance that a pair explains beyond the sum of both parameters.
 
-It is the second-order effect of functional ANOVA, estimated from the measured trials as main effects are in
-``importance``. A constant for each pair of values explains a share of the variance of log(median), and the best sum of
-a constant for each value of each parameter explains less. Both shares are corrected for the number of constants that
-they fit, as epsilon squared is.
+It is the second-order effect of functional ANOVA, estimated from the measured trials like the main effects in
+``importance``. A constant for each pair of values explains a share of the variance of log(median); the best sum of one
+constant for each value of each parameter explains less. Both shares are corrected for their number of constants, like
+epsilon squared.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,18 +19,18 @@ from ..records.trial import Trial
 
 @dataclass(frozen=True)
 class Interaction:
-    """Two parameters. ``share`` is of the variance of log(median) among the configs that have both."""
+    """A pair of parameters. ``share``: of the variance of log(median) among the configs with both."""
 
     names: tuple[str, str]
     share: float
     n_trials: int
-    best_s: Mapping[tuple[Value, Value], float]  # the least median with each pair of values that was measured
+    best_s: Mapping[tuple[Value, Value], float]  # measured pair of values -> least median
 
 
 def interactions(trials: Iterable[Trial], n: int) -> tuple[Interaction, ...]:
-    """Returns the ``n`` pairs of parameters that explain most beyond the sum of both, the most first.
+    """Returns the ``n`` pairs of parameters that explain the most beyond the sum of both, the largest share first.
 
-    Those that explain nothing so, and those with too few trials to tell, are left out.
+    Pairs that explain nothing beyond the sum, and pairs with too few trials for an estimate, are left out.
     """
     measured = [trial for trial in trials if trial.median_s]
     log_s = np.log([trial.median_s or 1.0 for trial in measured])
@@ -55,7 +55,7 @@ def _interaction(names: tuple[str, str], share: float, measured: list[Trial]) ->
 
 
 def _codes(name: str, measured: list[Trial]) -> npt.NDArray[np.int64]:
-    """Returns the number of each trial's value of a parameter; -1 where it has none."""
+    """Returns the index of each trial's value of a parameter; -1 for a trial without it."""
     numbers: dict[Value, int] = {}
     return np.array(
         [numbers.setdefault(t.config[name], len(numbers)) if name in t.config else -1 for t in measured], dtype=np.int64
@@ -63,7 +63,7 @@ def _codes(name: str, measured: list[Trial]) -> npt.NDArray[np.int64]:
 
 
 def _share(log_s: npt.NDArray[np.float64], a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> float | None:
-    """Returns what the pairs of values explain less what the sum explains; None where too few trials tell."""
+    """Returns the share that pairs of values explain minus the share of the sum; None with too few trials."""
     both = (a >= 0) & (b >= 0)
     if not both.any():
         return None
@@ -75,8 +75,8 @@ def _share(log_s: npt.NDArray[np.float64], a: npt.NDArray[np.int64], b: npt.NDAr
     sums = np.zeros_like(counts)
     np.add.at(sums, (a, b), y)
     n_pairs = int((counts > 0).sum())
-    # The normal equations of the sum: a value for each of both parameters. They have one solution but for a constant,
-    # or more where values of both come together only.
+    # The normal equations of the sum, with an unknown for each value of both parameters. Their solution is unique up to
+    # a constant, unless some values of both parameters only occur together.
     gram = np.block([[np.diag(counts.sum(axis=1)), counts], [counts.T, np.diag(counts.sum(axis=0))]])
     right = np.concatenate([sums.sum(axis=1), sums.sum(axis=0)])
     rank = int(np.linalg.matrix_rank(gram, hermitian=True))

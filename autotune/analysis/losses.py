@@ -1,7 +1,7 @@
-"""Measures what each tier of the lookup loses on the records: leave a problem out, ask, and compare.
+"""Measures the loss of each tier of the lookup on the records: leaves a problem out, looks it up, and compares.
 
-The lookup is asked as an emitted package asks it. What it then chooses was, where luck has it, measured in the sweep
-that was left out; its median there over the least there, minus one, is the loss. No times of two devices meet.
+The lookup runs as in an emitted package. The sweep that was left out may have measured the chosen config: its median
+there divided by the least median there, minus 1, is the loss. Times of different devices are never compared.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from ..source.registry import recorded_kernel
 
 @dataclass(frozen=True)
 class EmittedSweep:
-    """A sweep with the configuration that is emitted for it."""
+    """A sweep with its emitted configuration."""
 
     sweep: SweepRecord
     entry: Entry
@@ -30,10 +30,10 @@ class EmittedSweep:
 
 
 def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyKernel]) -> tuple[Loss, ...]:
-    """Returns the loss of each tier on the winners as they were recorded, whether or not they still hold.
+    """Returns the loss of each tier for the recorded winners, whether or not they still hold.
 
-    ``named``: definitions by kernel, of those that are not installed. Sweeps of kernels that are neither are left out,
-    and so are those without a winner, and those whose definition no longer has what they name.
+    ``named``: kernel -> definition, for definitions that are not installed. Sweeps without a definition, without a
+    winner, or with values that their definition no longer has are left out.
     """
     emitted, kernels = [], {}
     for sweep in sweeps:
@@ -45,7 +45,7 @@ def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyKernel
 
 
 def _as_recorded(sweep: SweepRecord, kernel: AnyKernel) -> list[EmittedSweep]:
-    """Returns the sweep with its winner; it needs no source, since nothing of it will run."""
+    """Returns the sweep with its winner, without a source, since nothing will run."""
     if sweep.winner is None or not sweep.median_s:
         return []
     problem_of(kernel, sweep.about)
@@ -56,12 +56,12 @@ def _as_recorded(sweep: SweepRecord, kernel: AnyKernel) -> list[EmittedSweep]:
 
 
 def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel]) -> tuple[Loss, ...]:
-    """Returns the loss of each tier, by kernel, for every device, every architecture and every kind of device.
+    """Returns the loss of each tier and kernel on every device, every architecture and every kind of device.
 
-    nearest       without the problem's own entry: the others of its device with its baked fields
-    architecture  without any entry of its device: those of other devices of its architecture
-    default       the kernel's default at the problem
-    plain default the default configuration of the problem's own sweep
+    nearest       uses the other entries of the problem's device with its baked fields
+    architecture  uses the entries of other devices of its architecture
+    default       uses the kernel's default for the problem
+    plain default uses the default configuration of the problem's own sweep
     """
     found: defaultdict[tuple[str, str, str], list[float | None]] = defaultdict(list)
     for together in _by_baked_fields(emitted):
@@ -84,7 +84,7 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
 
 
 def _chosen(kernel: AnyKernel, one: EmittedSweep, rest: Iterable[EmittedSweep], tier: str) -> Config | None:
-    """Returns the config that a package of the ``rest`` chooses for ``one``'s problem, if it answers by ``tier``."""
+    """Returns the config that a package of ``rest`` chooses for ``one``'s problem, or None for another tier."""
     wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
     try:
         choice = choose(wisdom, kernel, one.entry.baked, one.entry.runtime, one.sweep.device)
@@ -108,7 +108,7 @@ def _by_baked_fields(emitted: Iterable[EmittedSweep]) -> Iterable[list[EmittedSw
 
 
 def loss_summary(kernel: str, where: str, tier: str, values: list[float | None]) -> Loss | None:
-    """Returns None where no choice was measured."""
+    """Returns the median and the worst of the known losses; None if no choice was measured."""
     told = [value for value in values if value is not None]
     if not told:
         return None

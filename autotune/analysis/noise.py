@@ -1,7 +1,7 @@
-"""Measures how far repeated measurements differ on a device, and whether two sets of records agree within that.
+"""Measures the noise of a device, and whether two sets of records agree within it.
 
-Each config of a final round was measured twice in its sweep: once in the search, once at its end, seconds or minutes
-later, among others. The ratios of the two medians are what repeating a measurement does on that device.
+Each config of a final round was measured twice in its sweep: in the search, and among other configs at the end, seconds
+or minutes later. The ratios of the two medians are the noise of repeated measurements on that device.
 """
 
 from collections import Counter
@@ -51,8 +51,8 @@ class Pair:
     before_s: float
     after_s: float
     same_config: bool
-    exchanged: tuple[float, ...]  # each side's loss with the other's winner, where that was measured
-    allowed: float  # the relative change that repeating a measurement explains
+    exchanged: tuple[float, ...]  # each side's loss with the other side's winner, if it was measured
+    allowed: float  # the relative change that noise explains
 
     @property
     def change(self) -> float:
@@ -60,7 +60,7 @@ class Pair:
 
     @property
     def relation(self) -> Relation:
-        """Tells how ``after`` compares with ``before``: same, faster or slower."""
+        """Returns how ``after`` compares with ``before``: same, faster or slower."""
         if abs(self.change) <= self.allowed:
             return Relation.SAME
         return Relation.SLOWER if self.change > 0 else Relation.FASTER
@@ -68,33 +68,33 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sets of records side by side: the problems that both hold, and the noise of their devices."""
+    """The comparison of two sets of records: the problems in both, and the noise of their devices."""
 
     pairs: tuple[Pair, ...]
     noise: tuple[DeviceNoise, ...]
 
     @property
     def beyond(self) -> list[Pair]:
-        """Returns the problems that changed by more than the noise, those that changed most first."""
+        """Returns the problems that changed by more than the noise, the largest change first."""
         return sorted((p for p in self.pairs if p.relation != Relation.SAME), key=lambda p: -abs(p.change))
 
     def told_problems(self) -> str:
-        """Returns how many problems both hold, and how many of them changed."""
+        """Returns in words how many problems are in both sets, and how many of them changed."""
         n = Counter(p.relation for p in self.pairs)
         n_config = sum(p.same_config for p in self.pairs)
-        by_chance = round(0.05 * sum(p.allowed > 0 for p in self.pairs))  # equal ones are within the noise in 95 %
+        by_chance = round(0.05 * sum(p.allowed > 0 for p in self.pairs))  # the noise covers 95 % of equal problems
         return (
             f"{len(self.pairs)} in both: {n[Relation.SAME]} same, {n[Relation.FASTER]} faster, "
             f"{n[Relation.SLOWER]} slower; {n_config} with the same winner"
         ) + (f"; {by_chance} expected to differ by chance" if by_chance else "")
 
     def told_change(self) -> str:
-        """Returns the range of the changes."""
+        """Returns the median and the range of the changes, in words."""
         changes = [p.change for p in self.pairs]
         return f"{percent(median(changes))} (median), {percent(min(changes))} to {percent(max(changes))}"
 
     def told_exchanged(self) -> str:
-        """Returns how the winners of one side did on the other; "" where none was timed there."""
+        """Returns in words how the winners of one side did on the other; "" if none was timed there."""
         losses = [(loss, p.allowed) for p in self.pairs for loss in p.exchanged]
         if not losses:
             return ""
@@ -106,21 +106,21 @@ class Comparison:
 
 
 def compared(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> Comparison:
-    """Returns what differs; what a pair allows is its device's 95 % noise, from both sets."""
+    """Returns the comparison of two sets; each pair allows the 95 % noise of its device, computed from both sets."""
     return Comparison(tuple(pairs(before, after)), tuple(noise([*before, *after]).values()))
 
 
 def matched(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[tuple[SweepRecord, SweepRecord]]:
-    """Returns the sweeps of one kernel, problem and device in both sets, those with a winner on both sides."""
+    """Returns the pairs of sweeps with the same kernel, problem and device, and with a winner on both sides."""
     others = {sweep.title: sweep for sweep in after}
     both = [(sweep, others[sweep.title]) for sweep in before if sweep.title in others]
     return [(sweep, other) for sweep, other in both if sweep.winner and other.winner]
 
 
 def pairs(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[Pair]:
-    """Returns the problems that both hold, of the same kernel and device.
+    """Returns the problems in both sets, for the same kernel and device.
 
-    What each allows is its device's 95 % noise.
+    Each pair allows the 95 % noise of its device.
     """
     known = noise([*before, *after])
     found = []
@@ -136,7 +136,7 @@ def pairs(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[P
 
 
 def _loss(sweep: SweepRecord, other: SweepRecord) -> float | None:
-    """Returns what ``sweep``'s problem loses with ``other``'s winner, by the medians of ``sweep``'s search."""
+    """Returns the loss of ``other``'s winner in ``sweep``'s search; None if the search did not measure it."""
     found = {t.config: t.median_s for t in sweep.trials if t.median_s}
     winner = other.winner.config if other.winner else None
     return found[winner] / min(found.values()) - 1 if winner in found else None

@@ -1,8 +1,8 @@
-"""A few configurations that serve many problems: for each number of them, those with the least worst-case regret.
+"""Portfolios: a few configurations that serve many problems, with the least worst-case regret for each size.
 
-The regret of a configuration at a problem is its median over the best median recorded there, minus one, both of the
-same sweep's search. One that failed there, or was not measured, has infinite regret: nothing says that it would do.
-A portfolio serves each problem with the member that has the least.
+The regret of a configuration at a problem is its median divided by the best recorded median, minus 1, both from the
+same sweep's search. A configuration that failed there, or was not measured, has infinite regret, since it may not work.
+A portfolio serves each problem with its member of least regret.
 """
 
 from collections import defaultdict
@@ -24,8 +24,8 @@ LEAVE_ONE_OUT = 20
 class RegretTable:
     """The measurements of one kernel on one device.
 
-    ``regret`` is float64 [n_problems, n_configs]; ``tried`` is bool of the same shape: those that were measured, or
-    failed.
+    ``regret`` is float64 [n_problems, n_configs]; ``tried`` is bool of the same shape: whether a config was measured,
+    or failed, at a problem.
     """
 
     kernel: str
@@ -38,7 +38,7 @@ class RegretTable:
 
 @dataclass(frozen=True)
 class Regret:
-    """The regret over problems that a few configurations serve; it is infinite if a problem is not served at all."""
+    """The regret of a portfolio over problems; it is infinite if a problem is not served."""
 
     worst: float
     mean: float
@@ -47,22 +47,22 @@ class Regret:
 
     @staticmethod
     def of(regret: npt.NDArray[np.float64]) -> "Regret":
-        """Summarises ``regret``, float64 [n_problems]."""
+        """Returns the summary of ``regret``, float64 [n_problems]."""
         values = (float(regret.max()), float(regret.mean()), float(np.median(regret)))
         return Regret(*values, n_unserved=int(np.isinf(regret).sum()))
 
 
 @dataclass(frozen=True)
 class Portfolio:
-    """The best set of configurations found for its size."""
+    """The best known set of configurations of its size."""
 
     configs: tuple[Config, ...]  # ordered by the number of problems served, largest first
     total: Regret
-    left_out: Regret | None  # regret of problems that were held out of the choice; None with a single problem
-    chosen: tuple[int | None, ...]  # index in ``configs`` of the one that serves each problem; None: none can
+    left_out: Regret | None  # cross-validated regret; None with a single problem
+    chosen: tuple[int | None, ...]  # index in ``configs`` of each problem's config; None: not served
     regret: tuple[float, ...]  # regret of each problem
     exact: bool  # True: no other choice of k is better; False: local search found it
-    n_untried: int  # problems at which some member was never tried, and might be better than those that were
+    n_untried: int  # problems at which some member was never tried, and might be better than the others
 
 
 def tables(sweeps: Iterable[SweepRecord]) -> list[RegretTable]:
@@ -75,11 +75,11 @@ def tables(sweeps: Iterable[SweepRecord]) -> list[RegretTable]:
 
 
 def portfolios(table: RegretTable, k_max: int, *, cross_validate: bool = True) -> list[Portfolio]:
-    """Returns the best portfolio of 1, 2, ... ``k_max`` configurations: least worst regret, then least mean.
+    """Returns the best portfolio of 1, 2, ... ``k_max`` configurations, by worst regret, then by mean regret.
 
-    The list ends early where one more configuration would gain nothing. While some problem is served by none, fewest
-    of those comes first. The same table gives the same answer. Each problem of the cross-validation is served by the
-    best of a portfolio that was chosen without its fold.
+    The list ends early when another configuration would gain nothing. As long as some problems are not served, their
+    number is compared first. The result is deterministic. In the cross-validation, each problem is served by the best
+    config of a portfolio that was chosen without the problem's fold.
     """
     n_problems = len(table.problems)
     subsets = best_subsets(table.regret, k_max)

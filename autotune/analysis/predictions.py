@@ -1,7 +1,7 @@
-"""Gathers experience with kernels from recorded sweeps, and measures what predictions from it lose.
+"""Collects experience with kernels from recorded sweeps, and measures the losses of its predictions.
 
-A recorded problem is left out, and predicted from the others: from all of them, and from those of other devices of its
-architecture alone, as on a GPU that nobody recorded. The sweep that was left out tells what the prediction loses.
+A recorded problem is left out and predicted from the others: from all of them, and only from other devices of its
+architecture, as for a GPU without records. The sweep that was left out gives the loss of the prediction.
 """
 
 from collections import defaultdict
@@ -17,16 +17,14 @@ from ..records.as_recorded import problem_of
 from ..records.record import SweepRecord
 from ..transfer.experience import DEFAULT, METHODS, MODEL, NEIGHBOUR, Experience, MeasuredProblem, experience_of, ranked
 
-MOST_LEFT_OUT = 24  # problems of a kernel and a device that are left out, drawn once and for all
-WORST = 1.0  # when methods are compared, a loss counts as this at most: twice the time
-UNTOLD = 0.05  # and one that was not measured as this: most are less, and some are far more
-Losses = dict[str, list[float | None]]  # by where: a device, or an architecture
+MOST_LEFT_OUT = 24  # problems per kernel and device that are left out; the random choice is fixed
+WORST = 1.0  # losses are capped here, at twice the time, when methods are compared
+UNTOLD = 0.05  # assumed loss of a choice that was not measured: most are less, and some are far more
+Losses = dict[str, list[float | None]]  # device or architecture -> losses
 
 
 def experience_with(kernel: AnyKernel, sweeps: Iterable[SweepRecord]) -> Experience | None:
-    """Returns the experience of one kernel's sweeps, which predicts by the method that loses least; None if there is
-    nothing measured.
-    """
+    """Returns the experience from one kernel's sweeps, with the default method; None if nothing was measured."""
     measured = [measured_problem(sweep) for sweep in sweeps if sweep.median_s]
     try:
         return experience_of(kernel, measured)
@@ -35,9 +33,9 @@ def experience_with(kernel: AnyKernel, sweeps: Iterable[SweepRecord]) -> Experie
 
 
 def best_method(experience: Experience, kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> tuple[Experience, Losses]:
-    """Returns the experience with the method that loses least on problems that are left out, and what it loses.
+    """Returns the experience with the method that loses least on left-out problems, and its losses.
 
-    Of equals it is the nearest winner, which ran somewhere.
+    Among equal methods, NEIGHBOUR wins, since its configs have run before.
     """
     found = {method: left_out_losses(replace(experience, method=method), kernel, sweeps) for method in METHODS}
     best = min(
@@ -48,9 +46,9 @@ def best_method(experience: Experience, kernel: AnyKernel, sweeps: Sequence[Swee
 
 
 def left_out_losses(experience: Experience, kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Losses:
-    """Returns the losses of predictions for problems that are left out, by device and by architecture.
+    """Returns the losses of predictions for left-out problems, by device and by architecture.
 
-    None: the sweep did not measure what was predicted.
+    None: the sweep did not measure the predicted config.
     """
     found: defaultdict[str, list[float | None]] = defaultdict(list)
     for sweep in _drawn(sweeps):
@@ -79,7 +77,7 @@ def _first(experience: Experience, kernel: AnyKernel, sweep: SweepRecord) -> Con
 
 
 def _drawn(sweeps: Sequence[SweepRecord]) -> list[SweepRecord]:
-    """Returns some sweeps of each device, of the same problems where several devices have them."""
+    """Returns some sweeps of each device, for the same problems on all devices if possible."""
     by_device: defaultdict[str, list[SweepRecord]] = defaultdict(list)
     for sweep in sweeps:
         if sweep.median_s:
@@ -92,7 +90,7 @@ def _drawn(sweeps: Sequence[SweepRecord]) -> list[SweepRecord]:
 
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
-    """Returns what a sweep measured, which must be something."""
+    """Returns the measured times of a sweep, which must have some."""
     best = min(sweep.median_s.values())
     pairs = sorted(((config, median / best) for config, median in sweep.median_s.items()), key=lambda pair: pair[1])
     return MeasuredProblem(sweep.about.problem, sweep.device, tuple(pairs), best)

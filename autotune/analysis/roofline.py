@@ -1,7 +1,7 @@
-"""Finds which part of the measured roofline bounds a sweep's configs: moving their bytes, or one unit's arithmetic.
+"""Finds which part of the measured roofline bounds a sweep's configs: the transfer of bytes, or one unit's arithmetic.
 
-A record has each trial's rates and its share of the roofline, and not the unit that the definition's operations are
-for. Both follow: the share is the larger of the two rates, each over its own ceiling.
+A record contains each trial's rates and its share of the roofline, but not the unit of the definition's operations. The
+limit and the unit follow from them: the share is the larger of the two rates, each divided by its own ceiling.
 """
 
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ UNITS = {
     "float16_per_s": "tensor cores, float16",
     "int8_per_s": "tensor cores, int8",
 }
-NEAR = 0.03  # ceilings are measured anew by each run of a sweep, and differ by less
+NEAR = 0.03  # each run of a sweep measures the ceilings again, and they differ by less
 
 
 @dataclass(frozen=True)
 class RooflineLimit:
-    """``least_s``: the time, in seconds, below which the roofline lets no config of the sweep fall.
+    """The limit of a sweep's configs. ``least_s``: the least time, in seconds, that the roofline allows.
 
-    ``units``: the members of the roofline, names of UNITS, that agree with the record. Where bytes are the limit,
-    these may be several: the limit is the same with each.
+    ``units``: the names in UNITS that agree with the record. If bytes are the limit, there may be several, with the
+    same limit.
     """
 
     least_s: float
@@ -34,17 +34,17 @@ class RooflineLimit:
 
     @property
     def name(self) -> str:
-        """Returns what bounds the configs: "bytes", or the unit that computes."""
+        """Returns the bound of the configs: "bytes", or the arithmetic unit."""
         return "bytes" if self.by_bytes else UNITS[self.units[0]]
 
     @property
     def reason(self) -> str:
-        """Returns what takes the least time, for people."""
-        return "moving the bytes takes" if self.by_bytes else f"the arithmetic takes, on {self.name},"
+        """Returns the subject of a sentence about the least time."""
+        return "moving the bytes takes" if self.by_bytes else f"the arithmetic on {self.name} takes"
 
 
 def ceilings_of(sweep: SweepRecord) -> dict[str, float]:
-    """Returns the measured roofline by its members' names; {} where it is not known."""
+    """Returns name -> rate of the measured roofline; {} if it is unknown."""
     recorded: Mapping[str, Any] = (sweep.outcome.content.get("ceilings") if sweep.outcome else None) or {}
     known = {
         name: float(value)
@@ -55,9 +55,9 @@ def ceilings_of(sweep: SweepRecord) -> dict[str, float]:
 
 
 def limit_of(sweep: SweepRecord) -> RooflineLimit | None:
-    """Returns what bounds the configs of a sweep; None where the record does not say it.
+    """Returns the limit of a sweep's configs; None if the record does not determine it.
 
-    All configs do the same work, so the fastest one of the search tells it.
+    All configs do the same work, so the fastest one of the search determines it.
     """
     ceilings = ceilings_of(sweep)
     fastest = sweep.measured[0] if sweep.measured else None
@@ -70,5 +70,5 @@ def limit_of(sweep: SweepRecord) -> RooflineLimit | None:
         name for name, own in shares.items() if own <= (1 + NEAR) * share and (by_bytes or own >= (1 - NEAR) * share)
     )
     if not units:
-        return None  # the roofline is not the one that the share was computed with
+        return None  # the share was computed with another roofline
     return RooflineLimit(share * fastest.median_s, by_bytes, units)

@@ -1,4 +1,4 @@
-"""The content of `autotune show`: one line per sweep for many, all details for one."""
+"""The content of `autotune show`: one line for each of many sweeps, or all details of one sweep."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from .failing_values import FailingValues, failing_values
 from .fields import assignments
 from .importance import importances
 
-NO_PROOF = ("compiler", "code", "conditions", "relation", "samples_s")  # fields of a finalist that `details` leaves out
+NO_PROOF = ("compiler", "code", "conditions", "relation", "samples_s")  # fields of a finalist that `details` omits
 KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "finalists", "counts", "n_configs"}
 KNOWN |= {"ceilings", "spent_s", "objectives"}
 
 
 @dataclass(frozen=True)
 class Overview:
-    """One sweep as one line: what was asked and what came of it. Times are in seconds; None: there is none yet."""
+    """One sweep as one line: its task and its result. Times are in seconds; None: not known yet."""
 
     path: str
     device: str
@@ -37,12 +37,12 @@ class Overview:
     best_s: float | None
     default_s: float | None
     speed_up: float | None
-    efficiency: float | None  # of the winner: share of the measured roofline
+    efficiency: float | None  # the winner's share of the measured roofline
     config: Mapping[str, Value] | None
 
 
 def overview(sweep: SweepRecord) -> Overview:
-    """Returns the line of a sweep."""
+    """Returns the line for a sweep."""
     winner, default = sweep.winner, sweep.default
     return Overview(
         path=str(sweep.path),
@@ -68,12 +68,12 @@ def place(line: Overview) -> tuple[object, ...]:
 
 
 def clock_name(sweep: SweepRecord) -> str:
-    """Returns the clock of a sweep's times; an older record does not name it."""
+    """Returns the name of the clock of a sweep's times, which older records lack."""
     return sweep.about.clock or "device time"
 
 
 def details(sweep: SweepRecord) -> dict[str, object]:
-    """Returns the overview and all that the record says about how it came about."""
+    """Returns the overview and all details of the record."""
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
     return {
         **asdict(overview(sweep)),
@@ -100,7 +100,7 @@ def _front_json(sweep: SweepRecord) -> list[dict[str, object]]:
 
 
 def holds(sweep: SweepRecord) -> str:
-    """Whether the winner is what its definition makes today; "" where there is no winner, or no definition here."""
+    """Returns in words whether the winner still holds today; "" without a winner or a definition."""
     if sweep.winner is None:
         return ""
     return validity_text(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
@@ -108,14 +108,14 @@ def holds(sweep: SweepRecord) -> str:
 
 @dataclass(frozen=True)
 class Proof:
-    """A measured config with the evidence that it is correct, and how often it was timed."""
+    """A measured config with the evidence that it is correct, and its number of samples."""
 
     measured: Finalist
-    reproduce: str | None = None  # the command; None: its trial is gone
+    reproduce: str | None = None  # the command; None: its trial is missing
     efficiency: float | None = None  # share of the measured roofline
 
     def as_json(self) -> dict[str, object]:
-        """Returns what is known of it: other members are left out."""
+        """Returns the known members; unknown ones are left out."""
         row = self.measured.as_json()
         found = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
         found["n_samples"] = len(self.measured.samples_s)
@@ -132,7 +132,7 @@ def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
 
 
 def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:
-    """Returns a config's share of the measured roofline, by the time that it has in the final round."""
+    """Returns a config's share of the measured roofline, from its time in the final round."""
     trial = None if chosen is None else _trial_of(sweep, chosen)
     if chosen is None or trial is None or not (trial.efficiency and trial.median_s and chosen.median_s):
         return None
@@ -144,7 +144,7 @@ def _trial_of(sweep: SweepRecord, chosen: Finalist) -> Trial | None:
 
 
 def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
-    """Returns the least and the largest speed-up that the two 95 % confidence intervals allow."""
+    """Returns the smallest and the largest speed-up that the two 95 % confidence intervals allow."""
     winner, default = sweep.winner, sweep.default
     if winner is None or default is None or winner.interval_s is None or default.interval_s is None:
         return None
@@ -161,7 +161,7 @@ def verified_sizes(verified_on: Sequence[str], problem: Mapping[str, object]) ->
 
 @dataclass(frozen=True)
 class Failures:
-    """The trials that failed alike; ``number`` and what follows is of the first of them."""
+    """The trials that failed with one status; ``number`` and the fields after it describe the first trial."""
 
     status: Status
     n: int
@@ -169,11 +169,11 @@ class Failures:
     config: Mapping[str, Value]
     message: str
     reproduce: str  # the command
-    values: tuple[FailingValues, ...] = ()  # with which all configs failed so
+    values: tuple[FailingValues, ...] = ()  # values with which all configs failed with this status
 
 
 def failures(trials: Sequence[Trial]) -> list[Failures]:
-    """Returns one entry for each status that is a failure, the most frequent first."""
+    """Returns one entry for each status of failed trials, the most frequent first."""
     first: dict[Status, Trial] = {}
     counts: Counter[Status] = Counter()
     for trial in trials:
@@ -196,7 +196,7 @@ def failures(trials: Sequence[Trial]) -> list[Failures]:
 
 
 def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
-    """Returns the best median after each trial, in seconds; None before the first that was measured."""
+    """Returns the best median after each trial, in seconds; None before the first measured one."""
     bests: list[float | None] = []
     best: float | None = None
     for trial in trials:
@@ -208,7 +208,7 @@ def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Spent:
-    """Holds the seconds of a sweep's wall time by activity, and in ``others`` further figures of its outcome."""
+    """The wall time of a sweep by activity, in seconds. ``others``: further figures of its outcome."""
 
     seconds: Mapping[str, float]
     others: Mapping[str, float]
@@ -219,7 +219,7 @@ class Spent:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Returns the share of each activity in the total; {} where nothing is known."""
+        """Returns activity -> share of the total; {} if no time is known."""
         total_s = self.total_s
         return {what: seconds / total_s for what, seconds in self.seconds.items()} if total_s else {}
 
@@ -228,20 +228,20 @@ class Spent:
 
 
 def spent(sweep: SweepRecord) -> Spent:
-    """Returns where the wall time of a sweep went."""
+    """Returns the wall time of a sweep by activity."""
     content = sweep.outcome.content if sweep.outcome else {}
     others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
     return Spent(dict(content.get("spent_s") or {}), others)
 
 
 def resources_text(measured: Trial) -> str:
-    """Returns what a config takes, for people, such as ``72 registers, 0 bytes spilled``; "" where nothing is known."""
+    """Returns the resources of a config as text, such as ``72 registers, 0 bytes spilled``; "" if unknown."""
     values = {figure.noun: getattr(measured, name) for name, figure in figures_of(Trial).items() if figure.noun}
     return ", ".join(f"{value} {noun}" for noun, value in values.items() if value is not None)
 
 
 def figures_text(measured: Trial) -> str:
-    """Returns energy, power and metrics of a config for people; "" where none is known."""
+    """Returns energy, power and metrics of a config as text; "" if none is known."""
     parts = []
     if measured.joules is not None:
         power = "" if measured.watts is None else f" at {measured.watts:.0f} W"
@@ -250,7 +250,7 @@ def figures_text(measured: Trial) -> str:
 
 
 def objective_text(name: str, value: float) -> str:
-    """Returns the value of an objective, with its unit."""
+    """Returns the value of an objective as text, with its unit."""
     if name == TIME:
         return seconds_text(value)
     if name != ENERGY:
@@ -259,12 +259,12 @@ def objective_text(name: str, value: float) -> str:
 
 
 def front_of(sweep: SweepRecord, objectives: Sequence[Objective]) -> list[Trial]:
-    """Returns the configs that none beats in all objectives: of the final round, or of the search so far."""
+    """Returns the Pareto front of the objectives: in the final round, or in the search so far."""
     return [*front(objectives, sweep.finalists)] or [*front(objectives, sweep.trials)]
 
 
 def finalist_time(measured: Finalist) -> str:
-    """Returns a finalist's median with its interval, or its quartiles where there is none."""
+    """Returns a finalist's median as text, with its interval, or with its quartiles if there is no interval."""
     text = seconds_text(measured.median_s)
     if measured.interval_s is not None:
         low, high = measured.interval_s

@@ -1,9 +1,9 @@
-"""Chooses the k columns of a table whose worst row minimum is least.
+"""Chooses the k columns of a table with the least worst row minimum.
 
-Greedy choices, and covers of all rows below a threshold, are starts; exchanges of one column improve them; where there
-are few subsets, branch and bound proves the best. (Worst-case regret: Savage, "The theory of statistical decision",
-JASA 46, 1951. Bisecting a threshold: Hochbaum and Shmoys, "A unified approach to approximation algorithms for
-bottleneck problems", J. ACM 33, 1986.)
+Greedy choices, and covers of all rows below a threshold, are starting points; exchanges of one column improve them; if
+there are few subsets, branch and bound finds the best. (Worst-case regret: Savage, "The theory of statistical
+decision", JASA 46, 1951. Bisecting a threshold: Hochbaum and Shmoys, "A unified approach to approximation algorithms
+for bottleneck problems", J. ACM 33, 1986.)
 """
 
 from dataclasses import dataclass
@@ -15,28 +15,28 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float64]
 Score = tuple[int, float, float]  # (infinite rows, worst finite row, sum of the finite rows); smaller is better
 Members = tuple[int, ...]
-EXACT_WORK = 200_000_000  # values branch and bound would read without pruning: about half a second
-EXACT_NODES = 30_000  # subsets that branch and bound extends, at most
-N_SHAKES = 20  # random restarts for a subset that is not proved optimal
+EXACT_WORK = 200_000_000  # values that branch and bound may read without pruning: about half a second
+EXACT_NODES = 30_000  # subsets that branch and bound may extend
+N_SHAKES = 20  # random restarts for a subset that is not proven optimal
 N_BISECTIONS = 12  # bisection steps for the threshold of a cover
 N_SAMPLED = 64  # rows that distinguish most columns
 
 
 @dataclass(frozen=True)
 class Subset:
-    """Holds k columns of a table, or fewer. ``exact`` says that no other k columns leave less."""
+    """A set of at most k columns of a table. ``exact``: no other k columns are better."""
 
     members: Members
     exact: bool
 
 
 def best_subsets(table: Values, k_max: int, effort: float = 1.0) -> list[Subset]:
-    """Returns the best subsets of 1, 2, ... ``k_max`` columns; as far as one more column gains anything.
+    """Returns the best subsets of 1, 2, ... ``k_max`` columns, as long as another column gains anything.
 
-    ``table``: float64 [n_rows, n_columns], not negative, infinite where a column does not serve a row. What a subset
-    leaves in a row is its least value there. Subsets are compared by their number of infinite rows, then by the worst
-    finite row, then by the mean of the finite rows. ``effort`` scales what may be spent on proofs. The same table
-    gives the same answer.
+    ``table``: float64 [n_rows, n_columns], not negative, infinite where a column does not serve a row. The value of a
+    subset in a row is its least value there. Subsets are compared by their number of infinite rows, then by the worst
+    finite row, then by the mean of the finite rows. ``effort`` scales the limits of branch and bound and the number of
+    restarts. The result is deterministic.
     """
     columns = np.ascontiguousarray(table.T)
     kept = _undominated(columns)
@@ -81,7 +81,7 @@ def _least(rows: Values) -> tuple[int, Score]:
 
 
 def _undominated(columns: Values) -> npt.NDArray[np.intp]:
-    """Returns the indices of the columns that no other, or no equal earlier one, beats in every row."""
+    """Returns the indices of the columns that no other column dominates in every row; of equal columns the first."""
     sampled = columns[:, :: max(1, columns.shape[1] // N_SAMPLED)]
     kept = []
     for i, column in enumerate(columns):
@@ -94,9 +94,9 @@ def _undominated(columns: Values) -> npt.NDArray[np.intp]:
     return np.array(kept, dtype=np.intp)
 
 
-# ---------------------------------------------------------------------- starts, and what improves them
+# ---------------------------------------------------------------------- starting points and improvements
 def _greedy(columns: Values, k: int, members: Members) -> Members:
-    """Extends ``members`` one at a time by the column that leaves least, until no column gains anything."""
+    """Returns ``members`` extended, one at a time, by the best column, until no column gains anything."""
     left = columns[list(members)].min(axis=0, initial=np.inf)
     score = _least(left[np.newaxis])[1]
     while len(members) < k:
@@ -108,7 +108,7 @@ def _greedy(columns: Values, k: int, members: Members) -> Members:
 
 
 def _covering(columns: Values, k: int, members: Members) -> Members:
-    """Returns columns that keep every row under the lowest threshold at which greedy set cover needs at most k."""
+    """Returns columns that keep all rows below the lowest threshold at which greedy set cover needs at most k."""
     best = _greedy(columns, k, members)
     n_infinite, high, _ = _score(columns, best)
     if n_infinite:
@@ -139,7 +139,7 @@ def _cover(covers: npt.NDArray[np.bool_], k: int) -> Members | None:
 
 
 def _exchanged(columns: Values, k: int, members: Members) -> Members:
-    """Fill up to k, then exchange one column for another while that leaves less, each time for the best one."""
+    """Returns ``members`` filled up to k, and improved by exchanges of one column as long as they help."""
     members = _greedy(columns, k, members)
     score = _score(columns, members)
     improved = True
@@ -155,7 +155,7 @@ def _exchanged(columns: Values, k: int, members: Members) -> Members:
 
 
 def _shaken(columns: Values, k: int, members: Members, n_times: int) -> Members:
-    """Replace two members (of more than two) at random and exchange again; keep the result if it leaves less."""
+    """Returns the best of ``members`` and of restarts, which replace two of more than two members at random."""
     rng, score = np.random.default_rng(0), _score(columns, members)
     for _ in range(n_times if len(members) > 2 else 0):
         kept = rng.permutation(len(members))[2:]
@@ -168,12 +168,12 @@ def _shaken(columns: Values, k: int, members: Members, n_times: int) -> Members:
 
 
 class _Proof:
-    """Branch and bound over all subsets of k columns; ``best`` is never worse than ``known``."""
+    """A branch-and-bound search over all subsets of k columns; ``best`` is never worse than ``known``."""
 
     def __init__(self, columns: Values, k: int, known: Members) -> None:
         self.columns = columns
         self.best, self.score = known, _score(columns, known)
-        self.rest = np.minimum.accumulate(columns[::-1])[::-1]  # [i]: row minimum over all columns from i on
+        self.rest = np.minimum.accumulate(columns[::-1])[::-1]  # rest[i]: row minima over all columns from i on
         self._extend((), np.full(columns.shape[1], np.inf), min(k, len(columns)))
 
     def _extend(self, members: Members, left: Values, n_more: int) -> None:
@@ -185,5 +185,5 @@ class _Proof:
             return
         for i in range(start, len(self.columns) - n_more + 1):
             if _least(np.minimum(self.rest[i], left)[np.newaxis])[1] >= self.score:
-                return  # even all remaining columns together would not do better
+                return  # even all remaining columns together are not better
             self._extend((*members, i), np.minimum(left, self.columns[i]), n_more - 1)

@@ -1,6 +1,6 @@
-"""The words that definitions are written in, and what every other room needs: errors, spaces, problems, files.
+"""The vocabulary of definitions, and the parts that every other room uses: errors, spaces, problems, files.
 
-It imports nothing of autotune. Packages that ``autotune emit`` writes bring this folder along as it is.
+It imports no other room. Packages that ``autotune emit`` writes contain an unchanged copy of this folder.
 """
 
 from .config import Config

@@ -1,8 +1,8 @@
 """The limits of NVIDIA architectures, for compiling and searching without such a GPU.
 
-They are those of the tables of technical specifications in the CUDA Programming Guide (CUDA 13, 5.1 Compute
-Capabilities, https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html). A
-multiprocessor and a block have 65536 registers in all of them, a thread 255 at most: the defaults of ``Device``.
+The source is the tables of technical specifications in the CUDA Programming Guide (CUDA 13, 5.1 Compute
+Capabilities, https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html). On every
+architecture a multiprocessor and a block have 65536 registers, and a thread at most 255: the defaults of ``Device``.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a multiprocessor holds at a time, and a block's shared bytes after opting in."""
+    """The capacity of one multiprocessor, and the shared bytes that a block may opt in to."""
 
     threads: int
     blocks: int
-    shared_bytes: int  # of a block: the multiprocessor's less what the system reserves for each block
+    shared_bytes: int  # per block: the multiprocessor's shared memory, less the part that the system reserves per block
 
 
 ARCHITECTURES = {

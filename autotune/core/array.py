@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-CONSTANT_BYTES = 65536  # of constant memory, for all variables of a kernel
-BEYOND_CONSTANTS = "autotune_beyond_constants"  # variable behind them, which no kernel reads: launches poison it
+CONSTANT_BYTES = 65536  # size of constant memory, which all variables of a kernel share
+BEYOND_CONSTANTS = "autotune_beyond_constants"  # the variable after them; no kernel reads it, and launches poison it
 BEYOND_BYTES = 256
 BEYOND_PATTERN = 0xFF  # NaN, or -1
 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of its elements, swizzled.
+    """A tensor map: an array from which the tensor memory accelerator of sm_90 and later copies swizzled boxes.
 
     The kernel gets it by value, after its other arguments: ``const __grid_constant__``, 128 bytes aligned to 64.
-    Of a box, what lies outside the shape becomes 0. A box starts at a multiple of 16 bytes: an H200 stops with an
-    illegal instruction otherwise. Rows may be longer than the stride to the next. Source: PTX ISA, "Tensors"; CUDA
-    driver API, cuTensorMapEncodeTiled.
+    Elements of a box that lie outside the shape become 0. A box starts at a multiple of 16 bytes; otherwise an H200
+    stops with an illegal instruction. A row may be longer than the stride to the next row. Source: PTX ISA, "Tensors";
+    CUDA driver API, cuTensorMapEncodeTiled.
     """
 
     argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
@@ -35,12 +35,12 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class Array:
-    """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of.
+    """An array argument: C-contiguous, slowest axis first. Its address must be a multiple of ``align`` bytes.
 
-    ``compared``: whether the reference says what an array that is written must hold.
-    ``constant``: the ``__constant__`` variable of that name holds it; it is not among the arguments of the function.
-    ``longer``: (axis, scalar), of an array that may be part of one that is longer along that axis. The scalar argument
-    of that name then says how long the whole one is. Everything before the axis has that pitch.
+    ``compared``: whether a written array is compared with the reference.
+    ``constant``: the array lies in the ``__constant__`` variable of its name, and is not an argument of the function.
+    ``longer``: (axis, scalar) of an array that may be a part of a longer one along that axis. The scalar argument of
+    that name then gives the length of the whole array, which is the pitch of all axes before this one.
     """
 
     dtype: np.dtype[np.generic]
@@ -62,10 +62,10 @@ class Array:
         return prod(self.shape) * self.dtype.itemsize
 
     def whole_length(self, strides: Sequence[int]) -> int | None:
-        """Returns how long the array is along its ``longer`` axis that this one, with these strides, is a part of.
+        """Returns the length along the ``longer`` axis of the whole array, from the strides of this part of it.
 
-        0: that makes no difference, since nothing is before the axis. None: the strides are neither those of a part nor
-        C-contiguous.
+        0: the length makes no difference, since no axis comes before this one. None: the strides are neither those of a
+        part nor C-contiguous.
         """
         axis = self.longer[0] if self.longer else -1
         length, of_axis, expected = 0, 0, self.dtype.itemsize
@@ -84,33 +84,33 @@ class Array:
 
 
 def array_in(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
-    """Declares an input, which is read and never written."""
+    """Declares an input: the kernel reads it and never writes it."""
     return Array(np.dtype(dtype), shape, read=True, written=False, align=align, longer=longer)
 
 
 def array_constant(dtype: Any, *shape: int) -> Array:
-    """Declares an input in constant memory: the source says ``__constant__ float <name>[..]``, at least as large.
+    """Declares an input in constant memory: the source declares ``__constant__ float <name>[..]``, at least as large.
 
-    A kernel has CONSTANT_BYTES for all of them. They suit what all threads of a warp read at the same index.
+    All constant arrays of a kernel share CONSTANT_BYTES. They suit data that all threads of a warp read at one index.
     """
     return Array(np.dtype(dtype), shape, align=1, constant=True)
 
 
 def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
-    """Declares an output: every element is written, none is read."""
+    """Declares an output: the kernel writes every element and reads none."""
     return Array(np.dtype(dtype), shape, read=False, written=True, align=align, longer=longer)
 
 
 def array_inout(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
-    """Declares an accumulator, which is read and written."""
+    """Declares an accumulator: the kernel reads it and writes it."""
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align, longer=longer)
 
 
 def array_workspace(dtype: Any, *shape: int, align: int = 256) -> Array:
-    """Declares an array that a ``Launch`` needs only while it runs: allocated for it, and begins with any content."""
+    """Declares an array that a ``Launch`` needs only while it runs: it is allocated there, with arbitrary content."""
     return Array(np.dtype(dtype), shape, read=False, written=True, align=align, compared=False)
 
 
 def array_scratch(dtype: Any, *shape: int, align: int = 16) -> Array:
-    """Declares an array that is read and written, and whose content nobody compares with a reference."""
+    """Declares an array that the kernel reads and writes, and that is not compared with the reference."""
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align, compared=False)

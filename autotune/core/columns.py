@@ -1,7 +1,7 @@
-"""Values of expressions at many configs at once: arithmetic of Python on columns of NumPy.
+"""Evaluates expressions at many configs at once: Python's arithmetic on NumPy columns.
 
-What NumPy might compute otherwise than Python does is not computed here: whole numbers beyond 2**52, divisions by zero,
-arithmetic with texts, and what has no array of its own. ``NotVectorised`` says so, and Python computes it then.
+NumPy and Python may differ on whole numbers beyond 2**52, divisions by zero, arithmetic with texts, and values that fit
+no array. Such expressions raise ``NotVectorised``, and the caller evaluates them in Python.
 """
 
 import ast
@@ -15,29 +15,29 @@ import numpy as np
 from .config import Value
 from .python_syntax import expression_tree
 
-MOST_GROWN_BY = 62  # exponents and shifts
-MOST_EXACT = 2.0**52  # whole numbers up to here are floats, and so are their bounds
+MOST_GROWN_BY = 62  # largest exponent or shift
+MOST_EXACT = 2.0**52  # floats represent whole numbers, and their bounds, exactly up to here
 
 
 class NotVectorised(Exception):
-    """An expression, or what it is computed of, is none that NumPy computes as Python does."""
+    """NumPy might not compute this expression, or these operands, as Python does."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column, and a number that is no smaller than the magnitude of any of its elements."""
+    """A column, and an upper bound on the magnitude of its elements."""
 
     column: Any
     most: float
 
     @property
     def kind(self) -> str:
-        """Returns whether it has whole numbers, "i", floats, "f", truths, "b", or texts, "U"."""
+        """Returns the kind of the elements: whole numbers "i", floats "f", truths "b" or texts "U"."""
         return np.asarray(self.column).dtype.kind
 
 
 def column_of(values: Sequence[Value]) -> np.ndarray:
-    """Returns the values of a parameter as an array; truths are whole numbers.
+    """Returns the values of a parameter as an array; truths become whole numbers.
 
     Raises:
         NotVectorised: for values of several types, and for numbers and texts that an array would change.
@@ -52,10 +52,10 @@ def column_of(values: Sequence[Value]) -> np.ndarray:
 
 
 def truths(expression: str, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Returns whether an expression that ``checked_expression`` has returned is true: bool, of one element or more.
+    """Returns whether an expression from ``checked_expression`` is true: bool, [1] or one element per row.
 
     Raises:
-        NotVectorised: when that is not exactly what Python would say of each row.
+        NotVectorised: when NumPy's answer might differ from Python's at some row.
     """
     most = {name: _most(column) for name, column in columns.items()}
     given = {name: _Column(column, most[name]) for name, column in columns.items()}
@@ -74,7 +74,7 @@ def _most(column: np.ndarray) -> float:
 
 
 class _Evaluation:
-    """Computes the nodes of an expression, of columns by name."""
+    """Evaluates the nodes of an expression on columns, which it finds by name."""
 
     def __init__(self, given: Mapping[str, _Column]) -> None:
         self._given = given
@@ -158,7 +158,7 @@ class _Evaluation:
         return found
 
     def _grown(self, node: ast.BinOp) -> _Column:
-        """Returns a power or a shift of whole numbers; ``checked_expression`` has bounded a right side that varies."""
+        """Returns a power or a shift of whole numbers; ``checked_expression`` has bounded a variable right side."""
         is_bounded = isinstance(node.right, ast.IfExp) and isinstance(node.right.orelse, ast.Call)
         right = node.right.body if is_bounded and isinstance(node.right, ast.IfExp) else node.right
         a, b = self._number(node.left), self._number(right)
@@ -183,7 +183,7 @@ class _Evaluation:
 
 
 def _quotient(a: float, b: float) -> float:
-    return a  # of whole numbers
+    return a  # a bound for whole numbers; _arithmetic replaces it for floats
 
 
 def _unbounded(a: float, b: float) -> float:
@@ -198,7 +198,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: np.greater,
     ast.GtE: np.greater_equal,
 }
-# What computes it, and how large it may be for magnitudes of both sides.
+# Each operator's function, and the bound of its result from the bounds of both sides.
 ARITHMETIC: Mapping[type[ast.operator], tuple[Callable[[Any, Any], Any], Callable[[float, float], float]]] = {
     ast.Add: (np.add, lambda a, b: a + b),
     ast.Sub: (np.subtract, lambda a, b: a + b),

@@ -11,7 +11,7 @@ from .html import html_table
 
 Value = int | float | str | bool
 QUOTE = '"'
-PART = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^,])+')  # of a list with commas between
+PART = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^,])+')  # one element of a list that commas separate
 
 
 def reads_back(text: str) -> bool:
@@ -33,13 +33,13 @@ def parse_value(text: str) -> Value:
 
 
 def config_value_text(value: Value) -> str:
-    """Returns a value as configs write it: as it prints, or as a text of JSON where that does not read back."""
+    """Returns a value as configs write it: as it prints, or as a JSON string where that would not read back."""
     text = str(value)
     return text if reads_back(text) and not text.startswith(QUOTE) else json.dumps(text)
 
 
 def unquoted(text: str) -> str:
-    """Returns what ``config_value_text`` has quoted; other texts unchanged."""
+    """Returns the text that ``config_value_text`` has quoted; other texts stay unchanged."""
     if len(text) > 1 and text.startswith(QUOTE) and text.endswith(QUOTE):
         try:
             return str(json.loads(text))
@@ -49,21 +49,21 @@ def unquoted(text: str) -> str:
 
 
 def listed_parts(text: str) -> list[str]:
-    """Returns the parts of a list, between the commas that are not in quotes."""
+    """Returns the elements of a list; commas inside quotes do not separate."""
     return [part.strip() for part in PART.findall(text) if part.strip()]
 
 
 class Config(Mapping[str, Value]):
     """A value for each parameter, immutable and ordered: ``config.WGS``, ``config["WGS"]``, ``str(config)``.
 
-    Configs of the same parameters share their names, so a million of ten take 200 MB.
+    Configs of the same parameters share their names, so a million configs of ten parameters take 200 MB.
 
     Raises:
-        AttributeError: for a parameter that this configuration does not have.
+        AttributeError: for an unknown parameter.
     """
 
     __slots__ = ("_numbers", "_values")
-    _numbers: Mapping[str, int]  # of each parameter its place among the values
+    _numbers: Mapping[str, int]  # parameter -> its place among the values
     _values: tuple[Value, ...]
 
     def __init__(self, values: Mapping[str, Value] | None = None, /, **more: Value) -> None:
@@ -104,7 +104,7 @@ class Config(Mapping[str, Value]):
         return f"Config({self})"
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show."""
+        """Returns the HTML that notebooks show."""
         return html_table("", dict(self))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -117,7 +117,7 @@ def _numbers_of(names: tuple[str, ...]) -> Mapping[str, int]:
 
 
 def configs_of(names: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> tuple[Config, ...]:
-    """Returns a Config of each row of values, which are in the order of ``names``."""
+    """Returns a Config for each row of values; the values are in the order of ``names``."""
     numbers, make = _numbers_of(tuple(names)), Config.__new__
     set_numbers, set_values = Config.__dict__["_numbers"].__set__, Config.__dict__["_values"].__set__
 
@@ -133,7 +133,7 @@ def configs_of(names: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> tuple
 def merged_order(configs: Iterable[Config]) -> list[str]:
     """Returns parameter names in an order that agrees with each config's own.
 
-    A parameter that some configs lack goes right after the one it follows where it is present.
+    A parameter that some configs lack comes right after the one that it follows in the others.
     """
     order: list[str] = []
     for names in dict.fromkeys(tuple(config) for config in configs):

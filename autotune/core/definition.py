@@ -1,7 +1,7 @@
-"""Defines an operation: its problem, arrays, mathematics and tolerance, but not how CUDA computes it.
+"""The base class of definitions. A definition states an operation's problem, arrays, mathematics and tolerance.
 
-A definition is one subclass of ``Kernel``. It needs NumPy and this module only, so that the same file serves the
-tuner and the packages that ``autotune emit`` writes.
+It does not state how CUDA computes the operation. A definition is one subclass of ``Kernel``. It needs only NumPy and
+this module, so the same file serves the tuner and the packages that ``autotune emit`` writes.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ from .space import Space
 from .structures import wrong_scalars
 from .unnamed import besides, completed_problem, computed
 
-PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
+PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # an import of another file of the same definition
 P = TypeVar("P", bound=Problem)
 Inputs = Mapping[str, Any]
 
@@ -62,14 +62,14 @@ def ceil_div(a: int, b: int) -> int:
 def baked(default: object, help: str = "", added: bool = False) -> Any:
     """Declares a problem field that becomes a constant of the source: another value is another binary.
 
-    ``added``: sweeps were recorded before there was the field. Then ``default`` is what the kernel did before, and
-    never changes: a problem that has it keeps its name, and records, packages and sources of it stay valid.
+    ``added``: the field is newer than some recorded sweeps. Then ``default`` describes what the kernel did before, and
+    must never change: a problem with this value keeps its name, and its records, packages and sources stay valid.
     """
     return dataclasses.field(default=default, metadata={"help": help, "added": added})
 
 
 def runtime(default: object, help: str = "") -> Any:
-    """Declares a problem field that is an argument of the kernel: one binary serves every value."""
+    """Declares a problem field that becomes an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
 
 
@@ -77,12 +77,12 @@ def runtime(default: object, help: str = "") -> Any:
 class Work:
     """The work that every variant must do: floating-point (or integer) operations, and bytes moved once.
 
-    ``bytes``: by default those of the definition's arrays, read and written once; ``work`` of a kernel fills them in.
-    ``unit``: what is fastest at such operations: float32, or tensor cores, at products of float16 or of int8.
+    ``bytes``: by default those of the definition's arrays, each read and written once; ``Kernel.work`` fills them in.
+    ``unit``: the unit that the roofline assumes: float32 cores, or tensor cores on float16 or int8.
     """
 
     flops: float = 0.0
-    bytes: float = -1.0  # not stated
+    bytes: float = -1.0  # -1: not stated
     unit: str = "float32"
 
     def __post_init__(self) -> None:
@@ -108,14 +108,15 @@ class Kernel(ABC, Generic[P]):
 
     Class attributes:
         space: the tuning space.
-        default: the configuration to start from, for any problem and device; the nearest allowed one is used. Left
-            out: the first value of each parameter.
-        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields. Left out:
-            read from the template beside the definition.
-        tuned: the problems it is meant for; the first is the default one. Left out: that of the fields' defaults.
-        extra_problems: problems of other baked fields that ``autotune verify`` checks as well.
-        host_sizes: runtime fields of those problems on the slow device ``host``.
-        scalar_defaults: inputs that are numbers and may be left out.
+        default: the configuration to start from, for any problem and device; the nearest allowed one is used. By
+            default the first value of each parameter.
+        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields. By default
+            they are read from the template beside the definition.
+        tuned: the problems that the kernel is meant for; the first is the default. By default the problem of the
+            fields' defaults.
+        extra_problems: problems with other baked fields, which ``autotune verify`` also checks.
+        host_sizes: runtime fields of the checked problems on the slow device ``host``.
+        scalar_defaults: default values of inputs that are numbers.
     """
 
     problem_type: type[P]
@@ -180,9 +181,9 @@ class Kernel(ABC, Generic[P]):
                 raise fault(self, method, f"{does} that is not in its space: {error}") from error
 
     def _complete(self) -> None:
-        """Derives the class attributes that are left out; raises DefinitionError for a signature that says nothing."""
+        """Derives missing class attributes; raises DefinitionError if the template or its signature cannot be read."""
         if not hasattr(self, "tuned"):
-            with suppress(TypeError):  # a field has no default: tuned must say the problem
+            with suppress(TypeError):  # a field without a default: ``tuned`` must state the problem
                 self.tuned = (self.problem_type(),)
         if not hasattr(self, "default") and isinstance(getattr(self, "space", None), Space):
             self.default = first_config(self.space)
@@ -212,12 +213,12 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def template_beside(self) -> Path:
-        """Returns the file in which a template of its own would be."""
+        """Returns the path of the template beside the definition, whether or not it exists."""
         return self.source_path.with_name(f"{self.source_path.stem}.cu.j2")
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
-        """Returns that file and the files beside it that it imports as parts (``from .space import``)."""
+        """Returns the file of the definition and the files beside it that it imports (``from .space import``)."""
         found, unread = [self.source_path], [self.source_path]
         while unread:
             for name in PART.findall(unread.pop().read_text()):
@@ -230,11 +231,11 @@ class Kernel(ABC, Generic[P]):
     # ------------------------------------------------------------------ required methods
     @abstractmethod
     def arrays(self, problem: P) -> dict[str, Array]:
-        """Returns every array, by name: those among the arguments, and those in constant memory."""
+        """Returns every array by name: the arguments, and the arrays in constant memory."""
 
     @abstractmethod
     def launch(self, problem: P, config: Config) -> Launch:
-        """Returns the launch geometry of a configuration: one launch, or the first of several."""
+        """Returns the launch geometry of a configuration: the only launch, or the first of several."""
 
     @abstractmethod
     def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, object]:
@@ -242,17 +243,17 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def reference(self, problem: P, **inputs: object) -> dict[str, np.ndarray]:
-        """Returns the outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
+        """Returns the outputs by name, in float64, complex128 or exact integers, in the plainest NumPy."""
 
     @abstractmethod
     def tolerance(self, problem: P) -> Tolerance | Mapping[str, Tolerance]:
-        """Returns the tolerance, derived and below the smallest real bug: one for all outputs, or one each by name."""
+        """Returns the tolerance, derived and below the smallest real bug: one for all outputs, or one per output."""
 
     # ------------------------------------------------------------------ optional methods
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones.
+        """Returns the runtime fields that the inputs' shapes imply; ``problem`` has the baked fields.
 
-        By default those that an axis follows from: extent = a x size + b. ``problem_for`` asks for the others.
+        By default these are the sizes that an axis determines: extent = a x size + b. ``problem_for`` reports others.
         """
         return sizes_of(self._read_shapes, problem, size_fields(problem), shapes)
 
@@ -263,7 +264,7 @@ class Kernel(ABC, Generic[P]):
     def edge_problems(self, problem: P, config: Config) -> tuple[P, ...]:
         """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more.
 
-        By default those that the runtime fields and ``launch`` suggest.
+        By default they are derived from the runtime fields and ``launch``.
         """
         n_threads = self.launch(problem, config).n_threads
         return edge_sizes(
@@ -273,18 +274,18 @@ class Kernel(ABC, Generic[P]):
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
         """Returns the arguments that are not arrays, in the signature's types.
 
-        Runtime fields among the arguments that are not returned are passed as int32. A structure by value is a
-        ``numpy.void`` of a dtype with ``align=True``.
+        Runtime fields that are arguments, but are not returned here, are passed as int32. A structure that is passed by
+        value is a ``numpy.void`` of a dtype with ``align=True``.
         """
         fields = runtime_fields(self.problem_type)
         return {name: as_int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
     def constants(self, problem: P, config: Config) -> dict[str, object]:
-        """Returns values that the template may use besides ``problem`` and ``config``."""
+        """Returns further values for the template, beside ``problem`` and ``config``."""
         return {}
 
     def arguments_for(self, problem: P) -> tuple[str, ...]:
-        """Returns the ``arguments`` of this problem's ``__global__`` function; by default all, for any baked fields."""
+        """Returns the ``arguments`` of this problem's ``__global__`` function; by default all of them."""
         return self.arguments
 
     def unsupported(self, config: Config, device: Device) -> str | None:
@@ -292,15 +293,15 @@ class Kernel(ABC, Generic[P]):
         return None
 
     def default_for(self, problem: P, device: Device) -> Mapping[str, Any]:
-        """Returns the parameters to start from at a problem on a device; by default ``default``."""
+        """Returns the config to start from for a problem on a device; by default ``default``."""
         return self.default
 
     # ------------------------------------------------------------------ derived from the above
     def problem(self, values: Mapping[str, object] | None = None, *, base: P | None = None) -> P:
-        """Returns ``base`` with ``values`` replaced; without a base, the answer to the question ``values``.
+        """Returns ``base`` with ``values`` replaced; without a base, the problem that ``asked`` finds for ``values``.
 
         Raises:
-            UsageError: for a field that is not there, or a value that cannot be.
+            UsageError: for an unknown field, or a value that the problem refuses.
         """
         if base is None:
             return self.asked(values or {})
@@ -319,14 +320,14 @@ class Kernel(ABC, Generic[P]):
         known: Sequence[P] | None = None,
         refused: Callable[[P], str | None] = lambda problem: None,
     ) -> P:
-        """Returns the problem that a question means, which names the fields ``values``; these stay as they are.
+        """Returns the problem that a user means by the fields ``values``, which stay as they are.
 
-        The others are those of ``base`` (default: the first tuned problem), or ``usual`` in their place. Where these
-        contradict what is named, or are ``refused``, they follow from it (``unnamed.completed``): first from the
-        problems that are ``known`` (default: the tuned ones), then as the definition computes them.
+        The other fields come from ``usual``, or else from ``base`` (default: the first tuned problem). Where they
+        contradict ``values``, or are ``refused``, ``unnamed.completed_problem`` finds others: first in the ``known``
+        problems (default: the tuned ones), then as the definition computes them.
 
         Raises:
-            UsageError: for a field that is not there, or fields that no others go with; says what to name besides.
+            UsageError: for an unknown field, or where no other fields fit; the message says which ones to name as well.
         """
         self._check_names(values)
         base, usual = self.tuned[0] if base is None else base, usual or {}
@@ -347,7 +348,7 @@ class Kernel(ABC, Generic[P]):
         if len(values) < len(dataclasses.fields(base)):
             if (found := answer(values)) is not None:
                 return found
-            why = self._why_not(base, {**usual, **computed(base, values), **values}) or why  # of what is named alone
+            why = self._why_not(base, {**usual, **computed(base, values), **values}) or why  # why ``values`` alone fail
             examples = (*self.tuned, *self.extra_problems)
             if more := besides(base, values, examples, lambda named: answer(named) is not None):
                 why = f"{why}; give {more} besides"
@@ -368,25 +369,25 @@ class Kernel(ABC, Generic[P]):
                 raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
 
     def default_config(self, problem: P, device: Device) -> Config:
-        """Returns the configuration that ``default_for`` says, or the allowed one nearest to it.
+        """Returns the configuration of ``default_for``, or the allowed one nearest to it.
 
         Raises:
             UsageError: when no configuration is allowed.
-            DefinitionError: when ``default_for`` says one that is not in the space.
+            DefinitionError: when ``default_for`` returns values outside the space.
         """
         wanted = self.default_for(problem, device)
         self._check_in_space(wanted, "default_for", "returns a config")
-        with suppress(UsageError):  # a parameter is missing, or means nothing here
+        with suppress(UsageError):  # a parameter is missing, or does not apply
             found = self.space.parse(wanted)
             if self.space.broken(problem, found, device) is None:
                 return found
         return self.space.nearest(problem, device, wanted)
 
     def problem_for(self, values: Mapping[str, object], inputs: Inputs) -> P:
-        """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
+        """Returns the problem of these inputs: the baked fields from ``values``, the runtime fields from the shapes.
 
         Raises:
-            UsageError: when a runtime field in ``values`` contradicts the shapes, or is neither there nor in them.
+            UsageError: when neither ``values`` nor the shapes give a runtime field.
         """
         problem = self.problem(values)
         shapes = {name: tuple(a.shape) for name, a in inputs.items() if hasattr(a, "shape") and len(a.shape)}
@@ -416,13 +417,13 @@ class Kernel(ABC, Generic[P]):
         return float(sum(array.n_bytes * (array.read + array.written) for array in self.arrays(problem).values()))
 
 
-AnyKernel = Kernel[Any]  # of whichever problem
+AnyKernel = Kernel[Any]  # a kernel of any problem type
 
 
 def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Problem]]]]:
-    """Returns the module that defines what ``module`` stands for, and the kernels that it defines.
+    """Returns the defining module of ``module``, and the kernels that it defines.
 
-    That is the module itself, or of a package ``ddc`` the module ``ddc.ddc``.
+    This is the module itself; for a package ``ddc`` it is ``ddc.ddc``.
     """
     name = f"{module.__name__}.{module.__name__.rpartition('.')[2]}"
     if hasattr(module, "__path__") and importlib.util.find_spec(name) is not None:
@@ -434,11 +435,12 @@ def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Pro
 def fault(kernel: Kernel[P], method: str, why: str) -> DefinitionError:
     """Returns the error for a method of a definition that breaks its contract.
 
-    ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``.
+    ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``. If
+    ``method`` is empty, the class is at fault.
     """
     path, line = kernel.source_path, 1
     owner = inspect.unwrap(getattr(type(kernel), method)) if method else type(kernel)
-    with suppress(OSError, TypeError):  # there is no source file, or the class was made at run time
+    with suppress(OSError, TypeError):  # there is no source file, or the class was created at run time
         path, line = Path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1]
     return DefinitionError(f"{path}:{line}: {kernel.name}{f'.{method}()' if method else ''} {why}")
 
@@ -459,7 +461,7 @@ def _is_work(value: object) -> bool:
 def _is_finite(value: object) -> bool:
     if not isinstance(value, int | float | np.integer | np.floating):
         return False
-    with suppress(OverflowError):  # an integer beyond all floats
+    with suppress(OverflowError):  # an integer larger than any float
         return 0 <= float(value) < np.inf  # nan is neither
     return False
 
@@ -529,8 +531,8 @@ def _held_to_contract(name: str, method: Any) -> Any:
 
 
 def _is_own(error: KeyboardInterrupt, method: Any) -> bool:
-    """Returns whether the definition raises it itself; otherwise somebody has pressed Ctrl-C meanwhile."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in a process that no Ctrl-C reaches
+    """Returns whether the definition itself raised the error; otherwise a user has pressed Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # no Ctrl-C reaches this process
         return True
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
@@ -541,7 +543,7 @@ def _is_own(error: KeyboardInterrupt, method: Any) -> bool:
 
 
 def _wrong_sizes(launch: Launch) -> str | None:
-    """Returns what is wrong with the numbers of a launch, if anything."""
+    """Returns why a number of a launch is wrong, or None."""
     for step in launch.steps:
         for what, sizes in (("grid", step.grid), ("block", step.block), ("shared_bytes", (step.shared_bytes,))):
             if not all(isinstance(size, int | np.integer) for size in sizes):
@@ -556,7 +558,7 @@ def _brief(value: object) -> str:
 
 
 def as_int32(name: str, value: Any) -> np.int32:
-    """Returns an argument of the kernel as int32. Raises UsageError where it does not fit."""
+    """Returns an argument of the kernel as int32. Raises UsageError if it does not fit."""
     if not -(2**31) <= value < 2**31:
         raise UsageError(f"{name}={value} does not fit the kernel's 32-bit argument")
     return np.int32(value)

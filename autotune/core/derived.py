@@ -1,7 +1,7 @@
-"""Derives what a definition may leave out: sizes, edge sizes, the default config, the order of arguments.
+"""Derives the parts that a definition may leave out: sizes, edge sizes, the default config, the order of arguments.
 
-Each function asks what the definition says of other sizes, and concludes only what all answers agree on. Nothing here
-knows ``Kernel``: a definition comes in as functions of a problem.
+Each function evaluates the definition at other sizes, and concludes only what holds at all of them. This module does
+not know ``Kernel``: a definition is passed as functions of a problem.
 """
 
 import re
@@ -19,30 +19,30 @@ P = TypeVar("P", bound=Problem)
 Shapes = Mapping[str, tuple[int, ...]]
 Grid = tuple[int, int, int]
 
-PROBES = (*range(1, 33), 48, 64, 96, 128, 256, 512, 1024)  # added to a size: they tell n / 2 from n // 2
-MOST_LEAST = 4096  # the smallest size that a problem allows is looked for up to here
-MOST_SPAN = 1 << 20  # what a block covers is looked for up to here
-MOST_ELEMENTS = 1 << 24  # elements of all arrays of an edge problem
+PROBES = (*range(1, 33), 48, 64, 96, 128, 256, 512, 1024)  # added to a size: they distinguish n / 2 from n // 2
+MOST_LEAST = 4096  # upper limit of the search for the smallest size that a problem allows
+MOST_SPAN = 1 << 20  # upper limit of the search for the size that one block covers
+MOST_ELEMENTS = 1 << 24  # most elements of an edge problem, in all arrays together
 
 
 # ---------------------------------------------------------------------- runtime sizes from shapes
 class _Line(NamedTuple):
-    """An extent that is slope x size + offset."""
+    """An extent as a function of a size: slope x size + offset."""
 
     slope: Fraction
     offset: Fraction
 
     def size_at(self, extent: int) -> int | None:
-        """Returns the size at which the extent is this one, or None if no integer is."""
+        """Returns the integer size that has this extent, or None if there is none."""
         size = (extent - self.offset) / self.slope
         return int(size) if size.denominator == 1 else None
 
 
 def sizes_of(shapes_at: Callable[[P], Shapes], problem: P, names: Sequence[str], shapes: Shapes) -> dict[str, int]:
-    """Returns those of the sizes ``names`` that ``shapes`` determine; the other fields are as in ``problem``.
+    """Returns the sizes among ``names`` that ``shapes`` determine; the other fields are as in ``problem``.
 
-    A size is determined by an axis that follows from it alone, as a x size + b, at every size that is tried. Axes that
-    round (``n // 2`` for any n) or that depend on two sizes determine none.
+    An axis determines a size if its extent depends on this size alone, and is a x size + b at every probed size. Axes
+    that round (``n // 2`` for any n) or that depend on two sizes determine nothing.
     """
     found: dict[str, int] = {}
     for name in names:
@@ -62,12 +62,12 @@ def sizes_of(shapes_at: Callable[[P], Shapes], problem: P, names: Sequence[str],
 def asked_sizes(
     kernel: str, shapes_at: Callable[[P], Shapes], problem: P, names: Sequence[str], shapes: Shapes
 ) -> dict[str, int]:
-    """Returns ``sizes_of``; ``shapes_at``: of the inputs.
+    """Returns ``sizes_of``, and requires all of ``names``; ``shapes_at`` gives the shapes of the inputs.
 
-    An input that is missing, or has another number of axes, is left to the checks that follow, which say so.
+    Later checks report an input that is missing or has another number of axes.
 
     Raises:
-        UsageError: when the shapes do not determine one of ``names``; says how to give it.
+        UsageError: when the shapes do not determine one of ``names``; the message says how to give it.
     """
     found = sizes_of(shapes_at, problem, names, shapes)
     asked = [name for name in names if name not in found]
@@ -83,7 +83,7 @@ def asked_sizes(
 
 
 def _probes(problem: P, name: str) -> list[P]:
-    """Returns the problem and others of larger ``name``, as far as they can be."""
+    """Returns the problem, and those with a larger ``name`` that the definition accepts."""
     size = getattr(problem, name)
     others = dict.fromkeys((2 * size, 3 * size, *(size + more for more in PROBES)))
     tried = (replaced(problem, {name: other}) for other in others if other != size)
@@ -98,7 +98,7 @@ def _others(problem: P, names: Sequence[str], name: str) -> Iterator[P]:
 
 
 def _line(points: Sequence[tuple[int, int]]) -> _Line | None:
-    """Returns the line through all of the (size, extent), rising, or None if there is none."""
+    """Returns the rising line through all points (size, extent), or None if there is none."""
     (size, extent), *others = points
     if len(others) < 2:
         return None
@@ -111,12 +111,12 @@ def _line(points: Sequence[tuple[int, int]]) -> _Line | None:
 def edge_sizes(
     problem: P, names: Sequence[str], grid_at: Callable[[P], Grid], shapes_at: Callable[[P], Shapes], n_threads: int
 ) -> tuple[P, ...]:
-    """Returns problems whose sizes ``names`` are at edges, and for each size: more than one block by 1, the others
-    being 2; and less than two blocks by 1.
+    """Returns the smallest problem, and two for each size in ``names``: 1 more than a block covers, with all other
+    sizes 2; and 1 less than two blocks cover.
 
-    The first is the smallest that there is. A block's span is the largest size that takes no more blocks than the
-    smallest does; where the grid does not depend on a size, it is ``n_threads``. Sizes that a problem refuses become
-    the next multiple of the smallest size; what is refused then, or has an empty array or grid, is left out.
+    A block covers the largest size that needs no more blocks than the smallest one; where the grid does not depend on a
+    size, it covers ``n_threads``. A size that the problem refuses is raised to the next multiple of the smallest size.
+    A problem that is still refused, or has an empty array or grid, is left out.
     """
 
     def is_whole(at: P) -> bool:
@@ -138,7 +138,7 @@ def edge_sizes(
 
 
 def _span(least: P, name: str, grid_at: Callable[[P], Grid]) -> int | None:
-    """Returns the largest size whose grid is that of ``least``; None where all grids are."""
+    """Returns the largest size whose grid equals that of ``least``; None where the grid does not depend on the size."""
     first, low = grid_at(least), max(1, int(getattr(least, name)))
     high = low
 
@@ -157,7 +157,7 @@ def _span(least: P, name: str, grid_at: Callable[[P], Grid]) -> int | None:
 
 
 def _near(least: P, sizes: Mapping[str, int]) -> P | None:
-    """Returns the problem of these sizes, each raised to a multiple of the smallest if it is refused."""
+    """Returns the problem of these sizes; a size that is refused is raised to a multiple of the smallest."""
     at: P | None = least
     for name, size in sizes.items():
         if at is not None:
@@ -168,7 +168,7 @@ def _near(least: P, sizes: Mapping[str, int]) -> P | None:
 
 # ---------------------------------------------------------------------- class attributes
 def first_config(space: Space) -> dict[str, Value]:
-    """Returns the first value of each parameter that has a meaning beside those before it."""
+    """Returns the first value of each parameter that applies, given the values before it."""
     chosen: dict[str, Value] = {}
     for name, parameter in space.parameters.items():
         if parameter.applies(chosen):
@@ -184,7 +184,7 @@ TYPE_ARGUMENTS = re.compile(r"<[^<>]*>")
 def arguments_in(template: str, function: str) -> tuple[str, ...] | None:
     """Returns the names of the parameters of a ``__global__`` function of a template, without its tensor maps.
 
-    None: the function is not there, or its signature depends on Jinja statements.
+    None: the template lacks the function, or its signature depends on Jinja statements.
     """
     text = EXPRESSION.sub("0", COMMENT.sub(" ", template))
     found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
@@ -196,7 +196,7 @@ def arguments_in(template: str, function: str) -> tuple[str, ...] | None:
 
 
 def without_type_arguments(parameters: str) -> str:
-    """Returns parameters of a function without what is in <>, which may have commas."""
+    """Returns the parameters of a function without the type arguments in <>, which may contain commas."""
     while (shorter := TYPE_ARGUMENTS.sub("", parameters)) != parameters:
         parameters = shorter
     return parameters

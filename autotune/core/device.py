@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-RESERVED_SHARED_BYTES = 1024  # added by the system to each block; a multiprocessor has one block's limit plus these
+RESERVED_SHARED_BYTES = 1024  # the system adds them to each block; a multiprocessor has one block's limit plus these
 
 
 @dataclass(frozen=True)
 class Device:
-    """The limits and the name of what a kernel runs on; constraints are predicates over it."""
+    """The name and the limits of a device; constraints are predicates over it."""
 
     name: str  # "NVIDIA H200", or "host"
     kind: str  # the module of autotune.devices that drives it
@@ -26,17 +26,17 @@ class Device:
 
     @property
     def compute_capability(self) -> int:
-        """Returns 90 for sm_90; 0 for what is not a GPU of a known architecture."""
+        """Returns 90 for sm_90; 0 for any device that is not a GPU of a known architecture."""
         digits = self.arch.removeprefix("sm_")
         return int(digits) if digits.isdigit() else 0
 
     def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
-        """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
+        """Returns whether a multiprocessor fits ``n_blocks`` blocks of ``n_bytes`` shared each, dynamic plus static."""
         return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
 
 
 def device_of(values: Mapping[str, Any]) -> Device:
-    """Returns a Device from its JSON, in which tuples are lists."""
+    """Returns the Device that JSON describes; its lists become tuples."""
     fixed: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     return Device(**fixed)
 
@@ -47,5 +47,5 @@ class Ceilings:
 
     bytes_per_s: float  # read plus written by a large copy
     flops_per_s: float  # float32 multiply-adds, two operations each
-    float16_per_s: float = 0.0  # tensor core operations, float16 inputs and float32 sums; 0: it has none
+    float16_per_s: float = 0.0  # tensor core operations, float16 inputs and float32 sums; 0: there are no tensor cores
     int8_per_s: float = 0.0  # tensor core operations on int8

@@ -1,4 +1,4 @@
-"""Digests: what is the same has the same one, whatever the machine."""
+"""Digests: the same text has the same digest on every machine."""
 
 import hashlib
 

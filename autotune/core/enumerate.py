@@ -1,8 +1,8 @@
-"""Every allowed configuration of a space, without looking at all combinations.
+"""Enumerates the allowed configurations of a space without looking at every combination.
 
-Parameters get values one after another, in the order of their declaration. A constraint is asked as soon as it can be:
-of a configuration that is not complete it either decides, which may refuse all that could follow, or it looks for a
-parameter that has no value yet. Then it is asked again when that one has.
+Parameters get values one after another, in the order of their declaration. Constraints see incomplete configurations. A
+constraint that refuses one cuts off all combinations that begin with it. A constraint that reads a parameter without a
+value is called again once this parameter has one.
 """
 
 import random
@@ -16,15 +16,15 @@ from .parameter import Constraint, Parameter
 from .problem import Problem
 from .product import MOST_ALLOWED, N_DRAWN, SEED, value_distance
 
-N_TRIED = 2000  # combinations by which it is estimated how many are allowed
+N_TRIED = 2000  # random combinations, from which the number of allowed ones is estimated
 
 
 class _Unassigned(Exception):
-    """A parameter that was asked for has no value yet."""
+    """A predicate has read a parameter that has no value yet."""
 
 
 class _Partial(Mapping[str, Value]):
-    """The values assigned so far. It is immutable and hashed by identity, so predicates may cache what they derive."""
+    """The values assigned so far. It is immutable and hashed by identity, so predicates may cache derived values."""
 
     __slots__ = ("_open", "_values")
 
@@ -64,7 +64,7 @@ class _Partial(Mapping[str, Value]):
 
 
 class _Tree:
-    """All combinations: each parameter has one value after another, where it exists."""
+    """The tree of all combinations: each level has the values of one parameter, where that parameter exists."""
 
     def __init__(self, parameters: Sequence[Parameter], restrict: Mapping[str, tuple[Value, ...]]) -> None:
         self.parameters = parameters
@@ -92,7 +92,7 @@ class _Tree:
         return self._counts[key]
 
     def drawn(self, generator: random.Random) -> dict[str, Value]:
-        """Returns a combination, each one as likely as any other."""
+        """Returns a random combination; all combinations are equally likely."""
         values: dict[str, Value] = {}
         for index, parameter in enumerate(self.parameters):
             if parameter.name in self._deciding:
@@ -103,7 +103,7 @@ class _Tree:
         return values
 
     def place(self, config: Config) -> tuple[int, ...]:
-        """Returns where a configuration stands in the order of the declarations."""
+        """Returns a sort key that puts configurations in the order of the declarations."""
         return tuple(p.values.index(config[p.name]) for p in self.parameters if p.name in config)
 
 
@@ -114,7 +114,7 @@ def drawn_configs(
     device: Device,
     restrict: Mapping[str, tuple[Value, ...]],
 ) -> tuple[tuple[Config, ...], int] | None:
-    """Returns a sample of the allowed configurations, and about how many there are; None where they can be listed."""
+    """Returns a sample of the allowed configurations and an estimate of their number; None where they can be listed."""
     tree, generator = _Tree(parameters, restrict), random.Random(SEED)
     n_all = tree.count({}, 0)
     if n_all <= MOST_ALLOWED:
@@ -138,11 +138,11 @@ def drawn_configs(
 
 
 class Enumerator:
-    """One enumeration: ``configs``, the values of each allowed configuration, in the order of the declarations; and how
-    many ``refused``, by the reason of the constraint that was the first to decide.
+    """One enumeration. ``configs``: the values of each allowed configuration, in the order of the declarations.
+    ``refused``: the number of refused ones, by the reason of the constraint that decided first.
 
-    ``near``: a config, to which only the nearest allowed one is looked for: fewest parameters differ, then smallest
-    log-ratios.
+    ``near``: if it is given, only the allowed config nearest to it is searched: the one with the fewest parameters that
+    differ, then the smallest log-ratios.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Enumerator:
             if self._near is not None:
                 farther = value_distance(more.get(parameter.name), self._near.get(parameter.name))
                 there = away[0] + farther[0], away[1] + farther[1]
-                if there >= self._least:  # what follows is no nearer
+                if there >= self._least:  # no config below this node is nearer
                     continue
             else:
                 there = away
@@ -210,6 +210,6 @@ class Enumerator:
                 if not self._open[index]:
                     self.refused[constraint.answers(error)] += 1
                     return None
-                # An earlier constraint may refuse values that make this one raise, so it is asked again later.
+                # An earlier constraint may refuse the values at which this one raises, so it is called again later.
                 undecided.append((constraint, next(reversed(self._open[index]))))
         return undecided

@@ -1,4 +1,4 @@
-"""Every allowed configuration of a space, or a sample of them, and what refused the others."""
+"""The result of an enumeration: the allowed configurations or a sample of them, and why the others were refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from .errors import UsageError
 from .parameter import Constraint, clause
 from .product import value_distance
 
-MOST_WRITTEN = 10**15  # numbers that are told with all of their digits
+MOST_WRITTEN = 10**15  # smaller numbers are printed with all of their digits
 
 
 @dataclass(frozen=True)
 class Enumeration:
-    """Every allowed configuration, and what the constraints refused.
+    """The allowed configurations, and the number that the constraints refused.
 
-    ``refused`` counts configurations by the reason of a constraint that each one broke. ``n_allowed``: how many are
-    allowed, about, where ``configs`` are a sample of them; 0: all are there. ``unjudged``: constraints that raised
-    where no other one refused, the config and the error.
+    ``refused`` counts configurations by the reason of a constraint that each one broke. ``n_allowed``: about how many
+    are allowed, where ``configs`` is a sample; 0: ``configs`` is complete. ``unjudged``: each constraint that raised at
+    a config that no other one refused, with the config and the error.
     """
 
     configs: tuple[Config, ...]
@@ -27,7 +27,7 @@ class Enumeration:
 
     @property
     def told_sample(self) -> str:
-        """Returns what people are told where the configs are a sample; "" where they are all that are allowed."""
+        """Returns a sentence that says how large the sample is; "" where ``configs`` is complete."""
         if not self.n_allowed:
             return ""
         n = len(self.configs)
@@ -35,7 +35,7 @@ class Enumeration:
 
     @property
     def reasons(self) -> str:
-        """Returns what refused how many configurations, in one line."""
+        """Returns the reasons and how many configurations each refused, in one line."""
         numbers = ((f"{n}" if n < MOST_WRITTEN else f"{n:.3g}", n, why) for why, n in self.refused.items())
         return "; ".join(f"{number} {clause(why, n)}" for number, n, why in numbers)
 

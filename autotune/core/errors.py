@@ -1,4 +1,4 @@
-"""Two families of errors: a trial that fails with a status, and a request that cannot be served."""
+"""The two families of errors: a trial that fails with a status, and a request that cannot be served."""
 
 import re
 from enum import StrEnum
@@ -9,30 +9,30 @@ class Status(StrEnum):
 
     MEASURED = "measured"  # verified and timed
     CONSTRAINT = "constraint"  # refused by a named constraint of the space
-    DEFINITION_FAILED = "definition_failed"  # a method of the definition raised, or returned what it must not
+    DEFINITION_FAILED = "definition_failed"  # a method of the definition raised, or returned a wrong value
     RENDER_FAILED = "render_failed"  # the template did not render
     COMPILE_FAILED = "compile_failed"  # the compiler refused the source
     RESOURCES = "resources"  # more threads, registers, shared memory or grid than the device has
     LAUNCH_FAILED = "launch_failed"  # the kernel crashed: illegal or misaligned address, a trap, a dead process
     TIMED_OUT = "timed_out"  # a compile or a launch passed its deadline
-    WRONG = "wrong"  # the output differs from the reference, is unwritten, or something else was written
+    WRONG = "wrong"  # an output differs from the reference or is unwritten, or the kernel wrote elsewhere
     NOISY = "noisy"  # the clock was throttled or the samples never settled
-    SKIPPED = "skipped"  # this device cannot run it, and says why
+    SKIPPED = "skipped"  # this device cannot run the config; the message says why
 
 
 class UsageError(Exception):
-    """A request that names something that does not exist or cannot be; the message says what to do instead."""
+    """A request for something that does not exist or is impossible; the message says what to do instead."""
 
 
 class DefinitionError(UsageError):
-    """A definition that breaks its contract: the message names file, line and method, and what it must do instead."""
+    """A definition that breaks its contract; the message names file, line and method, and what it must do instead."""
 
 
 class TrialFailure(Exception):
-    """A config that did not survive a station: a row of the record, never a crash of the sweep.
+    """A config that failed at a station of its trial: it becomes a row of the record, and never ends the sweep.
 
-    ``status`` is a Status, or its word. ``sticky`` says that the process which raised it can no longer be
-    trusted (a CUDA context after an illegal address) and must be replaced.
+    ``status`` is a Status, or its word. ``sticky``: the process that raised it can no longer be trusted (a CUDA context
+    after an illegal address) and must be replaced.
     """
 
     def __init__(self, status: Status | str, message: str, *, sticky: bool = False) -> None:
@@ -74,7 +74,7 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str, kept: str = "") -> str:
-    """Escapes the characters of ``text`` that a terminal would obey instead of showing them, but for ``kept`` ones."""
+    """Escapes the characters of ``text`` that a terminal would obey instead of show, except those in ``kept``."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)

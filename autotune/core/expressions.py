@@ -1,7 +1,7 @@
-"""Restrictions, sizes and metrics as text: arithmetic over the names of parameters and figures, and nothing else.
+"""Expressions as text, for restrictions, sizes and metrics: arithmetic over parameters and figures, and nothing else.
 
-What a text can cost is bounded before it is computed: its length and depth, its constants, and the exponents and shifts
-in it, also where these are computed only later.
+The cost of an expression is bounded before it is evaluated: by its length, depth and constants, and by limits on
+exponents and shifts, which also hold where they are only known during evaluation.
 """
 
 import ast
@@ -27,18 +27,18 @@ NODES = (
     *(ast.BitAnd, ast.BitOr, ast.BitXor, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In),
     *(ast.NotIn, ast.Constant, ast.Name, ast.Load, ast.Tuple, ast.List, ast.Call),
 )
-MOST_CHARACTERS, DEEPEST = 2000, 100  # of a text; levels of its tree
+MOST_CHARACTERS, DEEPEST = 2000, 100  # limits of the text's length and of its tree's depth
 LARGEST_CONSTANT = 1 << 64
 MOST_EXPONENT, MOST_SHIFT = 64, 1024
-MOST_STACKED, MOST_GROWN = 3, 2  # powers and shifts of powers and shifts; those whose left side is one
+MOST_STACKED, MOST_GROWN = 3, 2  # nested powers and shifts; those nested in the left side
 
 
 def checked_expression(text: str, names: Collection[str], what: str) -> str:
-    """Returns an expression as Python writes it, in which ``c["x"]`` stands for the parameter x.
+    """Returns the expression as Python source, in which ``c["x"]`` stands for the parameter x.
 
     Raises:
-        UsageError: when it is not an expression of numbers, texts, parameters, arithmetic, comparisons and CALLS, or
-            when it could take long to compute.
+        UsageError: when it contains anything but numbers, texts, parameters, arithmetic, comparisons and CALLS, or
+            when it could take long to evaluate.
     """
     tree = parsed(text, what)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
@@ -57,10 +57,10 @@ def checked_expression(text: str, names: Collection[str], what: str) -> str:
 
 
 def parsed(text: str, what: str) -> ast.Expression:
-    """Returns the tree of an expression of any user's.
+    """Returns the tree of an expression from an untrusted text.
 
     Raises:
-        UsageError: when it is none, too long, or nested too deeply.
+        UsageError: when it is not an expression, is too long, or is nested too deeply.
     """
     if len(text) > MOST_CHARACTERS:
         raise UsageError(f"{what} {expression_text(text)} has {len(text)} characters; {MOST_CHARACTERS} are allowed")
@@ -82,7 +82,7 @@ def parsed(text: str, what: str) -> ast.Expression:
 
 
 def value_of(expression: str, values: Mapping[str, object]) -> Any:
-    """Returns the value of an expression that ``checked_expression`` has returned, at these parameters."""
+    """Returns the value of an expression from ``checked_expression`` at these parameters."""
     return eval(_compiled_expression(expression), {"__builtins__": {}, **CALLS, "c": values})
 
 
@@ -92,7 +92,7 @@ def _compiled_expression(expression: str) -> CodeType:
 
 
 def names_of(expression: str) -> tuple[str, ...]:
-    """Returns the parameters in an expression that ``checked_expression`` has returned, each once."""
+    """Returns the parameters in an expression from ``checked_expression``, each once."""
     nodes = ast.walk(expression_tree(expression))
     found = (
         node.slice.value for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
@@ -101,7 +101,7 @@ def names_of(expression: str) -> tuple[str, ...]:
 
 
 class _Parameters(ast.NodeTransformer):
-    """Puts ``c["x"]`` in the place of each name x that is not called."""
+    """Replaces each name x that is not called by ``c["x"]``."""
 
     def __init__(self, called: Collection[ast.AST]) -> None:
         self._called = called
@@ -113,7 +113,7 @@ class _Parameters(ast.NodeTransformer):
 
 
 class _Bounded(ast.NodeTransformer):
-    """Lets exponents and shifts that are computed raise a ValueError where they are too large to compute with."""
+    """Makes variable exponents and shifts raise a ValueError where they exceed their limit."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -129,16 +129,16 @@ class _Bounded(ast.NodeTransformer):
 
 
 def _most(node: ast.AST) -> int | None:
-    """Returns the largest right side of a power or a shift to the left; None for all else."""
+    """Returns the largest right side that a power or a left shift may have; None for other nodes."""
     if not isinstance(node, ast.BinOp):
         return None
     return MOST_EXPONENT if isinstance(node.op, ast.Pow) else MOST_SHIFT if isinstance(node.op, ast.LShift) else None
 
 
 def _is_stacked(node: ast.AST, n_stacked: int = 0, n_grown: int = 0) -> bool:
-    """Returns whether there are too many powers and shifts of each other.
+    """Returns whether too many powers and shifts are nested.
 
-    ``n_stacked``: those that ``node`` is a part of; ``n_grown``: those of which it is on the left side.
+    ``n_stacked``: the number that contain ``node``; ``n_grown``: the number that contain it in their left side.
     """
     most = _most(node)
     n_stacked, n_grown = n_stacked + (most is not None), n_grown + (most is not None)
@@ -149,9 +149,9 @@ def _is_stacked(node: ast.AST, n_stacked: int = 0, n_grown: int = 0) -> bool:
 
 
 def _beyond(node: ast.AST) -> str | None:
-    """Returns why an expression could take long to compute, or much memory; None: it cannot.
+    """Returns why an expression could take long or much memory to evaluate; None: it cannot.
 
-    It has no more powers and shifts of each other than ``_is_stacked`` allows.
+    ``_is_stacked`` must have accepted it.
     """
     most = _most(node)
     if isinstance(node, ast.Constant):
@@ -171,7 +171,7 @@ def _beyond(node: ast.AST) -> str | None:
 
 
 def _is_within(node: ast.AST, most: int) -> bool:
-    """Returns whether a part is at most so large; True where names decide it, or where it cannot be computed."""
+    """Returns whether a part is at most ``most``; True where its value depends on names or cannot be computed."""
     called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
     if any(isinstance(each, ast.Name) and id(each) not in called for each in ast.walk(node)) or _beyond(node):
         return True
@@ -186,7 +186,7 @@ def _is_within(node: ast.AST, most: int) -> bool:
 
 
 def _constant(node: ast.AST) -> float | None:
-    """Returns the value of a number with or without a sign; None for what is not such a constant."""
+    """Returns the value of a number with or without a sign; None for other nodes."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _constant(node.operand)
         return None if value is None else -value
@@ -194,7 +194,7 @@ def _constant(node: ast.AST) -> float | None:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Returns whether a part may be a text or a list by how it is written."""
+    """Returns whether a part may be a text or a list, judged by its syntax."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str | bytes)
     if isinstance(node, ast.Tuple | ast.List):
@@ -209,7 +209,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def expression_text(text: str) -> str:
-    """Returns the text of an expression as an error shows it: the first characters of a long one."""
+    """Returns an expression as errors show it: a long one is cut."""
     return repr(text if len(text) <= 100 else f"{text[:97]}...")
 
 

@@ -1,4 +1,4 @@
-"""Writes files atomically, so that readers see the whole file or none of it; and reads files, but no pipes."""
+"""Writes files atomically, so that readers see a whole file or none; and reads regular files, never pipes."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ from typing import IO, Any
 
 
 def write_whole(path: Path, data: bytes, mode: int | None = None) -> Path:
-    """Write ``data`` atomically and return the path; if that fails, the old content stays.
+    """Writes ``data`` atomically and returns the path; if that fails, the old content stays.
 
-    ``mode``: the file's permissions; None: as the user's umask has it.
+    ``mode``: the file's permissions; None: the user's umask decides.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
@@ -25,10 +25,10 @@ def write_whole(path: Path, data: bytes, mode: int | None = None) -> Path:
 
 
 def opened(path: Path, mode: str) -> IO[Any]:
-    """Returns a file, opened as ``open`` does it.
+    """Opens a regular file as ``open`` does, and returns it.
 
     Raises:
-        OSError: also for a pipe, a socket or a device: opening one may wait for ever, and reading it never end.
+        OSError: also for a pipe, a socket or a device, where opening might block and reading might never end.
     """
     file = open(path, mode, opener=_without_waiting)  # noqa: SIM115  (the caller closes it)
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -42,7 +42,7 @@ def _without_waiting(name: str, flags: int) -> int:
 
 
 def content_of(path: Path) -> bytes:
-    """Returns what is in a file. Raises OSError as ``opened`` does."""
+    """Returns the content of a file. Raises OSError as ``opened`` does."""
     with opened(path, "rb") as file:
         data: bytes = file.read()
     return data

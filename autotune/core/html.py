@@ -1,11 +1,11 @@
-"""What notebooks show of a value: a small table, in which all text is shown letter by letter."""
+"""Renders values for notebooks as a small HTML table; all text is escaped."""
 
 from collections.abc import Mapping
 from html import escape
 
 
 def html_table(caption: str, rows: Mapping[str, object]) -> str:
-    """Returns HTML with a line for each name and what is said of it."""
+    """Returns an HTML table with one row for each name and its value."""
     lines = "".join(
         f'<tr><th style="text-align:left">{escape(str(name))}</th>'
         f'<td style="text-align:left">{escape(str(value))}</td></tr>'

@@ -1,7 +1,7 @@
-"""Files kept in a cache, which are read back only if they are whole and written by this user.
+"""Cached files, which are read back only if they are whole and this user wrote them.
 
-What lies in a cache is executed. So its folders and files are used only if they belong to this user (or to root) and
-no other user may write them, and a file only if its content is what the facts beside it say.
+The content of a cache is executed. So its folders and files are used only if they belong to this user (or to root) and
+no other user may write them, and a file is used only if its content matches the facts beside it.
 """
 
 import hashlib
@@ -19,28 +19,28 @@ from typing import Any, TypeVar
 from .errors import UsageError
 from .files import write_whole
 
-MOST_FOLDERS_LOST = 10  # a deletion of the cache takes a folder at most twice: it, and the one that it is in
+MOST_FOLDERS_LOST = 10  # one deletion of the cache removes a folder at most twice: itself, and with its parent
 T = TypeVar("T")
-NOTED_S = 600.0  # the interval at which uses of a file are noted
+NOTED_S = 600.0  # seconds between two updates of a file's time of use
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _log = logging.getLogger("autotune")
 _told: set[Path] = set()
 
 
 def make_folder(root: Path, kind: str) -> Path:
-    """Returns the folder ``kind`` of the cache ``root``; makes it, for this user alone, if it is missing.
+    """Returns the folder ``kind`` of the cache ``root``; creates it, for this user alone, if it is missing.
 
     Raises:
-        UsageError: when somebody else could put files there; says what is wrong and how to fix it.
-        OSError: when it cannot be made.
+        UsageError: when another user could put files there; the message says what is wrong and how to fix it.
+        OSError: when it cannot be created.
     """
     return despite_deletion(lambda: _checked_folder(root / kind))
 
 
 def despite_deletion(make: Callable[[], T], most_lost: int = MOST_FOLDERS_LOST) -> T:
-    """Returns what ``make`` makes in the cache; calls it again, ``most_lost`` times, when what it needs was deleted."""
+    """Returns the result of ``make``; calls it again, up to ``most_lost`` times, when a file it needs was deleted."""
     for _ in range(most_lost):
-        with suppress(FileNotFoundError, FileExistsError):  # the second of a folder that was there, and then deleted
+        with suppress(FileNotFoundError, FileExistsError):  # FileExistsError: the folder existed, and was then deleted
             return make()
     return make()
 
@@ -55,7 +55,7 @@ def _checked_folder(folder: Path) -> Path:
 
 
 def _make(folder: Path) -> None:
-    """Makes a folder of a cache, and the cache itself, for this user alone; parent folders get the usual mode."""
+    """Creates a folder of a cache, and the cache itself, for this user alone; parent folders get the usual mode."""
     if not folder.is_dir():
         folder.parent.parent.mkdir(parents=True, exist_ok=True)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
@@ -63,9 +63,9 @@ def _make(folder: Path) -> None:
 
 
 def _wrong_folder(path: Path, own: tuple[Path, Path]) -> str | None:
-    """Says who else could put files there and what to do. ``own`` is the folder and the cache around it.
+    """Returns who else could put files there and what to do, or None. ``own``: the folder and the cache around it.
 
-    Where a folder is sticky, as /tmp, others may add to it but move nothing, so that the last one alone must not be.
+    In a sticky folder such as /tmp other users may add files but not move any, so only the last folder must not be one.
     """
     found, is_own_folder = path.stat(), path in own
     how, place = ("-R ", own[1]) if is_own_folder else ("", path)
@@ -81,7 +81,7 @@ def _wrong_folder(path: Path, own: tuple[Path, Path]) -> str | None:
 
 
 def is_own(path: Path) -> bool:
-    """Returns whether only this user or root can write the file ``path``; warns once about one that others can."""
+    """Returns whether only this user or root can write the file ``path``; warns once if others can."""
     try:
         found = path.lstat()
     except OSError:
@@ -101,7 +101,7 @@ def is_own(path: Path) -> bool:
 
 
 def keep(path: Path, data: bytes, facts: Mapping[str, object]) -> None:
-    """Write ``data`` to ``path`` and its facts beside it. The folder is made again if it is gone."""
+    """Writes ``data`` to ``path`` and its facts beside it; creates the folder again if it was deleted."""
     _make(path.parent)
     write_whole(path, data, mode=0o600)
     described = {**facts, "name": path.name, "content": hashlib.sha256(data).hexdigest()}
@@ -110,7 +110,7 @@ def keep(path: Path, data: bytes, facts: Mapping[str, object]) -> None:
 
 
 def take(path: Path) -> tuple[bytes, dict[str, Any]] | None:
-    """Returns what ``keep`` wrote to ``path`` and its facts; None if either is gone, damaged or not this user's."""
+    """Returns the data and facts that ``keep`` wrote; None if either is missing, damaged or not this user's."""
     facts = facts_of(path)
     if facts is None or not is_own(path):
         return None
@@ -126,7 +126,7 @@ def take(path: Path) -> tuple[bytes, dict[str, Any]] | None:
 
 
 def facts_of(path: Path) -> dict[str, Any] | None:
-    """Returns the facts beside ``path`` as written; None if they are gone, damaged or may be another user's."""
+    """Returns the facts beside ``path`` as written; None if they are missing, damaged or may be another user's."""
     if not is_own(facts_path(path)):
         return None
     with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a definition launches: the geometry of one launch, those that follow it, and their arguments."""
+"""Launches of a definition: the geometry of each, their order, and their arguments."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ LAST_NAME = re.compile(r"(\w+)\s*(?:<.*>)?\s*\)?\s*\Z", re.DOTALL)
 class Launch:
     """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps.
 
-    ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
-    ``then``: the launch that follows on the same stream, and may have another that follows it.
-    ``function``: the ``__global__`` function; by default the one that bears the kernel's name, which one of them must
-    be. It may be a name expression, which says an instance of a template or a function in a namespace:
-    ``fir::scale<float, 64>`` bears the name ``scale``.
-    ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
-    follows them, and counts them.
-    ``workspace``: arrays, by name, that the first launch and those after it need while they run.
+    ``most_blocks``: the number of blocks for which a multiprocessor has registers; 0: unknown. Only searches read it.
+    ``then``: the launch that follows on the same stream; it may have a successor itself.
+    ``function``: the ``__global__`` function; by default the one that has the kernel's name. One of the launches must
+    call that one. It may be a name expression, for an instance of a template or a function in a namespace:
+    ``fir::scale<float, 64>`` has the name ``scale``.
+    ``arguments``: the names of this launch's arguments, in the order of its signature; by default those of the kernel.
+    Tensor maps follow them, and refer to them by position.
+    ``workspace``: arrays, by name, that this launch and its successors need while they run; only the first states it.
     """
 
     grid: tuple[int, int, int]
@@ -44,12 +44,12 @@ class Launch:
 
     @property
     def steps(self) -> tuple["Launch", ...]:
-        """Returns this launch and those that follow, in order."""
+        """Returns this launch and its successors, in order."""
         return (self, *(self.then.steps if self.then is not None else ()))
 
     @property
     def is_empty(self) -> bool:
-        """Returns whether nothing is launched, since all grids are empty."""
+        """Returns whether there is nothing to launch: all grids are empty."""
         return all(0 in step.grid for step in self.steps)
 
     @property
@@ -57,26 +57,26 @@ class Launch:
         return sum(array.n_bytes for array in self.workspace.values())
 
     def own(self, arguments: Sequence[T]) -> list[T]:
-        """Returns the arguments of this launch, from those of the kernel followed by the workspace."""
+        """Returns the arguments of this launch; ``arguments``: those of the kernel, then the workspace."""
         return list(arguments) if self.positions is None else [arguments[i] for i in self.positions]
 
 
 def last_name(function: str) -> str:
-    """Returns the name that a name expression ends in: ``scale`` of ``fir::scale<float, 64>``, and of a cast of it."""
+    """Returns the last name of a name expression: ``scale`` for ``fir::scale<float, 64>``, and for a cast of it."""
     found = LAST_NAME.search(CAST.sub("", function, 1))
     return found[1] if found else function
 
 
 def function_named(kernel: str, launch: Launch) -> str:
-    """Returns the function, among those that are launched, that bears the kernel's name."""
+    """Returns the launched function that has the kernel's name."""
     functions = (step.function or kernel for step in launch.steps)
     return next((function for function in functions if last_name(function) == kernel), kernel)
 
 
 def with_positions(kernel: str, first: Launch, names: tuple[str, ...]) -> tuple[Launch, str | None]:
-    """Returns launches with the positions of their arguments, and what is wrong with them, if anything.
+    """Returns the launches with the positions of their arguments, and an error or None.
 
-    A launch that is alone and takes what the kernel is called with stays as it is.
+    A single launch that takes the kernel's own arguments stays as it is.
     """
     is_own = first.function != kernel and last_name(first.function or kernel) == kernel
     if first.then is None and is_own and not (first.arguments or first.workspace):

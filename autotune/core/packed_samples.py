@@ -4,10 +4,10 @@ import numpy as np
 
 
 def unpack_samples(row: np.ndarray, bits: int, first: int, n_samples: int) -> np.ndarray:
-    """Returns the samples of a packed row from ``first`` on; those past its end are 0.
+    """Returns the samples of a packed row from ``first`` on; samples past its end are 0.
 
-    Two's complement, ``bits`` wide (2 to 16), the first sample in the most significant bits of the first byte: every
-    eighth sample starts at the same bit of a byte, so that each eighth is read at once.
+    Samples are two's complement, ``bits`` wide (2 to 16); the first is in the most significant bits of the first byte.
+    Every eighth sample starts at the same bit of a byte, so one step reads all samples i, i + 8, i + 16 ...
 
     Args:
         row: uint8 [n_bytes].

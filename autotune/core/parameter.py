@@ -14,9 +14,9 @@ Predicate = Callable[[Any, Config, Device], bool]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One axis: its values in their natural order, and the configurations in which it has a meaning.
+    """One axis: its values in their natural order, and the condition under which it exists.
 
-    ``since``: the value that configs have which are older than the parameter; None if there are no such configs.
+    ``since``: the value that applies to configs older than the parameter; None if there are no such configs.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Parameter:
 
 
 def completed_config(config: Mapping[str, Value], added: Iterable[Parameter]) -> Config:
-    """Returns ``config`` with its values of the parameters that were ``added`` to its space since it was recorded."""
+    """Returns ``config`` with the values of parameters that were ``added`` to its space after it was recorded."""
     values = dict(config)
     for parameter in added:
         if parameter.since is not None and parameter.name not in values and parameter.applies(values):
@@ -39,10 +39,10 @@ def completed_config(config: Mapping[str, Value], added: Iterable[Parameter]) ->
 
 @dataclass(frozen=True)
 class Constraint:
-    """A named predicate; ``reason`` is true of every config it lets pass. Configs that a heuristic refuses can run.
+    """A named predicate; ``reason`` is true of every config that it allows. Configs that a heuristic refuses can run.
 
-    ``reads``: the parameters that the predicate depends on; None: that is found out by asking it. ``text``: it as an
-    expression that ``checked_expression`` has returned, or "" of a function.
+    ``reads``: the parameters that the predicate depends on; None: calls find out. ``text``: the predicate as an
+    expression from ``checked_expression``; "" if it is a function.
     """
 
     name: str
@@ -58,5 +58,5 @@ class Constraint:
 
 
 def clause(reason: str, n: int = 1) -> str:
-    """Returns what follows "it", or the number ``n`` of configs, in a sentence that says why they are refused."""
+    """Returns the end of a sentence that begins with "it", or ``n`` configs, and says why they are refused."""
     return reason if reason.startswith(UNJUDGED) else f"{'violates' if n == 1 else 'violate'}: {reason}"

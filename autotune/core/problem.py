@@ -1,4 +1,4 @@
-"""The type of a kernel's problem, a frozen dataclass, whatever its fields are; and its fields by kind and as text."""
+"""The problem of a kernel, which is any frozen dataclass; its fields by kind, and as text."""
 
 from collections.abc import Mapping
 from dataclasses import Field, fields, replace
@@ -35,13 +35,13 @@ def baked_fields(problem_type: Any) -> tuple[str, ...]:
 
 
 def added_fields(problem_type: Any) -> dict[str, Any]:
-    """Returns the fields that were added to a problem of which sweeps are recorded, with what older records mean."""
+    """Returns the fields that were added after sweeps were recorded, with the value that older records imply."""
     return {f.name: f.default for f in fields(problem_type) if f.metadata.get("added")}
 
 
 def named_fields(problem: Problem) -> dict[str, Any]:
-    """Returns the fields by name that tell ``problem`` from others, in the order of declaration: all but those that
-    were added and are what older records mean. So that problem is called today what it was called before.
+    """Returns the fields that identify ``problem``, by name, in the order of declaration. An added field is left out
+    where it has the value that older records imply, so the names of older problems stay the same.
     """
     added = added_fields(type(problem))
     values = {f.name: getattr(problem, f.name) for f in fields(problem)}
@@ -49,7 +49,7 @@ def named_fields(problem: Problem) -> dict[str, Any]:
 
 
 def baked_values(problem: Problem) -> dict[str, object]:
-    """Returns those of ``named_fields`` that are baked."""
+    """Returns the baked fields among ``named_fields``."""
     runtime = runtime_fields(type(problem))
     return {name: value for name, value in named_fields(problem).items() if name not in runtime}
 
@@ -60,7 +60,7 @@ def problem_name(problem: Problem) -> str:
 
 
 def replaced(problem: P, values: Mapping[str, object]) -> P | None:
-    """Returns the problem with these values, or None if it refuses them."""
+    """Returns the problem with these values, or None if its class refuses them."""
     try:
         return replace(problem, **values)
     except (TypeError, ValueError, ArithmeticError, UsageError):

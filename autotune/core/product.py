@@ -1,9 +1,9 @@
-"""Every allowed combination of parameters whose constraints say what they read, without looking at all combinations.
+"""Enumerates the allowed combinations where constraints say what they read, without looking at every combination.
 
-Parameters that no constraint joins make groups of their own, and what is allowed is the product of what each group
-allows. In a group the parameters of the constraint that has the fewest combinations get their values first, and each
-constraint is asked as soon as all that it reads have values: an expression of columns of NumPy, a function once for
-each combination of what it reads. A product of more than MOST_ALLOWED is sampled.
+Parameters that no constraint connects are in different groups, and the allowed combinations are the product of those of
+all groups. In a group, the parameters of the constraint with the fewest combinations get their values first. A
+constraint is evaluated as soon as all parameters that it reads have values: an expression on NumPy columns, a function
+once for each combination of these parameters. A product of more than MOST_ALLOWED combinations is sampled.
 """
 
 import gc
@@ -21,14 +21,14 @@ from .parameter import Constraint
 from .problem import Problem
 from .row_tests import NO, RAISED, YES, RowTest, ValueNumbers
 
-MOST_ALLOWED = 1_000_000  # configs; where there are more, some are drawn
-N_DRAWN = 100_000  # configs of a sample
-MOST_ROWS = 1 << 22  # combinations of a group that are kept at a time; a group with more is sampled
-MOST_TRIED = 1 << 28  # combinations of a group that are tried one after another
-MOST_WALKED = 1 << 29  # the same where a sample says that few of them are allowed
-MOST_DRAWN = 1 << 26  # combinations that are drawn for a sample
-BLOCK = 1 << 16  # combinations tried at a time
-SEED = 20231107  # of samples: the same space has the same one
+MOST_ALLOWED = 1_000_000  # configs; a larger space is sampled
+N_DRAWN = 100_000  # configs in a sample
+MOST_ROWS = 1 << 22  # combinations of a group in memory; a larger group is sampled
+MOST_TRIED = 1 << 28  # combinations of a group that are tried exhaustively
+MOST_WALKED = 1 << 29  # the same limit where a sample shows that few of them are allowed
+MOST_DRAWN = 1 << 26  # random combinations that are tried for a sample
+BLOCK = 1 << 16  # combinations tried in one step
+SEED = 20231107  # the same space always has the same sample
 
 
 class Product:
@@ -36,10 +36,10 @@ class Product:
 
     Args:
         choices: the values of each parameter.
-        constraints: all of which say what they ``read``; each is asked of configs that have these parameters only.
+        constraints: each one states what it ``reads``, and is called with configs of these parameters only.
 
     ``n_allowed`` is estimated where a group is sampled. ``refused`` counts combinations by the reason of the constraint
-    that was the first to decide. ``unjudged``: a config at which a constraint raised, of each that did, and the error.
+    that decided first. ``unjudged``: each constraint that raised, with one config at which it did, and the error.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Product:
             values[:] = self._choices[name]
             columns.append(values[numbers].tolist())
         was_enabled = gc.isenabled()
-        gc.disable()  # it would look at all that is made, again and again, and finds no circle
+        gc.disable()  # it would scan all new configs again and again, and they form no cycles
         try:
             return configs_of(self.names, zip(*columns, strict=True))
         finally:
@@ -126,7 +126,7 @@ class Product:
 
     # ------------------------------------------------------------------ the product of all groups
     def _together(self, groups: "Sequence[_Group]") -> ValueNumbers:
-        """Returns all rows of the product of the groups, or some that are drawn."""
+        """Returns all rows of the product of the groups, or a random sample."""
         rows: ValueNumbers = {}
         if not self.is_sample:
             before, n_all = 1, prod(group.n_rows for group in groups)
@@ -137,7 +137,7 @@ class Product:
             return rows
         n_drawn = N_DRAWN if all(group.n_rows for group in groups) else 0
         for group in groups:
-            if group.n_drawn and n_drawn:  # its rows are a sample already: each is taken as often as any other
+            if group.n_drawn and n_drawn:  # its rows are a sample already: each is used equally often
                 drawn = np.resize(self._generator.permutation(group.n_rows), n_drawn)
             else:
                 drawn = self._generator.integers(group.n_rows or 1, size=n_drawn)
@@ -166,35 +166,35 @@ class Product:
 
 @dataclass
 class _Group:
-    """Parameters that constraints join, and their combinations so far.
+    """Parameters that constraints connect, and their combinations so far.
 
-    ``left``: parameters that have no value yet, and how many values they may have.
+    ``left``: the parameters without a value so far, with their numbers of values.
     """
 
     left: dict[str, int]
     rows: ValueNumbers = field(default_factory=dict)
     n_rows: int = 1
     refused: Counter[str] = field(default_factory=Counter)
-    n_drawn: int = 0  # combinations that were drawn, where not all are looked at
+    n_drawn: int = 0  # random combinations that were tried; 0: all combinations were tried
     n_accepted: int = 0
-    n_before: int = 1  # combinations of which they were drawn
+    n_before: int = 1  # combinations from which they were drawn
 
     def __post_init__(self) -> None:
         self.n_combinations = prod(self.left.values())
 
     @property
     def n_allowed(self) -> int:
-        """Returns how many combinations are allowed; as far as the sample tells, where there is one."""
+        """Returns how many combinations are allowed; an estimate where the group is sampled."""
         return self.n_before * self.n_accepted // self.n_drawn if self.n_drawn else self.n_rows
 
     def n_more(self, test: RowTest) -> int:
-        """Returns how many combinations the parameters have that a constraint still waits for."""
+        """Returns the number of combinations of the parameters for which a constraint still waits."""
         return prod(self.left.get(name, 1) for name in test.reads)
 
     def extend(self, new: Sequence[str], ready: Sequence[RowTest], late: list[RowTest]) -> bool:
-        """Gives ``new`` parameters all their values, and keeps what ``ready`` constraints allow.
+        """Gives ``new`` parameters all their values, and keeps the rows that ``ready`` constraints allow.
 
-        Returns whether it did; it does not where more than MOST_ROWS would be kept.
+        Returns False, and changes nothing, where more than MOST_ROWS rows would remain.
         """
         sizes = [self.left[name] for name in new]
         before, n_new = self.rows, prod(sizes)
@@ -219,13 +219,13 @@ class _Group:
         return True
 
     def keep(self, tests: Sequence[RowTest]) -> None:
-        """Keeps what constraints allow that raised before."""
+        """Keeps the rows that these constraints, which raised before, allow now."""
         if tests:
             self.rows = self._tested(self.rows, tests, 1, [], is_last=True)
             self.n_rows = len(next(iter(self.rows.values())))
 
     def sampled(self, tests: Sequence[RowTest], generator: np.random.Generator) -> "_Group":
-        """Returns random combinations with the parameters that are left, of which it keeps what constraints allow."""
+        """Returns random combinations with all parameters that are ``left``, as far as the constraints allow them."""
         found = replace(self, refused=Counter())
         found.n_combinations, found.n_before = self.n_combinations, self.n_rows * prod(self.left.values())
         kept: list[ValueNumbers] = []
@@ -245,7 +245,7 @@ class _Group:
     def _tested(
         self, rows: ValueNumbers, tests: Sequence[RowTest], n_left: int, late: list[RowTest], is_last: bool = False
     ) -> ValueNumbers:
-        """Returns the rows that constraints allow. One that raises at a row is asked again when all others were."""
+        """Returns the rows that constraints allow. One that raises at a row is called again after all others."""
         for test in tests:
             n_rows = len(next(iter(rows.values())))
             judged = test.judged(rows, n_rows)
@@ -271,7 +271,7 @@ def _whole(parts: Sequence[ValueNumbers], names: Sequence[str]) -> ValueNumbers:
 
 
 def _joined(names: Sequence[str], reads: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Yields the groups of names that are read together, in the order of their first."""
+    """Yields the groups of connected names, in the order of their first names."""
     of = {name: {name} for name in names}
     for each in reads:
         together = set().union(*(of[name] for name in each))
@@ -284,7 +284,7 @@ def _joined(names: Sequence[str], reads: Sequence[Sequence[str]]) -> Iterator[li
 
 
 def value_distance(a: Value | None, b: Value | None) -> tuple[int, float]:
-    """Returns (1 if two values of a parameter differ, absolute log-ratio of numbers); None: there is no value."""
+    """Returns (1 if two values of a parameter differ, else 0; absolute log-ratio of numbers). None: no value."""
     if a == b:
         return 0, 0.0
     if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:

@@ -1,8 +1,8 @@
-"""Python's syntax trees, also where several threads make some at once.
+"""Parses Python safely in several threads at once.
 
-Python 3.11 counts the depth of all trees under way in one variable: where another thread makes one, or a finaliser
-does, while one is made, it ends with a SystemError (https://github.com/python/cpython/issues/106905). It is made again
-then.
+Python 3.11 counts the depth of all trees that are being built in one variable: when another thread or a finaliser
+builds a tree at the same time, the parser may raise SystemError (https://github.com/python/cpython/issues/106905). The
+text is then parsed again.
 """
 
 import ast
@@ -14,12 +14,12 @@ MOST_TRIES = 20
 
 
 def module_tree(text: str) -> ast.Module:
-    """Returns the tree of a module. Raises what ``ast.parse`` does."""
+    """Returns the tree of a module. Raises the exceptions of ``ast.parse``."""
     return _made(lambda: ast.parse(text))
 
 
 def expression_tree(text: str) -> ast.Expression:
-    """Returns the tree of an expression. Raises what ``ast.parse`` does."""
+    """Returns the tree of an expression. Raises the exceptions of ``ast.parse``."""
     return _made(lambda: ast.parse(text, mode="eval"))
 
 

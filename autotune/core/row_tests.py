@@ -1,4 +1,4 @@
-"""Asks a constraint of many combinations at once: an expression of columns, a function once for each it depends on."""
+"""Evaluates a constraint at many combinations: an expression on columns, a function once per distinct argument."""
 
 from collections.abc import Mapping
 from math import prod
@@ -12,14 +12,14 @@ from .errors import UsageError
 from .parameter import Constraint
 from .problem import Problem
 
-MOST_ASKED = 1 << 23  # combinations that a function is asked about, which takes microseconds for each
-MOST_KNOWN = 1 << 20  # its answers that are kept
-NO, YES, RAISED = 0, 1, 2  # what a constraint says of a combination
-ValueNumbers = dict[str, np.ndarray]  # of each parameter the numbers of its values
+MOST_ASKED = 1 << 23  # calls of a function, each of which takes microseconds
+MOST_KNOWN = 1 << 20  # answers of a function that are cached
+NO, YES, RAISED = 0, 1, 2  # a constraint's verdict on a combination
+ValueNumbers = dict[str, np.ndarray]  # parameter -> the index of its value, for each row
 
 
 class RowTest:
-    """A constraint, asked of rows."""
+    """A constraint that is evaluated for rows of combinations."""
 
     def __init__(
         self,
@@ -38,17 +38,17 @@ class RowTest:
                 self._columns = {name: column_of(values) for name, values in self._choices.items()}
             except NotVectorised:
                 self._columns = None
-        self._known: dict[int, int] = {}  # of a combination of what it reads, what it says
+        self._known: dict[int, int] = {}  # combination of the parameters that it reads -> verdict
         self._n_asked = 0
 
     def judged(self, rows: ValueNumbers, n_rows: int) -> np.ndarray:
-        """Returns NO, YES or RAISED of each row."""
+        """Returns NO, YES or RAISED for each row: int8 [n_rows]."""
         if self._columns is not None:
             try:
                 found = truths(self.constraint.text, {name: self._columns[name][rows[name]] for name in self.reads})
                 return np.broadcast_to(found, n_rows).astype(np.int8)
             except NotVectorised:
-                pass  # at these rows, as by a division by zero
+                pass  # these rows need Python, as where one divides by zero
         key = np.zeros(n_rows, object if prod(map(len, self._choices.values())) >= 1 << 62 else np.int64)
         for name, values in self._choices.items():
             key = key * len(values) + rows[name]
@@ -75,7 +75,7 @@ class RowTest:
         return self._known[key]
 
     def told_fault(self, rows: ValueNumbers, is_fault: np.ndarray) -> str:
-        """Returns the reason to refuse rows at which the predicate raises; keeps the first of them."""
+        """Returns the reason to refuse rows at which the predicate raises; keeps the first config and error."""
         config = self._config(rows, int(np.argmax(is_fault)))
         try:
             self.constraint.holds(self._problem, config, self._device)

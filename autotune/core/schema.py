@@ -1,7 +1,7 @@
-"""Values from JSON, checked one by one as they are read, so that later code may rely on their types.
+"""Checks values from JSON one by one as they are read, so that later code may rely on their types.
 
-A check takes a value and returns it as it will be used, or raises Unsound. Text that people will see loses its control
-characters here, since a terminal obeys them.
+A check takes a value and returns it in the form that later code uses, or raises Unsound. Control characters of text for
+people are escaped here, since a terminal obeys them.
 """
 
 import hashlib
@@ -14,8 +14,8 @@ from .errors import printable
 
 Check = Callable[[Any], Any]
 
-MOST_WHOLE = 2**63  # the range of an integer column of a table
-MOST = 1e30  # largest magnitude of a number: products of two stay finite
+MOST_WHOLE = 2**63  # range of an integer column of a table
+MOST = 1e30  # largest magnitude of a number: the product of two stays finite
 SHORTEST_S, LONGEST_S = 1e-15, 1e12  # range of a measured time
 
 
@@ -34,7 +34,7 @@ def parse(data: bytes) -> Any:
     """Parses ``data`` as JSON.
 
     Raises:
-        Unsound: for anything else, NaN and infinities among it.
+        Unsound: for anything else, including NaN and infinities.
     """
     try:
         return _decode(data.decode())
@@ -52,15 +52,15 @@ SEAL = "sha256"
 
 
 def seal(content: Mapping[str, object]) -> dict[str, object]:
-    """Adds to ``content`` the SHA-256 of its JSON, whatever the layout."""
+    """Returns ``content`` with the SHA-256 of its JSON, which does not depend on layout."""
     return {**content, SEAL: _sha256(content)}
 
 
 def sealed(content: object, needed: bool = False) -> Any:
-    """Returns ``content`` without its seal, which an older file need not have.
+    """Returns ``content`` without its seal. Older files may lack one, unless it is ``needed``.
 
     Raises:
-        Unsound: when the seal is of another content.
+        Unsound: when the seal does not match the content.
     """
     if not isinstance(content, dict) or not (needed or SEAL in content):
         return content
@@ -75,7 +75,7 @@ def _sha256(content: Mapping[str, object]) -> str:
 
 
 def plain(text: str) -> str:
-    """Escapes characters of ``as_text`` that are not printable, so that a terminal only shows it."""
+    """Escapes unprintable characters except newlines and tabs, so that a terminal shows them and obeys none."""
     return printable(text, kept="\n\t")
 
 
@@ -235,7 +235,7 @@ def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other:
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
-    """Returns what to add to an error about a name that is not known: the nearest of those that are, or nothing."""
+    """Returns the hint for an error about an unknown name: the nearest known one; "" if there is none."""
     found = get_close_matches(name[:60], known, n=1)
     return f" (did you mean {found[0]}?)" if found else ""
 

@@ -1,7 +1,7 @@
 """The tuning space: parameters, the constraints between them, and every allowed configuration.
 
-A space is enumerated before anything runs, so a search never proposes what cannot be. A parameter declared with
-``when`` is absent from the configurations it has no meaning in.
+A space is enumerated before anything runs, so a search never proposes an impossible config. A parameter declared with
+``when`` is absent from configurations that do not fulfil its condition.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ from .product import Product
 from .schema import MOST_WHOLE
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
-MOST_CONFIGS = 1 << 20  # that they have together: a campaign's memory does not grow with its problems
+MOST_CONFIGS = 1 << 20  # configs in all of them, so that a campaign's memory does not grow with its problems
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class _When:
 
 
 def when(values: tuple[Value, ...], **condition: Value | tuple[Value | None, ...]) -> _When:
-    """Values of a parameter that exists only under others: ``SG_SIZE=when((4, 8), ALGORITHM="subgroup")``. None among
-    theirs: or where the other does not exist.
+    """Declares the values of a parameter that exists only under a condition: ``SG_SIZE=when((4, 8),
+    ALGORITHM="subgroup")``. A condition value of None also matches configs that lack the other parameter.
     """
     as_tuples = ((name, v if isinstance(v, tuple) else (v,)) for name, v in condition.items())
     return _When(values, tuple(as_tuples))
@@ -46,10 +46,10 @@ class _Since:
 
 
 def since(value: Value, values: tuple[Value, ...] | _When) -> _Since:
-    """Values of a parameter that was added to a space of which configs are recorded: ``UNROLL=since(4, (1, 2, 4, 8))``.
+    """Declares the values of a parameter that is newer than some recorded configs: ``UNROLL=since(4, (1, 2, 4, 8))``.
 
-    ``value`` is what the kernel did before, and so what the older configs have. Their records and winners stay valid as
-    far as it makes the machine code that was measured. ``values`` may be those of ``when``.
+    ``value`` describes what the kernel did before, so older configs get it. Their records and winners stay valid if it
+    gives the machine code that was measured. ``values`` may come from ``when``.
     """
     return _Since(value, values)
 
@@ -60,7 +60,7 @@ class Space:
     def __init__(self, /, **parameters: tuple[Value, ...] | _When | _Since) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
-        # A search asks for the same enumerations again and again, also those of other problems.
+        # A search needs the same enumerations again and again, including those of other problems.
         self._kept: OrderedDict[Hashable, Enumeration] = OrderedDict()
         self._keeping = Lock()  # a campaign's worker runs several sweeps at a time
         for name, declared in parameters.items():
@@ -87,25 +87,25 @@ class Space:
 
     @property
     def added(self) -> tuple[Parameter, ...]:
-        """Returns the parameters that configs may lack which were recorded before these were added."""
+        """Returns the parameters that older recorded configs may lack."""
         return tuple(parameter for parameter in self.parameters.values() if parameter.since is not None)
 
     def completed(self, config: Mapping[str, Value]) -> Config:
-        """Returns a recorded ``config`` with its values of the parameters that were added since."""
+        """Returns a recorded ``config`` with the values of parameters that were added later."""
         return completed_config(config, self.added)
 
     def constraint(
         self, reason: str, /, reads: Iterable[str] | None = None, **condition: Value | tuple[Value, ...]
     ) -> Callable[[Predicate], Predicate]:
-        """Decorator: ``predicate(problem, config, device)`` must hold, a pure function; ``reason`` says what then is
-        true. It is asked as soon as the parameters that it reads have values. With a condition (``MMA="wgmma"``) it is
-        asked only of configurations that have these values, or one of several.
+        """Decorates a pure function ``predicate(problem, config, device)`` that must be true of each config. ``reason``
+        states what is true then. The predicate is called as soon as the parameters that it reads have values. With a
+        condition (``MMA="wgmma"``, or a tuple of values) only configs that fulfil the condition are checked.
 
-        ``reads``: the only parameters that it depends on. Where all constraints say theirs, each is asked once for each
-        combination of these, of a config that need not have any others.
+        ``reads``: the only parameters that it depends on. Where all constraints state theirs, each is called once for
+        each combination of them, with a config that may lack all others.
 
         Raises:
-            UsageError: when the condition names no parameter, or a value that it does not have.
+            UsageError: when ``reads`` or the condition names an unknown parameter, or the condition an unknown value.
         """
         if reads is None:
             return self._rule(reason, condition, is_heuristic=False)
@@ -115,13 +115,13 @@ class Space:
         return self._rule(reason, condition, is_heuristic=False, reads=names)
 
     def require(self, text: str, reason: str = "") -> None:
-        """Adds a constraint that is written as an expression of parameters: ``space.require("WGS * UNROLL <= 512")``.
+        """Adds a constraint as an expression of parameters: ``space.require("WGS * UNROLL <= 512")``.
 
-        It is asked of many configurations at once, so spaces of billions of combinations are enumerated where their
-        constraints are expressions. ``reason``: what is told instead of the text.
+        An expression is evaluated for many configurations at once, so spaces of billions of combinations can be
+        enumerated if their constraints are expressions. ``reason``: the text that messages show in its place.
 
         Raises:
-            UsageError: when it is not an expression of parameters, or could take long to compute.
+            UsageError: when it is not an expression of parameters, or could take long to evaluate.
         """
         expression = checked_expression(text, self.parameters, "the constraint")
 
@@ -133,9 +133,9 @@ class Space:
         self._kept.clear()
 
     def heuristic(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
-        """Decorator: a constraint that searches keep to, since what it refuses is slow here, though it would run. A
-        configuration that somebody asks for, or that was tuned elsewhere, need not: a heuristic may depend on sizes of
-        the problem and on the device, where a configuration serves others, too.
+        """Decorates a constraint that only searches obey: configs that it refuses would run, but slowly. Configs that a
+        user asks for, or that were tuned elsewhere, are not held to it, since a heuristic may depend on the problem's
+        sizes and the device, and a config also serves others.
 
         Raises:
             UsageError: as ``constraint``.
@@ -184,11 +184,11 @@ class Space:
         return None
 
     def first_allowed(self, problem: Problem, device: Device, choices: Iterable[Mapping[str, Value]]) -> Config:
-        """Returns the first of some configurations that constraints and heuristics allow; where there is none, the
-        first that constraints allow; and where there is none either, the last.
+        """Returns the first of ``choices`` that constraints and heuristics allow; if there is none, the first that
+        constraints allow; if there is none either, the last.
 
         Raises:
-            ValueError: when there are none to choose from.
+            ValueError: when ``choices`` is empty.
         """
         slow: Config | None = None
         choice: Mapping[str, Value] | None = None
@@ -205,7 +205,7 @@ class Space:
         return Config(choice)
 
     def _is_worthwhile(self, problem: Problem, config: Config, device: Device) -> bool:
-        """Returns whether all heuristics allow a config that constraints do."""
+        """Returns whether all heuristics allow a config that the constraints allow."""
         heuristics = [constraint for constraint in self.constraints if constraint.is_heuristic]
         with suppress(Exception):  # a user's predicate may raise anything
             return all(heuristic.holds(problem, config, device) for heuristic in heuristics)
@@ -243,7 +243,7 @@ class Space:
         if self._says_what_it_reads and all(values for _, values in restrict):
             product = self._product(problem, device, dict(restrict))
             n_allowed = product.n_allowed if product.is_sample else 0
-            refused = {why: min(n, MOST_WHOLE - 1) for why, n in product.refused.items()}  # what records can hold
+            refused = {why: min(n, MOST_WHOLE - 1) for why, n in product.refused.items()}  # limit of records
             return Enumeration(product.configs(), refused, n_allowed, tuple(product.unjudged))
         given = tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict)
         if (drawn := drawn_configs(*given)) is not None:
@@ -265,7 +265,7 @@ class Space:
         return Product(choices, self.constraints, problem, device)
 
     def nearest(self, problem: Problem, device: Device, wanted: Mapping[str, Value]) -> Config:
-        """Returns what ``enumerate(problem, device).nearest(wanted)`` does, without looking at what is farther away.
+        """Returns the same as ``enumerate(problem, device).nearest(wanted)``, without visiting configs farther away.
 
         Raises:
             UsageError: when no config is allowed.
@@ -288,7 +288,7 @@ class Space:
     def parse(self, given: Mapping[str, Value]) -> Config:
         """Returns ``given`` as a Config of this space, complete and in its order.
 
-        A parameter that was added later has the value of older configs where it is not given.
+        A missing parameter that was added later gets the value of older configs.
 
         Raises:
             UsageError: for a parameter or value outside the space, one that does not apply, or one missing.
@@ -310,9 +310,9 @@ class Space:
         return Config(chosen)
 
     def changes(self, problem: Problem, config: Config, device: Device) -> dict[str, tuple[Value, ...]]:
-        """Returns the values that a refused ``config`` may have instead of its own, for one parameter at a time.
+        """Returns, for each parameter, the other values that alone would make a refused ``config`` allowed.
 
-        Parameters of which no other value alone makes it allowed are left out.
+        Parameters without such values are left out.
         """
         found: dict[str, tuple[Value, ...]] = {}
         for name in config:

@@ -1,20 +1,20 @@
-"""Says which structures can be passed by value: those whose bytes lie in NumPy as they lie in CUDA.
+"""Checks which structures can be passed by value: those with the same layout in NumPy and in CUDA.
 
-A structure is a ``numpy.void`` of a dtype with fields. C++ aligns each field to a multiple of its own size, NumPy does
-so with ``align=True`` only, and never for complex numbers, which are ``float2`` and ``double2`` in CUDA.
+A structure is a ``numpy.void`` of a dtype with fields. C++ aligns each field to a multiple of its own size. NumPy does
+so only with ``align=True``, and never for complex numbers, which are ``float2`` and ``double2`` in CUDA.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-KINDS = "biufc"  # of numbers that CUDA has, but for the longest float
-MOST_BYTES = 8  # of a real number
+KINDS = "biufc"  # kinds of numbers that exist in CUDA, except the longest float
+MOST_BYTES = 8  # size of the largest real number
 ALIGNED = "np.dtype([...], align=True)"
 
 
 def check_layout(dtype: np.dtype[np.generic]) -> str | None:
-    """Returns why CUDA lays out a structure of this dtype otherwise, and what to do; None: it does not."""
+    """Returns why CUDA lays out a structure of this dtype differently, and what to do; None: the layouts agree."""
     if not dtype.isalignedstruct:
         return f"is a structure without align=True, and C++ aligns its fields; make it of {ALIGNED}"
     try:
@@ -25,7 +25,7 @@ def check_layout(dtype: np.dtype[np.generic]) -> str | None:
 
 
 def wrong_scalars(scalars: Mapping[str, object]) -> str | None:
-    """Returns what is wrong with the first structure among a kernel's scalars that cannot be passed by value."""
+    """Returns why the first structure that cannot be passed by value is wrong; None: all scalars can be passed."""
     for name, value in scalars.items():
         if isinstance(value, np.void) and value.dtype.names and (why := check_layout(value.dtype)):
             return f"returns {name!r}, which {why}"
@@ -33,7 +33,7 @@ def wrong_scalars(scalars: Mapping[str, object]) -> str | None:
 
 
 class _Differs(Exception):
-    """A part that CUDA lays out otherwise; the message goes on from the name of the structure."""
+    """CUDA lays out a part differently; the message continues after the name of the structure."""
 
 
 def _alignment(dtype: np.dtype[np.generic], path: str) -> int:

@@ -1,7 +1,7 @@
-"""Finds the fields that a question leaves open, where those of the default problem contradict the fields it names.
+"""Completes a problem of which a user names some fields, where the default values contradict them.
 
-A question names some fields of a problem: ``n_channels=8192``. What it names stays; the sizes that it does not name
-follow from it. Nothing here knows ``Kernel``: a definition comes in as problems, and as a function that judges one.
+A user names some fields: ``n_channels=8192``. These stay, and the other sizes follow from them. This module does not
+know ``Kernel``: a definition is passed as problems, and as a function that judges one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 from .problem import Problem, baked_fields, distance, replaced, runtime_fields, size_fields
 
 P = TypeVar("P", bound=Problem)
-ProblemBytes = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
+ProblemBytes = Callable[[P], int | None]  # problem -> bytes of its arrays, or None if it is refused
 
-LIGHT_BYTES = 1 << 25  # arrays that are small on any device
-MOST_BITS = 32  # of a size
+LIGHT_BYTES = 1 << 25  # arrays of this size are small on any device
+MOST_BITS = 32  # width of the largest size
 
 
 def completed_problem(
     base: P, named: Mapping[str, object], usual: Mapping[str, object], known: Sequence[P], judge: ProblemBytes[P]
 ) -> P | None:
-    """Returns a problem that has the fields ``named``, where ``base`` with them cannot be; None: there is none.
+    """Returns a problem with the fields ``named``, where ``base`` with these fields is refused; None: there is none.
 
-    The other baked fields are those of ``base``, or what the definition makes of their defaults. The other sizes are
-    the nearest that are ``known`` for these baked fields. If none are, they are those of ``base``, or ``usual`` in
-    their place, but for those that the definition computes; and where these cannot be, or take far more memory than
-    ``base`` does, one of them is halved or doubled until they can.
+    The other baked fields come from ``base``, or the definition computes them from their defaults. The other sizes are
+    those of the nearest ``known`` problem with these baked fields. If there is none, they come from ``usual`` or else
+    ``base``, except those that the definition computes; and where the problem is then refused, or takes far more memory
+    than ``base``, one size is halved or doubled until it fits.
     """
     known = sorted(known, key=lambda one: _distance(one, base))
     runtime = runtime_fields(type(base))
@@ -47,9 +47,9 @@ def completed_problem(
 def besides(
     base: P, named: Mapping[str, object], examples: Sequence[P], can_be: Callable[[Mapping[str, object]], bool]
 ) -> str:
-    """Returns what could be named besides ``named`` to make a problem of it, as ``n_times=32 or layout=batches``.
+    """Returns fields that would complete ``named`` to a problem, such as ``n_times=32 or layout=batches``.
 
-    A field is tried with the values that ``examples`` have. "": none of them would help.
+    Each field is tried with the values that it has in ``examples``. "": none of them helps.
     """
     found: list[str] = []
     for name in baked_fields(type(base)):
@@ -60,7 +60,7 @@ def besides(
 
 
 def computed(base: P, named: Mapping[str, object]) -> dict[str, object]:
-    """Returns the fields beside ``named`` that the definition computes where they have their default, with that one."""
+    """Returns the default values of the fields, not ``named``, that the definition computes if they are left out."""
     found = {}
     for field in fields(base):
         at = None if field.default is MISSING else replaced(base, {field.name: field.default})
@@ -72,7 +72,7 @@ def computed(base: P, named: Mapping[str, object]) -> dict[str, object]:
 def _sizes(
     base: P, usual: Mapping[str, Any], opened: Mapping[str, object], named: Mapping[str, object]
 ) -> dict[str, int]:
-    """Returns the sizes that may change, the largest first, those that the definition computes last."""
+    """Returns the sizes that may change: the largest first; those that the definition computes come last."""
     sizes = {name: int(usual.get(name, getattr(base, name))) for name in size_fields(base) if name not in named}
     names = sorted((name for name, size in sizes.items() if size > 0), key=lambda name: (name in opened, -sizes[name]))
     return {name: sizes[name] for name in names}
@@ -81,9 +81,9 @@ def _sizes(
 def _resized(
     base: P, values: Mapping[str, object], sizes: Mapping[str, int], usual: Mapping[str, object], judge: ProblemBytes[P]
 ) -> P | None:
-    """Returns ``base`` with ``values``, and one of the ``sizes`` changed where need be; None: that does not help.
+    """Returns ``base`` with ``values``, and if necessary with one of ``sizes`` changed; None: that does not help.
 
-    The first is taken that needs at most half as much memory again as ``base``; if none does, that of the least memory.
+    The first problem that needs at most 1.5 times the memory of ``base`` is taken; else the one that needs the least.
     """
     usually = judge(replaced(base, usual) or base) or 0
     least: tuple[int, P] | None = None

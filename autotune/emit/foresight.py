@@ -1,6 +1,6 @@
-"""What a package answers problems with that nobody recorded: experience with its kernels, and configs rendered ahead.
+"""Prepares a package for problems without a record: experience with its kernels, and configs rendered in advance.
 
-The experience goes into ``measured.json``; what its predictions lose, into ``wisdom.json``.
+The experience goes into ``measured.json``, and the losses of its predictions into ``wisdom.json``.
 """
 
 import hashlib
@@ -30,18 +30,18 @@ from ..system.one_thread import one_thread
 from ..transfer import model
 from ..transfer.experience import N_FITTED, N_STEPS, Experience, as_json, ranked, read_experiences
 
-N_AHEAD = 3  # configurations of a problem and architecture: one that does not compile gives way to the next
+N_AHEAD = 3  # configurations per problem and architecture: if one does not compile, the next one is used
 
 
 @dataclass(frozen=True)
 class Foresight:
-    """``experiences`` by kernel, and what each tier of predictions loses."""
+    """``experiences`` by kernel, and the losses of their predictions."""
 
     experiences: Mapping[str, Experience]
     losses: tuple[Loss, ...]
 
     def text(self, files: Mapping[str, str]) -> str:
-        """Returns the text of ``measured.json``; ``files``: the definitions and templates that rankings follow from."""
+        """Returns the text of ``measured.json``; ``files``: the definitions and templates that determine rankings."""
         digest = hashlib.sha256("\0".join(f"{name}\0{text}" for name, text in sorted(files.items())).encode())
         return measured_text({**as_json(self.experiences.values()), "definitions": digest.hexdigest()})
 
@@ -51,10 +51,10 @@ def foresight(
     kernels: Mapping[str, AnyKernel],
     tell: Callable[[str], None] = lambda line: None,
 ) -> Foresight:
-    """Returns what the sweeps teach about each kernel, and what predictions from it lose.
+    """Returns the experience that the sweeps give for each kernel, and the losses of its predictions.
 
-    The user's cache keeps it, since it takes a minute of hundreds of sweeps. ``tell``: takes a line for each kernel
-    that is not there.
+    Hundreds of sweeps take a minute, so the user's cache stores the result. ``tell``: takes a line for each kernel that
+    the cache lacks.
     """
     found = Foresight({}, ())
     for name, kernel in kernels.items():
@@ -81,9 +81,9 @@ def _of_kernel(kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Foresight:
     return Foresight({kernel.name: best}, tuple(loss for loss in losses if loss is not None))
 
 
-# ---------------------------------------------------------------------- kept in the user's cache
+# ---------------------------------------------------------------------- the user's cache
 def _kept_path(kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Path:
-    """Returns the path named by all that follows: the sweeps' medians, the definition, and how it is learnt from."""
+    """Returns the path in the cache, named by a digest of the sweeps' medians, the definition and the learning code."""
     digest = hashlib.sha256(repr((kernel.name, VERSION, N_FITTED, N_STEPS, MOST_LEFT_OUT)).encode())
     for path in (*kernel.source_paths, *sorted(Path(model.__file__).parent.glob("*.py")), Path(predictions.__file__)):
         digest.update(path.read_bytes())
@@ -94,7 +94,7 @@ def _kept_path(kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Path:
 
 def _keep(path: Path, one: Foresight) -> None:
     content = {**as_json(one.experiences.values()), "losses": [asdict(loss) for loss in one.losses]}
-    with suppress(OSError):  # it is made again
+    with suppress(OSError):  # the next call computes it again
         keep(path, json.dumps(content, allow_nan=False).encode(), {})
 
 
@@ -110,18 +110,17 @@ def _taken(path: Path) -> Foresight | None:
 def rendered_ahead(
     lists: Iterable[Path], known: Foresight, kernels: Mapping[str, AnyKernel]
 ) -> tuple[list[Ahead], dict[str, str]]:
-    """Returns configurations for the problems in ``lists``, on each architecture that was recorded, and their sources.
+    """Returns configurations for the problems in ``lists`` on each recorded architecture, and their sources.
 
     Raises:
-        UsageError: for a list that cannot be read, a kernel of which nothing is emitted, or a problem that is not
-            possible.
+        UsageError: for a list that cannot be read, a kernel that is not emitted, or an impossible problem.
     """
     found: list[Ahead] = []
     sources: dict[str, str] = {}
     for path in lists:
         name, problems = read_problems(path)
         if name not in known.experiences:
-            raise UsageError(f"{path}: nothing is emitted of {name} (of {', '.join(known.experiences) or 'nothing'})")
+            raise UsageError(f"{path}: {name} is not emitted; emitted are {', '.join(known.experiences) or 'none'}")
         kernel, experience = kernels[name], known.experiences[name]
         devices = {one.device.arch: one.device for one in experience.problems}
         for values in problems:
@@ -134,7 +133,7 @@ def rendered_ahead(
 
 
 def _ahead(kernel: AnyKernel, experience: Experience, problem: Problem, device: Device) -> list[tuple[Ahead, str]]:
-    """Returns the configurations of one problem on one architecture, with their sources."""
+    """Returns the configurations for one problem on one architecture, with their sources."""
     found = []
     for config in ranked(experience, kernel, problem, device, N_AHEAD):
         try:

@@ -1,4 +1,4 @@
-"""Collects what an emitted package needs instead of autotune: rooms verbatim, the definitions, and their templates."""
+"""Collects the files that an emitted package needs in place of autotune: rooms, definitions and templates."""
 
 import ast
 import re
@@ -13,17 +13,17 @@ from ..core.python_syntax import module_tree
 from ..rendering.render import library_path, template_path
 from ..runtime.nvrtc import HEADERS, own_headers
 
-BROUGHT = "_autotune"  # the subpackage of an emitted package that holds the rooms
+BROUGHT = "_autotune"  # the subpackage of an emitted package that contains the rooms
 ROOMS = ("core", "runtime", "rendering", "transfer", "prediction")
 TEMPLATES = f"{BROUGHT}/templates"
-NAMED = re.compile(r"[\"'<]([\w./-]+)[\"'>]")  # what may name a file in a template
+NAMED = re.compile(r"[\"'<]([\w./-]+)[\"'>]")  # text in a template that may name a file
 DOCSTRING = '"""What the kernel computes."""\n'
-WORDS = "autotune.core"  # the room whose words `from autotune import ...` gives
+WORDS = "autotune.core"  # the room whose names `from autotune import ...` provides
 
 
 def room_sources() -> dict[str, str]:
-    """Returns the sources of the rooms verbatim: path in the package -> text."""
-    start = '"""The lookup, the launcher and what predicts, copied from autotune unchanged."""\n'
+    """Returns path in the package -> text, for unchanged copies of the rooms."""
+    start = '"""Unchanged copies of the lookup, the launcher and the predictor of autotune."""\n'
     return {f"{BROUGHT}/__init__.py": start, **{f"{BROUGHT}/{path}": text for path, text in _room_files()}}
 
 
@@ -37,13 +37,13 @@ def _room_files() -> Iterator[tuple[str, str]]:
 
 
 def definition_sources(kernel: AnyKernel) -> dict[str, str]:
-    """Returns path in the folder of definitions -> text; imports from autotune are turned to those of the package.
+    """Returns path in the folder of definitions -> text; imports from autotune become imports from the package.
 
-    A definition of one file is called as the kernel, ``detect.py``. One with parts becomes a package, ``ddc/ddc.py``.
-    A template beside the definition comes along, with the files that it names.
+    A definition in one file has the kernel's name, ``detect.py``. A definition with parts becomes a package,
+    ``ddc/ddc.py``. A template beside the definition is included, with the files that it names.
 
     Raises:
-        UsageError: when one imports anything but NumPy, the standard library, parts and autotune's public words.
+        UsageError: when one imports anything but NumPy, the standard library, parts and autotune's public names.
     """
     first, *parts = kernel.source_paths
     beside = kernel.template_beside
@@ -59,8 +59,8 @@ def definition_sources(kernel: AnyKernel) -> dict[str, str]:
 
 
 def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
-    """Returns path in the package -> text of the library's templates of these kernels, and of the files they name."""
-    start = '"""Templates of the kernels, from which configs are rendered that nobody recorded."""\n'
+    """Returns path in the package -> text, for the library's templates of these kernels and the files they name."""
+    start = '"""Templates of the kernels, for configs without a record."""\n'
     found = {f"{TEMPLATES}/__init__.py": start}
     for kernel in kernels:
         path = template_path(kernel)
@@ -73,7 +73,7 @@ def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
 
 
 def _with_named(path: Path, folder: Path, name: str) -> dict[str, str]:
-    """Returns name -> text of the file ``path`` and of those in ``folder`` that it names, or that these name."""
+    """Returns name -> text of the file ``path`` and of all files in ``folder`` that it names, also indirectly."""
     found, unread = {name: path.read_text()}, [path]
     while unread:
         for named in NAMED.findall(unread.pop().read_text()):
@@ -85,7 +85,7 @@ def _with_named(path: Path, folder: Path, name: str) -> dict[str, str]:
 
 
 def _emitted(path: Path, above: str) -> str:
-    """Returns the text with its imports; ``above``: dots from the file to the emitted package."""
+    """Returns the text with adapted imports; ``above``: dots from the file to the emitted package."""
     text = path.read_text()
     lines = text.splitlines(keepends=True)
     for node in ast.walk(module_tree(text)):

@@ -1,8 +1,8 @@
-"""Gathers wisdom from recorded sweeps: the configuration of each (kernel, problem, device), with its evidence.
+"""Collects wisdom from recorded sweeps: the configuration for each (kernel, problem, device), with its evidence.
 
-That is the sweep's winner, or where a portfolio is asked for, the portfolio's member that serves the problem best. It
-is rendered anew: what no longer renders as it was measured is stale and is left out, with the reason.
-A record is data from anywhere: its definition is one that is installed or that the user names.
+This is the sweep's winner, or the portfolio's best member for the problem if a portfolio is requested. It is rendered
+again: a config that no longer renders as it was measured is stale and is left out, with the reason. Records are
+untrusted data, so a definition must be installed, or named by the user.
 """
 
 import logging
@@ -28,14 +28,14 @@ from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
 
 log = logging.getLogger("autotune")
-MOST_REASONS = 4  # why sweeps are left out, in full
+MOST_REASONS = 4  # reasons for excluded sweeps that are printed in full
 
 
 Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
 
 
 class Gathered(NamedTuple):
-    """What holds: the wisdom, the sources that it names by key, the definitions by kernel, and the sweeps."""
+    """The valid results: the wisdom, its sources by key, the definitions by kernel, and the sweeps."""
 
     wisdom: Wisdom
     sources: dict[str, str]
@@ -44,13 +44,13 @@ class Gathered(NamedTuple):
 
 
 def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()) -> Gathered:
-    """Gathers all sweeps at or under ``paths``.
+    """Returns the wisdom of all sweeps at or under ``paths``.
 
-    ``n_portfolio``: use at most so many configurations for each (kernel, device); None: every sweep's winner.
-    ``kernels``: definitions, by name or path, of those that are not installed.
+    ``n_portfolio``: the largest number of configurations for each (kernel, device); None: every sweep's winner.
+    ``kernels``: names or paths of definitions that are not installed.
 
     Raises:
-        UsageError: when nothing can be emitted; says why for each sweep.
+        UsageError: when nothing can be emitted; the message gives the reasons.
     """
     named = named_kernels(kernels)
     sweeps, left_out = read_sweeps(paths)
@@ -101,7 +101,7 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:
-    """Returns one line for each reason, with the first sweep that it applies to; of many the first few."""
+    """Returns one line for each of the first reasons, with the first sweep to which it applies."""
     by_reason: dict[str, list[Path]] = {}
     for path, why in left_out.items():
         by_reason.setdefault(why, []).append(path)
@@ -114,13 +114,13 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
 
 
 def _winner(sweep: SweepRecord, kernel: AnyKernel) -> Variant:
-    """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
+    """Returns the winner's variant. Raises UsageError if it is stale, TrialFailure if it no longer renders."""
     assert sweep.winner is not None
     return _rendered(sweep, kernel, sweep.winner)
 
 
 def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> Variant:
-    """Returns the variant of a config; raises UsageError unless it is what was measured under its key."""
+    """Returns the variant of a config; raises UsageError unless it equals the variant measured under its key."""
     found = as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
     if found.by == MACHINE_CODE:
         log.warning("%s holds: its text has changed, its machine code has not", found.variant.name)
@@ -128,7 +128,7 @@ def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> Variant:
 
 
 def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
-    """Returns, for each sweep, the member of its (kernel, device)'s portfolio that serves it, and the regret."""
+    """Returns path of a sweep -> the member of its portfolio that serves it, and the regret."""
     by_identity = {sweep.identity: sweep for sweep in sweeps}
     found = {}
     for table in tables(by_identity.values()):
@@ -143,7 +143,10 @@ def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tupl
 def _entry(
     sweep: SweepRecord, winner: Variant, config: Config, regret: float, kernel: AnyKernel, sources: dict[str, str]
 ) -> Entry:
-    """Raises UsageError when ``config`` is stale, TrialFailure when it no longer renders. Adds its source."""
+    """Returns the entry for ``config``, and adds its source to ``sources``.
+
+    Raises UsageError if it is stale, TrialFailure if it no longer renders.
+    """
     if config == winner.config and sweep.winner is not None:
         n_ties = len(sweep.outcome.ties) if sweep.outcome else 0
         default_s = sweep.default.median_s if sweep.default else None
@@ -165,14 +168,14 @@ def _entry(
 
 
 def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: dict[str, str]) -> Fallback:
-    """Returns the sweep's default configuration, or that of any GPU where it is of some GPUs only; adds its source.
+    """Returns the sweep's default configuration, or one for any GPU if this one needs certain GPUs; adds its source.
 
     Raises TrialFailure if it does not render.
     """
     problem, baked = problem_of(kernel, sweep.about), sweep.about.baked_values
     config = config_of(kernel, sweep.about.default)
     if sweep.about.device.kind == ANY_GPU.kind and refusal(kernel, problem, config, ANY_GPU) is not None:
-        with suppress(UsageError, TrialFailure):  # there is none
+        with suppress(UsageError, TrialFailure):  # no default runs on any GPU
             config = kernel.default_config(problem, ANY_GPU)
     default = render(kernel, problem, config)
     place = kernel.name, fields_text(baked)

@@ -1,15 +1,15 @@
 """Writes the winners of recorded sweeps, or a portfolio, as a package that needs only NumPy and, to launch, CuPy.
 
     <name>/__init__.py        one function for each kernel
-           wisdom.json        what to run, with its evidence, and what fallbacks lose; text that a person diffs
-           measured.json      what was measured, for predictions of what nobody recorded
-           sources/<key>.cu   the sources, and those of the default configurations
-           kernels/<name>.py  the definitions; of several files, kernels/<name>/<name>.py
-           _autotune/         lookup, launcher, predictions: rooms of autotune, unchanged, and the templates
-           pyproject.toml     the folder is the package, importable from beside it, and installable
+           wisdom.json        the configurations with their evidence, and the losses of fallbacks; text for diffs
+           measured.json      measured times, from which problems without a record are predicted
+           sources/<key>.cu   the sources of these and of the default configurations
+           kernels/<name>.py  the definitions; kernels/<name>/<name>.py if there are several files
+           _autotune/         lookup, launcher, predictions: unchanged rooms of autotune, and the templates
+           pyproject.toml     makes the folder installable; it can also be imported from beside it
 
-What is written depends on the records, the definitions and autotune's own files only: emitting twice gives the same
-bytes. Records and help texts end up in docstrings and constants, never as code: every literal is checked to be one.
+The files depend only on the records, the definitions and autotune's own files: emitting twice gives the same bytes.
+Records and help texts become docstrings and constants, never code: every literal is checked.
 """
 
 import ast
@@ -42,8 +42,8 @@ OWN_NAMES = (
     "UsageError",
     "device",
     "verify",
-)  # used by the emitted module
-MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
+)  # names in the emitted module
+MARK = "wisdom.json"  # a folder without this file is not an emitted package, and is never overwritten
 
 
 def write_package(
@@ -54,23 +54,24 @@ def write_package(
     problems: Iterable[Path] = (),
     tell: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.
+    """Writes a package from all sweeps recorded at or under ``paths``. Returns its folder.
 
-    ``portfolio``: at most so many configurations for each (kernel, device), those with the least worst-case regret;
-    None: the winner of every sweep. ``kernels``: definitions, by name or path, of those that are not installed.
-    ``problems``: lists (``sweep.problem_list``) of what nobody recorded, whose predictions are rendered ahead.
+    ``out``: the folder, whose last part is the package's name.
+    ``portfolio``: the largest number of configurations for each (kernel, device), with the least worst-case regret;
+    None: the winner of every sweep. ``kernels``: names or paths of definitions that are not installed.
+    ``problems``: lists (``sweep.problem_list``) of problems without a record, for which predictions are rendered.
     ``tell``: takes lines of progress.
-    An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
+    An existing emitted package is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
 
     Raises:
-        UsageError: when none can be emitted, when ``out`` is not a package's name or holds something else, or when a
-            definition imports what a package cannot bring along.
+        UsageError: when nothing can be emitted, when ``out`` is not a valid name or contains something else, or when a
+            definition imports a module that a package cannot contain.
     """
     folder = Path(out).resolve()
     if not _is_name(folder.name):
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and is not an emitted package (it has no {MARK}); choose another --out")
+        raise UsageError(f"{folder} exists and is not an emitted package (it has no {MARK}); choose another --out")
     wisdom, sources, definitions, sweeps = gather([Path(path) for path in paths], portfolio, kernels)
     known = foresight(sweeps, definitions, tell)
     ahead, more = rendered_ahead(problems, known, definitions)
@@ -95,7 +96,7 @@ def write_package(
 
 
 def _replace(folder: Path, files: Mapping[str, str]) -> None:
-    """Write everything beside ``folder``, then swap: a reader sees the old package or the new one."""
+    """Writes all files beside ``folder``, then swaps: a reader sees the old package or the new one."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
@@ -113,7 +114,7 @@ def _replace(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
-    """Returns a module with one function for each kernel; its keywords are the problem's fields."""
+    """Returns the text of a module with one function for each kernel, whose keywords are the problem's fields."""
     for kernel in kernels:
         if not _is_name(kernel) or kernel in OWN_NAMES:
             raise UsageError(f"a kernel called {kernel!r} cannot be a function of a package; rename its class")
@@ -121,7 +122,7 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
     doc = (
         f"{_sentence(first)}\n\n"
         f"    kernel = {name}.{sorted(kernels)[0]}(...)   print(kernel.choice)   outputs = kernel(inputs...)\n\n"
-        f"Written by {wisdom.tuner} emit; see wisdom.json for what was measured.\n"
+        f"Written by {wisdom.tuner} emit; wisdom.json holds the measurements.\n"
     )
     parts = [
         f"{_docstring(doc)}\n",
@@ -146,8 +147,8 @@ def _checked(text: str, n_functions: int) -> str:
 
 
 def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
-    """Writes one function. Fields with one tuned value have it as default; others follow from what is given, as
-    ``Kernel.asked`` says.
+    """Returns the text of one function. A field with one tuned value has it as default; the others are derived by
+    ``Kernel.asked``.
     """
     known = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
@@ -170,9 +171,9 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     first = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
     doc = (
         f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"
-        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n"
-        "        verify: check a config that was predicted at edge sizes, on the current GPU\n\n"
-        "    Raises:\n        UsageError: when no config is known, or can be predicted; says why\n    "
+        "        device: a recorded GPU's name, to see its choice; None: the current GPU\n"
+        "        verify: check a predicted config at edge sizes, on the current GPU\n\n"
+        "    Raises:\n        UsageError: when no config is known or can be predicted; the message says why\n    "
     )
     return (
         f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n    verify: bool = False,\n"
@@ -234,7 +235,7 @@ def _literal(kernel: AnyKernel, name: str, value: object) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Returns ``text`` as a string literal, over several lines if possible."""
+    """Returns ``text`` as a string literal, in several lines if possible."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     for literal in (f'"""{escaped}"""', repr(text)):
         try:

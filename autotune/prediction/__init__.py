@@ -1,4 +1,4 @@
-"""Answers for problems that nobody recorded: ranks configs by experience, renders the first that compiles, checks it.
+"""Predicts for problems without a record: ranks configs by experience, renders the first that compiles, and checks it.
 
-It imports ``rendering``, ``transfer`` and the rooms below them, and packages of winners bring it along.
+It imports ``rendering``, ``transfer`` and the rooms below them. Packages of winners contain it.
 """

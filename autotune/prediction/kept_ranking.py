@@ -1,4 +1,4 @@
-"""Rankings kept in the user's cache, so that a program's second start does not make them again."""
+"""Rankings in the user's cache, so that the second start of a program need not compute them again."""
 
 import hashlib
 import json
@@ -19,23 +19,23 @@ _configs = sequence_of(as_config)
 
 
 class KeptRankings:
-    """Rankings that follow from ``identity``, a digest of all that they are made of.
+    """The cached rankings of ``identity``, a digest of everything on which they depend.
 
-    Where the cache cannot be used (no home, no space, others may write to it), nothing is kept and nothing is found.
+    If the cache cannot be used (no home, no space, others may write to it), nothing is cached and nothing is found.
     """
 
     def __init__(self, identity: str) -> None:
         self._identity = identity
 
     def get(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
-        """Returns the kept ranking, of configs of the space; () where there is none."""
+        """Returns the cached ranking, whose configs are in the space; () if there is none."""
         with suppress(OSError, UsageError, Unsound):
             if (found := take(self._path(kernel, problem, device))) is not None:
                 return tuple(map(kernel.space.parse, _configs(parse(found[0]))))
         return ()
 
     def put(self, kernel: Kernel[Problem], problem: Problem, device: Device, configs: tuple[Config, ...]) -> None:
-        """Keeps a ranking."""
+        """Writes a ranking to the cache."""
         with suppress(OSError, UsageError):
             keep(self._path(kernel, problem, device), json.dumps([dict(config) for config in configs]).encode(), {})
 

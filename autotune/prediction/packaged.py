@@ -1,4 +1,4 @@
-"""An emitted package that answers for problems that nobody recorded: from ``measured.json``, with its templates."""
+"""An emitted package that predicts for problems without a record, from ``measured.json`` and its templates."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ MEASURED = "measured.json"
 
 
 class PredictingPackage(Package):
-    """A package with ``measured.json``; its templates are a folder of the rooms that it brings along."""
+    """A package with ``measured.json``; its templates lie in the folder of its rooms."""
 
     @cached_property
     def predicting(self) -> Predictor:
@@ -38,7 +38,7 @@ class PredictingPackage(Package):
         return key, Package.source(self, key)
 
     def _identity(self) -> str:
-        """Returns the seal of ``measured.json``, whose content names the digest of the definitions and templates."""
+        """Returns the seal of ``measured.json``, whose content includes a digest of definitions and templates."""
         return str(self._content.get(SEAL, ""))
 
     @cached_property
@@ -50,10 +50,10 @@ class PredictingPackage(Package):
 
 
 def read_measured(path: Path) -> Mapping[str, object]:
-    """Returns the content of a ``measured.json`` with its seal.
+    """Returns the content of a ``measured.json``, including its seal.
 
     Raises:
-        UsageError: when it is not there, or damaged.
+        UsageError: when the file is missing or damaged.
     """
     try:
         content: Mapping[str, object] = parse(content_of(path))
@@ -66,7 +66,7 @@ def read_measured(path: Path) -> Mapping[str, object]:
 
 
 def experiences_in(content: Mapping[str, object], path: Path) -> dict[str, Experience]:
-    """Returns the experiences of a ``measured.json`` by kernel. Raises UsageError when they are not as written."""
+    """Returns the experiences in a ``measured.json`` by kernel. Raises UsageError if they are damaged."""
     try:
         return read_experiences({name: content.get(name) for name in ("devices", "kernels")})
     except Unsound as error:
@@ -74,6 +74,6 @@ def experiences_in(content: Mapping[str, object], path: Path) -> dict[str, Exper
 
 
 def measured_text(content: Mapping[str, object]) -> str:
-    """Returns the text of a ``measured.json``, sealed."""
+    """Returns the sealed text of a ``measured.json``."""
     as_read = json.loads(json.dumps(content, allow_nan=False))
     return json.dumps(seal(as_read), separators=(",", ":")) + "\n"

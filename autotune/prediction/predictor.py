@@ -1,7 +1,7 @@
-"""Predicts a configuration for a problem that nobody recorded, renders it, and makes sure that it compiles.
+"""Predicts a configuration for a problem without a record, renders it, and makes sure that it compiles.
 
-A configuration that does not compile, spills many registers, needs more shared memory than the device has or, where
-that is asked for, is wrong at an edge size gives way to the next one of the ranking.
+If a configuration does not compile, spills many registers, needs more shared memory than the device has, or (if
+verification is requested) is wrong at an edge size, the next one of the ranking replaces it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,20 +25,20 @@ from .kept_ranking import KeptRankings
 HOW = {MODEL: "expected to be the fastest by {n} recorded problems near it", DEFAULT: "where this kernel starts"}
 NEAREST = "the winner of the nearest recorded problem"
 JINJA = "jinja2>=3.1"
-LITTLE = 500  # bytes of a thread that may be spilled: the fastest recorded configs of channelise spill up to 464
+LITTLE = 500  # bytes that a thread may spill: the fastest recorded configs of channelise spill up to 464
 Text = Callable[[], tuple[str, str]]  # returns (key, source)
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """Implements ``runtime.lookup.Predicting``, and keeps the sources that it has rendered.
+    """Implements ``runtime.lookup.Predicting``, and keeps its rendered sources.
 
     Args:
-        experiences: returns what is known, by kernel.
-        ahead: returns configurations that were rendered before, each with its text, for (kernel, problem, device).
-        identity: returns a digest of what all rankings follow from, so that the user's cache may keep them; "": it may
-            not.
-        verifies: whether predictions are checked at edge sizes, on the current GPU.
+        experiences: returns the experiences, by kernel.
+        ahead: returns configurations that were rendered in advance, each with its text, for (kernel, problem, device).
+        identity: returns a digest of everything that determines rankings, for the user's cache; "": rankings are not
+            cached.
+        verifies: whether predictions are checked at edge sizes on the current GPU.
     """
 
     experiences: Callable[[], Mapping[str, Experience]]
@@ -50,17 +50,17 @@ class Predictor:
     _lock: RLock = field(default_factory=RLock)
 
     def verifying(self) -> "Predictor":
-        """Returns one that checks what it predicts."""
+        """Returns a predictor that checks its predictions."""
         return replace(self, verifies=True, _made={})
 
     def source(self, key: str) -> str | None:
-        """Returns the source of a prediction that was made here."""
+        """Returns the source of one of this predictor's predictions, or None."""
         return self._sources.get(key)
 
     def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        """Returns what recorded problems let one expect to be the fastest; or in one line why nothing does.
+        """Returns the configuration that recorded problems predict to be the fastest, or one line that says why not.
 
-        A prediction serves all runtime sizes within FAR octaves of those that it was made for.
+        A prediction is reused for all runtime sizes within FAR octaves.
         """
         place = kernel.name, device, tuple(baked_values(problem).items())
         with self._lock:
@@ -73,7 +73,7 @@ class Predictor:
             return found
 
     def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        """Returns the kernel's own default there, rendered; or in one line why there is none."""
+        """Returns the kernel's own default, rendered, or one line that says why there is none."""
         try:
             config = kernel.default_config(problem, device)
         except (UsageError, TrialFailure) as error:
@@ -81,19 +81,19 @@ class Predictor:
         return self._first(self._rendered([config], kernel, problem), kernel, problem, device, HOW[DEFAULT])
 
     def ranking(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Iterable[Config]:
-        """Returns the configurations that are expected to be the fastest, the first of them first.
+        """Returns configurations in the order of their expected times, the fastest first.
 
-        () where no problem was recorded on a GPU of that architecture. Raises UsageError where none is allowed.
+        (): no problem was recorded on a GPU of this architecture. Raises UsageError if no configuration is allowed.
         """
         experience = self._known.get(kernel.name)
         if experience is None or not experience.knows(device):
             return ()
-        if experience.method == DEFAULT:  # which needs no model, unless it gives way
+        if experience.method == DEFAULT:  # it comes first, so the model is often not needed
             return candidates(experience, kernel, problem, device)
         identity = self.identity()
         kept = KeptRankings(identity) if identity else None
         if kept is not None and (known := kept.get(kernel, problem, device)):
-            return known  # configs of the space: the renderer writes their values into code
+            return known  # their values end up in code, so ``get`` has checked that they are in the space
         configs = tuple(candidates(experience, kernel, problem, device))
         if kept is not None:
             kept.put(kernel, problem, device, configs)
@@ -148,7 +148,7 @@ class Predictor:
         device: Device,
         why: str,
     ) -> Prediction | str:
-        """Returns the first of ``configs`` that serves; or why none does. Where all spill, it is the first of those."""
+        """Returns the first usable one of ``configs``, or why there is none; if all spill, the first that does."""
         refused: list[str] = []
         spilling: list[tuple[Prediction, str]] = []
         try:
@@ -180,10 +180,10 @@ class Predictor:
 
 
 def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device) -> tuple[str, bool]:
-    """Compiles a source; returns in words what the compiler says of it, and whether it spills many registers.
+    """Compiles a source. Returns the compiler's figures in words, and whether it spills many registers.
 
     Raises:
-        UsageError: when it does not compile, or needs more shared memory than the device has.
+        UsageError: when the source does not compile, or needs more shared memory than the device has.
     """
     if nvrtc.available() is not None:
         return "not compiled: there is no NVRTC here", False

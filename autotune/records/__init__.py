@@ -1,5 +1,5 @@
-"""Records of sweeps as data: trials and their figures, folders on disk, checks of what is read, exports, and studies of
-Optuna's. Nothing here compiles, launches or measures.
+"""Records of sweeps as data: trials and their figures, folders on disk, checks of their files, exports, and Optuna
+studies. This room compiles, launches and measures nothing.
 
 It imports ``system``, ``source``, ``runtime`` and ``core``.
 """

@@ -1,4 +1,4 @@
-"""The content of a record's sweep.json: the kernel, the problem, the device and how they were tuned."""
+"""The content of a record's sweep.json: the kernel, the problem, the device, and how the sweep ran."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -12,9 +12,9 @@ from ..runtime.wisdom import fields_text
 
 @dataclass(frozen=True)
 class About:
-    """Says which problem of which kernel was tuned, where and how.
+    """The problem and kernel that a sweep tunes, its device, and its settings.
 
-    A field that an older record lacks is empty. ``content`` is all that sweep.json says.
+    A field that an older record lacks is empty. ``content`` is the whole content of sweep.json.
     """
 
     kernel: str
@@ -29,17 +29,17 @@ class About:
     started: str = ""  # UTC, ISO 8601
     machine: str = ""
     commit: str = ""
-    refused: Mapping[str, int] = field(default_factory=dict)  # configs by the constraint that refuses them
-    stale: tuple[int, ...] = ()  # numbers of the trials that no longer held when the sweep was last run
+    refused: Mapping[str, int] = field(default_factory=dict)  # constraint -> number of configs that it refuses
+    stale: tuple[int, ...] = ()  # numbers of the trials that no longer held when the sweep last ran
     space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    added: tuple[Parameter, ...] = ()  # parameters that older configs lack, and what they are in these
+    added: tuple[Parameter, ...] = ()  # parameters that older configs lack, with their values in these
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def read(content: Mapping[str, Any]) -> "About":
-        """Returns what a sweep.json says that record_schema has checked."""
+        """Returns the content of a sweep.json, which record_schema has checked."""
         own = {f.name: content[f.name] for f in fields(About) if f.name in content}
         added = tuple(map(_parameter, content.get("added", ())))
         default = completed_config(content["default"], added)
@@ -53,7 +53,7 @@ class About:
         return content | {"device": asdict(self.device), "default": dict(self.default), "added": added}
 
     def completed(self, added: Iterable[Parameter]) -> "About":
-        """Returns this with further ``added`` parameters."""
+        """Returns a copy with further ``added`` parameters."""
         own = {parameter.name: parameter for parameter in (*self.added, *added)}
         together = tuple(own.values())
         return replace(self, added=together, default=completed_config(self.default, together))
@@ -70,7 +70,7 @@ class About:
 
     @property
     def problem_name(self) -> str:
-        """Returns every field, as ``taps=256,decimation=16,...``."""
+        """Returns all fields of the problem, as ``taps=256,decimation=16,...``."""
         return fields_text(self.problem)
 
 

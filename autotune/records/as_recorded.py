@@ -1,6 +1,6 @@
 """Checks a record's values against the fields and the space of a definition, since records are untrusted data.
 
-What enters a template is a value of the definition's own space, or of its fields' types.
+A template only gets values of the definition's own space, or values of its fields' types.
 """
 
 import re
@@ -21,10 +21,10 @@ T = typing.TypeVar("T")
 
 
 def of_definition(kernel: Kernel[P], make: Callable[..., T], *arguments: object) -> T:
-    """Returns ``make(*arguments)``, which calls the definition with values of a record.
+    """Returns ``make(*arguments)``, which passes values of a record to the definition.
 
     Raises:
-        UsageError, TrialFailure: what it raises; whatever else a definition may raise becomes a UsageError.
+        UsageError, TrialFailure: as ``make`` raises them; any other exception of a definition becomes a UsageError.
     """
     try:
         return make(*arguments)
@@ -32,7 +32,7 @@ def of_definition(kernel: Kernel[P], make: Callable[..., T], *arguments: object)
         raise
     except Exception as error:
         raise UsageError(
-            f"{kernel.source_path} raises {type(error).__name__}: {error} for what is recorded; the record is damaged, "
+            f"{kernel.source_path} raises {type(error).__name__}: {error} for recorded values; the record is damaged, "
             f"or {kernel.name} has changed since. Sweep again"
         ) from error
 
@@ -41,14 +41,12 @@ def config_of(kernel: Kernel[P], values: Mapping[str, Any]) -> Config:
     """Returns ``values`` of a record as a configuration of the kernel's space.
 
     Raises:
-        UsageError: for one that is not in it; True is not 1 here, since a template writes them differently.
+        UsageError: for values outside the space; True is not 1 here, since a template writes them differently.
     """
     config = kernel.space.parse(values)
     for name, value in config.items():
         if not any(value == own and type(value) is type(own) for own in kernel.space.parameters[name].values):
-            raise UsageError(
-                f"{kernel.name}: {name}={value!r} of the record is not in the space, which has no such value"
-            )
+            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is not in the space")
     return config
 
 
@@ -56,8 +54,8 @@ def problem_of(kernel: Kernel[P], about: About) -> P:
     """Returns the problem of a record's sweep.json.
 
     Raises:
-        UsageError: when its fields are not those of the definition, and of their types. It may be older than a field
-            that was added.
+        UsageError: when its fields or their types differ from the definition's. It may lack fields that were added
+            later.
     """
     kind = kernel.problem_type
     added = added_fields(kind)
@@ -65,7 +63,9 @@ def problem_of(kernel: Kernel[P], about: About) -> P:
     own = {"baked": (baked_fields(kind), about.baked), "runtime": (runtime_fields(kind), about.runtime)}
     for what, (names, recorded) in own.items():
         if set(names) - added.keys() != set(recorded) - added.keys():
-            raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
+            raise UsageError(
+                f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, but its record has others"
+            )
     if missing := [name for _, recorded in own.values() for name in recorded if name not in about.problem]:
         raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
     types = typing.get_type_hints(kind)
@@ -79,7 +79,7 @@ def problem_of(kernel: Kernel[P], about: About) -> P:
 
 
 def protocol_of(about: About) -> Protocol:
-    """Returns how the trials of a record's sweep.json were measured; raises UsageError where it does not say so."""
+    """Returns the measuring protocol in a record's sweep.json; raises UsageError if it is missing."""
     try:
         return Protocol(**about.settings["protocol"])
     except (KeyError, TypeError) as error:

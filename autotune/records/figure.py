@@ -1,4 +1,4 @@
-"""Declares what a field of a record holds, once: all that reads, checks, writes or explains it follows from there."""
+"""Declares a field of a record in one place, from which its reading, checks, writing and explanation follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,16 +11,16 @@ from ..core.schema import Check
 
 @dataclass(frozen=True)
 class Figure:
-    """What a field holds; it stands in the field's type, as in ``registers: Annotated[int | None, Figure(...)]``.
+    """The declaration of a field, as part of its type: ``registers: Annotated[int | None, Figure(...)]``.
 
     Args:
-        check: takes the value from JSON and returns it as it is used, or raises Unsound.
-        meaning: one phrase for people. Neighbours with the same meaning share a row in docs/results.md.
-        unit: "" where it has none.
-        noun: what `show` and the report call its value where they state what the winner takes: "72 registers".
-        in_verdict: whether verdict.json has it for each config of a final round.
-        in_exports: whether the formats t4 and kernel-tuner have it beside the times.
-        in_metrics: whether a metric may call it by its name; it is a number then.
+        check: takes the value from JSON and returns it in the form that code uses, or raises Unsound.
+        meaning: one phrase for people. Adjacent fields with the same meaning share a row in docs/results.md.
+        unit: the unit, or "".
+        noun: the noun after its value where `show` and the report state the winner's resources: "72 registers".
+        in_verdict: whether verdict.json contains it for each config of a final round.
+        in_exports: whether the formats t4 and kernel-tuner contain it beside the times.
+        in_metrics: whether a metric may use it by its name; it must be a number.
     """
 
     check: Check
@@ -34,7 +34,7 @@ class Figure:
 
 @cache
 def figures_of(record: type[Any]) -> Mapping[str, Figure]:
-    """Returns the figures of a dataclass by the names of their fields, in the order of their declaration."""
+    """Returns field name -> figure of a dataclass, in the order of declaration."""
     hints = get_type_hints(record, include_extras=True)
     found = {
         field.name: figure

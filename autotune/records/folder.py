@@ -1,14 +1,14 @@
-"""The record of a sweep: one folder, one owner of truth, one JSON line a trial, on disk before the next trial begins.
+"""The record of a sweep: one folder, with one JSON line for each trial, on disk before the next trial begins.
 
 results/<device>/<kernel>/<problem>/
-    sweep.json     what ran where: machine, versions, commit, settings; `stale`: numbers of the recorded trials that no
-                   longer held when it was last run (other sources, another definition, compiler or protocol)
-    trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored, and a trial that turns out
-                   wrong in the final round has a second line, which counts
-    digests.json   what `autotune digest` found of trials: digests of their machine code by the compilers that it had
-    verdict.json   written when a sweep ends: winner, default, ties; `stamps`: of the trials that it was made from
+    sweep.json     machine, versions, commit, settings; `stale`: numbers of the recorded trials that no longer held when
+                   it last ran (other sources, another definition, compiler or protocol)
+    trials.jsonl   one trial per line, winners and failures alike; a torn last line is ignored; a trial that turns out
+                   wrong in the final round has a second line, which replaces the first
+    digests.json   digests of the trials' machine code, which `autotune digest` stored, by compiler
+    verdict.json   written when a sweep ends: winner, default, ties; `stamps`: those of the trials behind it
 
-What is read has been checked by record_schema: a damaged line or file is left out, and said so once on the logger
+record_schema checks all content as it is read: a damaged line or file is ignored, with one warning on the logger
 "autotune".
 """
 
@@ -40,13 +40,13 @@ NUMBERS = re.compile(r"\[\n[\d\s.,eE+-]+\]")  # a list of numbers in indented JS
 
 
 class SweepFolder:
-    """The folder of one sweep, to write and to read.
+    """The folder of one sweep, for writing and reading.
 
     Args:
-        added: the parameters of today's space that older configs lack. Whatever is read has their values of them.
+        added: the parameters of today's space that older configs lack; configs get their values when they are read.
 
     Raises:
-        UsageError: when it cannot be written; nothing that was recorded is touched.
+        UsageError: when it cannot be written; the recorded content stays as it is.
     """
 
     def __init__(self, path: Path, added: Sequence[Parameter] = ()) -> None:
@@ -55,10 +55,10 @@ class SweepFolder:
 
     @staticmethod
     def opened(path: Path, added: Sequence[Parameter] = ()) -> "SweepFolder":
-        """Make the folder, if it is not there.
+        """Returns the folder at ``path``; creates it if it is missing.
 
         Raises:
-            NewerFormat: when a later version has recorded there.
+            NewerFormat: when a later version wrote the record there.
         """
         folder = SweepFolder(path, added)
         try:
@@ -69,7 +69,7 @@ class SweepFolder:
         return folder
 
     def take_up(self, about: Mapping[str, object]) -> None:
-        """Write ``sweep.json``, and make the record fit to be continued."""
+        """Writes ``sweep.json``, and repairs the last line of the trials, so that the record can be continued."""
         try:
             mend_last_line(self.path)
             self._write_whole(SWEEP, {"format": FORMAT, **about})
@@ -79,7 +79,7 @@ class SweepFolder:
 
     @contextmanager
     def locked(self, note: Callable[[str], None]) -> Iterator[None]:
-        """Hold the lock of this folder: one process writes at a time, and the lock is released when it ends."""
+        """Holds the lock of this folder, so that one process writes at a time; it is released when the process ends."""
         with self._lockable() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,7 +89,7 @@ class SweepFolder:
             yield
 
     def is_at_work(self) -> bool:
-        """Returns whether a process holds the lock. A sweep that begins in this very moment says that it waits."""
+        """Returns whether a process holds the lock. A sweep that starts during this call may report that it waits."""
         with suppress(OSError), opened(self.path / TRIALS, "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -104,24 +104,24 @@ class SweepFolder:
             raise cannot_write(self.path / TRIALS, error) from error
 
     def trials(self) -> list[Trial]:
-        """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning."""
+        """Returns the trials ordered by number; the last line of each counts. Warns of damaged lines and skips them."""
         return read_trials(self.path, (self.path / VERDICT).exists(), self._all_added())
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
-        """Returns the trials that were valid when the sweep last ran: their code and measurement had not changed.
+        """Returns the trials that held when the sweep last ran, since their code and measurement had not changed.
 
-        ``trials``: all of them, where they have been read.
+        ``trials``: all trials, if they have been read already.
         """
         stale = set(self.about().stale)
         return [trial for trial in (self.trials() if trials is None else trials) if trial.number not in stale]
 
     def earlier(self) -> list[Trial]:
-        """Returns the others: trials of what the kernel was, or of how it was measured, before that changed."""
+        """Returns the other trials: those from before the kernel or its measurement changed."""
         stale = set(self.about().stale)
         return [trial for trial in self.trials() if trial.number in stale]
 
     def about(self) -> About:
-        """Returns what sweep.json says, as it was when first asked for.
+        """Returns the content of sweep.json, which is read once.
 
         Raises:
             Damaged: when it cannot be read, or a later version wrote it.
@@ -134,30 +134,30 @@ class SweepFolder:
         return About.read(_content(self.path / SWEEP, record_schema.as_sweep)).completed(self._added)
 
     def of_space(self, space: Space) -> "SweepFolder":
-        """Returns the folder with the values that its configs have of the parameters that were added to ``space``."""
+        """Returns the folder with configs that include the parameters added to ``space`` later."""
         return SweepFolder(self.path, space.added) if space.added else self
 
     def _all_added(self) -> tuple[Parameter, ...]:
-        """Returns the parameters that older configs lack, also as the record itself says; () where it is damaged."""
+        """Returns the parameters that older configs lack, including those of sweep.json if that is not damaged."""
         with suppress(Damaged):
             return self._read_about().added
         return self._added
 
     def compiler(self) -> str:
-        """Returns the compiler of trials that do not name one themselves; "" if sweep.json does not name it."""
+        """Returns the compiler of trials that do not name one themselves; "" if sweep.json names none."""
         with suppress(Damaged):
             return self.about().compiler
         return ""
 
     def digests(self) -> Digests:
-        """Returns the content of digests.json; nothing where there is none, or a damaged one, which is told."""
+        """Returns the content of digests.json; empty if the file is missing or, with a warning, damaged."""
         path = self.path / DIGESTS
         if not path.exists():
             return Digests()
         try:
             return Digests(**_content(path, record_schema.as_digests))
         except Damaged as error:
-            tell(f"{error}. It is taken as absent; `autotune digest` makes it anew")
+            tell(f"{error}. It is ignored; `autotune digest` writes a new one")
             return Digests()
 
     def write_digests(self, found: Digests) -> None:
@@ -173,29 +173,29 @@ class SweepFolder:
             raise cannot_write(self.path, error) from error
 
     def outcome(self) -> Outcome | None:
-        """Returns what verdict.json holds; None where there is none, or a damaged one, which is told."""
+        """Returns the content of verdict.json; None if the file is missing or, with a warning, damaged."""
         path = self.path / VERDICT
         if not path.exists():
             return None
         try:
             return Outcome.read(_content(path, record_schema.as_verdict), self._all_added())
         except Damaged as error:
-            tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
+            tell(f"{error}. It is ignored; start the sweep again to write a new one")
             return None
 
     def current_outcome(self) -> Outcome | None:
-        """Returns ``outcome``, or None if trials that it was made from no longer hold."""
+        """Returns ``outcome``, or None if one of its finalists no longer holds."""
         outcome, stale = self.outcome(), set(self.about().stale)
         if outcome is None or any(finalist.number in stale for finalist in outcome.finalists):
             return None
         return outcome
 
     def drop_outcome(self) -> None:
-        """Delete the outcome, since a sweep that continues has none."""
+        """Deletes the outcome, since a sweep that continues has none."""
         (self.path / VERDICT).unlink(missing_ok=True)
 
     def _check_format(self) -> None:
-        """Raises NewerFormat for a record of a newer version; a damaged sweep.json may be overwritten."""
+        """Raises NewerFormat for a record of a later version; a damaged sweep.json may be overwritten."""
         if not (self.path / SWEEP).exists():
             return
         try:
@@ -203,7 +203,7 @@ class SweepFolder:
         except NewerFormat:
             raise
         except Damaged as error:
-            tell(f"{error}. It is written anew")
+            tell(f"{error}. It is replaced")
         self._about = None
 
     def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
@@ -217,14 +217,14 @@ def _on_one_line(numbers: re.Match[str]) -> str:
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:
-    """Returns the readable recorded sweeps at or under ``path`` and warns about others.
+    """Returns the readable recorded sweeps at or under ``path``, and warns about the others.
 
     Raises:
-        UsageError: when there is none.
+        UsageError: when there is no readable sweep.
     """
     found = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
     if not found:
-        raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} in it or under it); `autotune sweep` makes one")
+        raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} at or under it); `autotune sweep` records one")
     sweeps, damaged = [], []
     for folder in map(SweepFolder, found):
         try:
@@ -245,13 +245,13 @@ def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
     """Returns the readable recorded sweeps at or under ``paths``, each once.
 
     Raises:
-        UsageError: when there is none at or under one of them.
+        UsageError: when one of the paths contains no readable sweep.
     """
     return list({folder.path.resolve(): folder for path in paths for folder in find_sweeps(path)}.values())
 
 
 def _content(path: Path, check: Check) -> dict[str, Any]:
-    """Returns the JSON at ``path``, checked. Raises Damaged."""
+    """Returns the checked JSON at ``path``. Raises Damaged."""
     try:
         content: dict[str, object] = check(parse(content_of(path)))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Sweeps in a journal file of Optuna's, which optuna-dashboard shows while they run."""
+"""Writes sweeps to an Optuna journal file, which optuna-dashboard shows while they run."""
 
 import errno
 import json
@@ -20,19 +20,19 @@ from .record import SweepRecord
 from .study import about, directions_of, distributions_of, frozen, name_objectives, quiet
 from .trial import Trial
 
-LEFT_S, PAUSE_S = 5.0, 0.005  # until a lock that stays as it is counts as left; between two looks at it
+LEFT_S, PAUSE_S = 5.0, 0.005  # time until an unchanged lock counts as abandoned; time between two checks
 
 
 class Journal:
-    """A file that has, for each sweep written to it, the study that ``autotune.study`` makes of its record.
+    """A journal file; for each sweep it contains the study that ``autotune.study`` makes of its record.
 
-    A trial is written when it has ended, in one piece: Optuna goes to the disk for each parameter and each attribute of
-    a trial that runs, and a sweep that is killed would leave such trials behind.
+    A trial is written as a whole when it has ended: Optuna writes each parameter and each attribute of a running trial
+    separately, and a killed sweep would leave incomplete trials behind.
 
-    ``note``: is told when the file can no longer be written; the sweep goes on without it.
+    ``note``: is called with a message when the file can no longer be written; the sweep continues without it.
 
     Raises:
-        UsageError: when the file is not such a journal, is damaged or cannot be written.
+        UsageError: when the file is not an Optuna journal, is damaged, or cannot be written.
     """
 
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
@@ -44,19 +44,19 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 _check_end(path)
-            whole = str(path.absolute())  # the lock is a link to it
+            whole = str(path.absolute())  # the lock is a link to this path
             self._storage = JournalStorage(JournalFileBackend(whole, _Lock(whole)))
-        except Exception as error:  # whatever the storage makes of what is in the file
+        except Exception as error:  # the storage may raise anything for a wrong file
             raise UsageError(
-                f"dashboard {path}: it is not a whole journal of Optuna's ({_why(error)}); name another file or remove "
+                f"dashboard {path}: it is not a complete Optuna journal ({_why(error)}); name another file or remove "
                 "this one, since the record has all trials"
             ) from error
 
     def match(self, record: SweepRecord) -> None:
-        """Make the study hold the trials of ``record``: what it lacks is added, or all is written anew if it differs.
+        """Makes the study equal to ``record``: adds missing trials, or writes all of them again if others differ.
 
         Raises:
-            UsageError: when the file has a study of this title that is of another record.
+            UsageError: when the file contains a study with this title from another record.
         """
         self._record = record
         self._distributions = distributions_of(record.about.space, record.trials)
@@ -79,7 +79,7 @@ class Journal:
             self._study = study
 
     def add(self, trial: Trial) -> None:
-        """Add a trial that the record has now."""
+        """Adds a new trial of the record."""
         if self._study is not None and self._record is not None:
             with self._writing():
                 self._study.add_trial(frozen(self._record, trial, self._distributions))
@@ -97,7 +97,7 @@ class Journal:
             study.set_user_attr("path", path)
         elif known != path:
             raise UsageError(
-                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, and this "
+                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, but this "
                 f"sweep's record is {path}; name another file"
             )
         return study
@@ -108,20 +108,20 @@ class Journal:
             yield
         except UsageError:
             raise
-        except Exception as error:  # a full disk, a file that another process has damaged
+        except Exception as error:  # the disk is full, or another process has damaged the file
             self._study = None
             self._note(f"{self._path} is no longer written: {_why(error)}; the record goes on")
 
 
 class _Lock(JournalFileSymlinkLock):
-    """Optuna's lock of a journal, a link beside it; one that nobody gives back is not waited for without an end.
+    """Optuna's lock of a journal, which is a link beside it. An abandoned lock is taken over.
 
-    A write takes milliseconds. A link to this journal that stays as it is for LEFT_S is of a process that was killed,
-    and is taken over; a link to something else is nobody's lock.
+    A write takes milliseconds, so a link to this journal that stays unchanged for LEFT_S belongs to a killed process. A
+    link to something else is not a lock.
     """
 
     def acquire(self) -> bool:
-        """Take it. Raises OSError when it is not a lock, and stays."""
+        """Takes the lock. Raises OSError if its path is permanently occupied by something that is not a lock."""
         held, since = None, time.monotonic()
         while True:
             try:
@@ -138,7 +138,7 @@ class _Lock(JournalFileSymlinkLock):
                 held, since = (found.st_ino, found.st_mtime_ns), time.monotonic()
             elif time.monotonic() - since > LEFT_S:
                 if target is None or Path(target).name != Path(self._lock_target_file).name:
-                    what = "a link to something else" if target is not None else "no link"
+                    what = "a link to something else" if target is not None else "not a link"
                     raise OSError(errno.EEXIST, f"its lock, {self._lock_file}, is {what}; remove it")
                 with suppress(RuntimeError):  # another process was first
                     self.release()
@@ -158,7 +158,7 @@ def _ways(study: optuna.Study) -> list[str]:
 
 
 def _check_end(path: Path) -> None:
-    """Raises ValueError unless the last line is whole: Optuna passes over one that is not, and writes on behind it."""
+    """Raises ValueError unless the last line is complete: Optuna would ignore a torn one, and continue behind it."""
     lines = content_of(path).splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):
         raise ValueError("its last line is torn")

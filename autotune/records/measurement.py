@@ -1,4 +1,4 @@
-"""How a launch was measured, and what came out: protocol, samples, quartiles, sustained runs."""
+"""The measurement of a launch: the protocol, samples, quartiles, and sustained runs."""
 
 from dataclasses import dataclass, field
 
@@ -11,12 +11,12 @@ class Protocol:
     n_samples: int = 12
     cold: bool = True
     incumbent_s: float | None = None  # median to beat; None: never stop early
-    energy_s: float = field(default=0.0, repr=False)  # seconds of launches for the energy of one; a time is the same
+    energy_s: float = field(default=0.0, repr=False)  # seconds of launches per energy; times are the same
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The time of one launch: the samples, their median and quartiles, and the clock they were taken at."""
+    """The time of one launch: the samples, their median and quartiles, and the clock during the samples."""
 
     samples_s: tuple[float, ...]
     median_s: float
@@ -24,11 +24,11 @@ class Measurement:
     q3_s: float
     clock_hz: float  # median clock; 0 if there is none
     cold: bool
-    n_throttled: int  # samples thrown away
+    n_throttled: int  # discarded samples
     stopped_early: bool
     max_error: float  # error of the timed problem's output, relative to rms(reference)
     rms_error: float
-    joules: float | None = None  # energy of the device for one launch, where it was asked for and there is a meter
+    joules: float | None = None  # energy of the device for one launch; None if not requested, or without a meter
     watts: float | None = None  # mean power over the launches that took this energy
 
     def interval(self) -> tuple[float, float]:
@@ -41,13 +41,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Sustained:
-    """The time of one of many back-to-back launches, each with the caches that the last one left."""
+    """The time of one of many back-to-back launches; each one starts with the caches of the last one."""
 
-    short_s: float  # median of the first N_SHORT, before a power limit shows
+    short_s: float  # median of the first N_SHORT, before a power limit takes effect
     sustained_s: float  # median of the last quarter
     n: int  # launches
     duration_s: float  # duration of all launches
-    joules: float | None = None  # energy of the device for one launch; None where it has no meter
+    joules: float | None = None  # energy of the device for one launch; None without a meter
 
     @property
     def watts(self) -> float | None:

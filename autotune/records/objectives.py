@@ -1,4 +1,4 @@
-"""What a sweep searches for: the least time of a launch, its least energy, or metrics that are computed from them."""
+"""The objectives of a sweep: the least time of a launch, its least energy, or metrics computed from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ from .figure import figures_of
 from .trial import Trial
 
 TIME, ENERGY, POWER = "time", "energy", "power"
-FIGURES = {  # what a metric may call: the field of a trial
+FIGURES = {  # name in metrics -> field of a trial
     TIME: "median_s",
     ENERGY: "joules",
     POWER: "watts",
     **{name: name for name, figure in figures_of(Trial).items() if figure.in_metrics},
 }
 UNITS = {TIME: "s", ENERGY: "J"}
-LARGEST = "max:"  # begins the text of an objective whose largest value is the best
+LARGEST = "max:"  # prefix of an objective whose largest value is the best
 MOST = 2
 Direction = Literal["minimize", "maximize"]
 T = TypeVar("T")
@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Trial)
 
 @dataclass(frozen=True)
 class Objective:
-    """A figure or a metric, of which the least value is the best, or the largest."""
+    """A figure or a metric; its least value is the best, or with ``largest`` its largest."""
 
     name: str
     largest: bool = False
@@ -44,23 +44,23 @@ class Objective:
 
     @property
     def title(self) -> str:
-        """Returns the name, with the unit where it has one."""
+        """Returns the name, with the unit if there is one."""
         return f"{self.name} ({UNITS[self.name]})" if self.name in UNITS else self.name
 
     def __str__(self) -> str:
         return f"{LARGEST if self.largest else ''}{self.name}"
 
     def rank(self, values: Mapping[str, float]) -> float:
-        """Returns a number that is smaller the better the value is."""
+        """Returns a number that is smaller for a better value."""
         value = values[self.name]
         return -value if self.largest else value
 
 
 @dataclass(frozen=True)
 class Objectives:
-    """The objectives of a sweep, the first of which decides on the winner, and the metrics that it computes.
+    """The objectives of a sweep, and the metrics that it computes; the first objective decides on the winner.
 
-    ``known``: the fields of the problem. A metric may use them, the parameters, the FIGURES, and metrics before it.
+    ``known``: the fields of the problem. A metric may use these, the parameters, the FIGURES, and earlier metrics.
     """
 
     each: tuple[Objective, ...] = (Objective(TIME),)
@@ -71,7 +71,7 @@ class Objectives:
     def read(
         texts: Sequence[str], metrics: Mapping[str, str], problem: Mapping[str, object], parameters: Iterable[str]
     ) -> "Objectives":
-        """Returns the objectives that these texts name.
+        """Returns the objectives with these names.
 
         Raises:
             UsageError: for an unknown name, too many objectives, or a metric that is not an expression.
@@ -80,8 +80,8 @@ class Objectives:
         code = {}
         for name, text in metrics.items():
             if not name.isidentifier() or name in names:
-                why = "is taken" if name in names else "is not a name"
-                raise UsageError(f"the metric {name!r}: this {why}; write --metric name=expression")
+                why = "is taken" if name in names else "is not an identifier"
+                raise UsageError(f"the metric name {name!r} {why}; write --metric name=expression")
             code[name] = checked_expression(text, names, f"the metric {name}")
             names.append(name)
         each = tuple(map(Objective.read, texts))
@@ -89,8 +89,8 @@ class Objectives:
             if objective.name not in (TIME, ENERGY, *metrics):
                 there = ", ".join((TIME, ENERGY, *metrics))
                 raise UsageError(
-                    f"there is no objective {objective.name!r}; there are {there}, and what --metric name=expression "
-                    f"adds; {LARGEST}{objective.name} would look for the largest value"
+                    f"there is no objective {objective.name!r}; there are {there}, and --metric name=expression adds "
+                    f"others; {LARGEST}{objective.name} searches for the largest value"
                 )
         if not 1 <= len({objective.name for objective in each}) == len(each) <= MOST:
             raise UsageError(f"the objectives are {', '.join(texts) or 'none'}; give one, or two different ones")
@@ -102,12 +102,12 @@ class Objectives:
 
     @property
     def is_time(self) -> bool:
-        """Whether the sweep looks for the fastest config and nothing else."""
+        """Returns whether the sweep only searches for the fastest config."""
         return self.each == (Objective(TIME),)
 
     @cached_property
     def needs_energy(self) -> bool:
-        """Whether the energy of each config must be measured."""
+        """Returns whether the energy of each config must be measured."""
         return any(each.name == ENERGY for each in self.each) or any(
             f"c['{name}']" in code for code in self.metrics.values() for name in (ENERGY, POWER)
         )
@@ -117,36 +117,36 @@ class Objectives:
         return tuple(objective.direction for objective in self.each)
 
     def best(self, found: Iterable[M]) -> M | None:
-        """Returns the best one by the first objective; None where no value is known."""
+        """Returns the best trial by the first objective; None if no values are known."""
         return next(iter(self.ranked(found)), None)
 
     def ranked(self, found: Iterable[M]) -> list[M]:
-        """Returns those of which the values are known, the best by the first objective first."""
+        """Returns the trials whose values are known, in the order of the first objective, the best first."""
         return sorted((each for each in found if self.values(each) is not None), key=self.rank)
 
     def rank(self, found: Trial) -> float:
-        """Returns a number that is smaller the better the first objective is; infinite where a value is not known."""
+        """Returns a number that is smaller for a better first objective; infinite if a value is unknown."""
         values = self.values(found)
         return inf if values is None else self.first.rank(values)
 
     def lacks_energy(self, trial: Trial) -> bool:
-        """Whether a measured trial lacks the energy that the objectives need."""
+        """Returns whether a measured trial lacks the energy that the objectives need."""
         return self.needs_energy and trial.median_s is not None and trial.joules is None
 
     def check_energy(self, trial: Trial, device: str) -> None:
-        """Raises UsageError where a trial was measured and the device has no meter of energy."""
+        """Raises UsageError if a trial was measured, but the device has no energy meter."""
         if self.lacks_energy(trial):
             raise UsageError(
-                f"{device} does not say what energy it takes; it needs NVML's counter and the package nvidia-ml-py "
+                f"{device} does not report its energy; that needs NVML's counter and the package nvidia-ml-py "
                 "(autotune doctor). Leave out the objective energy"
             )
 
     def with_metrics(self, trial: Trial) -> Trial:
-        """Returns a trial with the metrics that its figures give."""
+        """Returns a trial with the metrics that are computed from its figures."""
         return replace(trial, metrics=self.computed(trial)) if trial.median_s and self.metrics else trial
 
     def computed(self, of: Trial) -> dict[str, float]:
-        """Returns the metrics of a trial; one that cannot be computed is left out."""
+        """Returns the metrics of a trial, without those that cannot be computed."""
         figures = {name: getattr(of, own) for name, own in FIGURES.items()}
         values = {**self.known, **dict(of.config)}
         values |= {name: value for name, value in figures.items() if value is not None}
@@ -161,15 +161,15 @@ class Objectives:
         return found
 
     def values(self, found: Trial) -> dict[str, float] | None:
-        """Returns the value of each objective; None unless all are known."""
+        """Returns objective -> value; None unless all values are known."""
         return values_of(self.each, found)
 
 
 def read_metrics(texts: Iterable[str]) -> dict[str, str]:
-    """Returns the expressions of texts such as ``gbps=8*n/time/1e9``, by name.
+    """Returns name -> expression, for texts such as ``gbps=8*n/time/1e9``.
 
     Raises:
-        UsageError: for a text without a name, or a name that is given twice.
+        UsageError: for a text without a name, or a repeated name.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -182,11 +182,11 @@ def read_metrics(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-FASTEST = Objectives()  # the objectives of a sweep that was asked for none
+FASTEST = Objectives()  # the default objectives
 
 
 def values_of(objectives: Iterable[Objective], found: Trial) -> dict[str, float] | None:
-    """Returns the value of each objective at a trial; None unless all are known."""
+    """Returns objective -> value at a trial; None unless all values are known."""
     values: dict[str, float | None] = {}
     for objective in objectives:
         if objective.name == TIME:
@@ -201,13 +201,13 @@ def values_of(objectives: Iterable[Objective], found: Trial) -> dict[str, float]
 
 
 def front(objectives: Sequence[Objective], found: Iterable[M]) -> list[M]:
-    """Returns those that no other one beats in all objectives (the Pareto front), by the first objective."""
+    """Returns the trials that no other one beats in all objectives (the Pareto front), by the first objective."""
     known = [(values, each) for each in found if (values := values_of(objectives, each)) is not None]
     return unbeaten([(tuple(o.rank(values) for o in objectives), each) for values, each in known])
 
 
 def unbeaten(found: Iterable[tuple[tuple[float, ...], T]]) -> list[T]:
-    """Returns those of one or two ranks that no other one beats in all of them, by the first; of one rank, the best."""
+    """Returns the items that no other one beats in all of their one or two ranks, in the order of the first rank."""
     kept: list[T] = []
     least = inf
     for ranks, each in sorted(found, key=lambda x: x[0]):

@@ -1,4 +1,4 @@
-"""How a sweep ended: the configs of its final round, the winner first. verdict.json holds it."""
+"""The outcome of a sweep: the configs of its final round, the winner first. verdict.json contains it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -21,37 +21,37 @@ SAME = 0.005  # medians within half a percent are the same in practice
 
 
 class Relation(StrEnum):
-    """How the time of one config compares with that of another."""
+    """How the time of one config compares with another one's."""
 
     FASTEST = "fastest"  # the fastest of a final round
     BEST = "best"  # the best by another objective
     WORSE = "worse"
-    FRONT = "front"  # of two objectives: none beats it in both
+    FRONT = "front"  # with two objectives: no config beats it in both
     FASTER = "faster"
     SAME = "same"
     AMBIGUOUS = "ambiguous"  # medians differ, and their intervals overlap
     SLOWER = "slower"
 
 
-UNNUMBERED = -1  # the number of a finalist whose record does not say it
+UNNUMBERED = -1  # the number of a finalist whose record lacks it
 
 
 @dataclass(frozen=True)
 class Finalist(Trial):
-    """A trial with its best measurement: that of the final round, or of its search where there was none.
+    """A trial with its best measurement: from the final round, or from the search if there was no final round.
 
-    Times are in seconds, and rates are of ``median_s``. What an older record does not say is None or empty.
+    Times are in seconds; rates correspond to ``median_s``. Fields that an older record lacks are None or empty.
     """
 
     median_s: float = 0.0
-    relation: str = ""  # how it compares with the fastest: a Relation, or "" where there was no final round
+    relation: str = ""  # how it compares with the fastest: a Relation, or "" without a final round
     interval_s: tuple[float, float] | None = None  # 95 % confidence interval of the median
-    sustained: Sustained | None = None  # None where it was not asked for
+    sustained: Sustained | None = None  # None if it was not requested
     checked_launches: int = 0  # further launches of the winner, all correct
 
     @staticmethod
     def measured(trial: Trial, m: Measurement, relation: Relation) -> "Finalist":
-        """Returns a config of a final round; ``trial`` has a time."""
+        """Returns a config of a final round; ``trial`` must have a time."""
         scale = (trial.median_s or m.median_s) / m.median_s
         rates = {name: None if (rate := getattr(trial, name)) is None else scale * rate for name in RATES}
         own = {field.name: value for field in fields(m) if (value := getattr(m, field.name)) is not None}
@@ -59,12 +59,12 @@ class Finalist(Trial):
 
     @staticmethod
     def of_search(trial: Trial) -> "Finalist":
-        """Returns a measured config as its trial found it."""
+        """Returns a measured config with the times of its trial."""
         return Finalist(**vars(trial))
 
     @staticmethod
     def read(row: Mapping[str, Any], added: Sequence[Parameter] = ()) -> "Finalist":
-        """Returns a row of verdict.json that record_schema has checked; its config has the ``added`` parameters."""
+        """Returns a finalist from a checked row of verdict.json; its config gets the ``added`` parameters."""
         own = {name: value for name, value in row.items() if name in _FIELDS and value is not None}
         figure = own.pop("sustained", None)
         sustained = Sustained(**{"duration_s": 0.0, **figure}) if figure else None
@@ -72,7 +72,7 @@ class Finalist(Trial):
         return Finalist(**{**unsaid, **own, "config": completed_config(row["config"], added), "sustained": sustained})
 
     def as_json(self) -> dict[str, object]:
-        """Returns the row as verdict.json holds it."""
+        """Returns the row for verdict.json."""
         row = {name: getattr(self, name) for name in VERDICT_FIGURES} | {"relation": self.relation}
         row |= {"number": None if self.number == UNNUMBERED else self.number, "config": dict(self.config)}
         row |= {name: list(value) for name, value in row.items() if isinstance(value, tuple)}
@@ -91,21 +91,21 @@ _FIELDS = {field.name for field in fields(Finalist)}
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a sweep ended. What an older record does not say is None or empty.
+    """The outcome of a sweep. Fields that an older record lacks are None or empty.
 
-    ``stamps`` are those of the trials that it was made from, by number. ``content`` is all that verdict.json said,
-    where the outcome was read from it.
+    ``stamps``: number -> stamp of the trials from which it was computed. ``content``: the whole content of
+    verdict.json, if the outcome was read from it.
     """
 
     winner: Finalist
     default: Finalist | None = None
-    speed_up: float | None = None  # the default's median over the winner's
-    objectives: tuple[str, ...] = ("time",)  # what the winner is best at; with a second one it is one of a front
-    ties: tuple[int, ...] = ()  # numbers of the configs of the final round that are as fast as the winner
+    speed_up: float | None = None  # the default's median divided by the winner's
+    objectives: tuple[str, ...] = ("time",)  # the winner is the best by the first; a second one defines a front
+    ties: tuple[int, ...] = ()  # numbers of the finalists that are as fast as the winner
     preference_among_ties: str = ""
     finalist_samples: int = 0
     placements: int = 0
-    checked_launches: int = 0  # further launches of the winner that were asked for
+    checked_launches: int = 0  # requested further launches of the winner
     finalists: tuple[Finalist, ...] = ()  # the winner first
     counts: Mapping[str, int] | None = None  # trials by status
     stamps: Mapping[str, str] | None = None
@@ -118,7 +118,7 @@ class Outcome:
 
     @staticmethod
     def read(content: Mapping[str, Any], added: Sequence[Parameter] = ()) -> "Outcome":
-        """Returns the outcome of a verdict.json that record_schema has checked; configs have ``added`` parameters."""
+        """Returns the outcome from a checked verdict.json; its configs get the ``added`` parameters."""
         own = {f.name: content[f.name] for f in fields(Outcome) if content.get(f.name) is not None}
         finalists = tuple(Finalist.read(row, added) for row in content["finalists"])
         default = content.get("default")
@@ -138,13 +138,13 @@ class Outcome:
         }
 
     def finalist(self, config: Config) -> Finalist | None:
-        """Returns ``config`` as the final round found it; None where it was not in it."""
+        """Returns the finalist with ``config``; None if the final round did not include it."""
         return next((each for each in self.finalists if each.config == config), None)
 
     def is_of(self, trials: Iterable[Trial]) -> bool:
-        """Returns whether it was made from these trials; it may be of others if sources changed and changed back.
+        """Returns whether it was computed from these trials; that may be false if sources changed and changed back.
 
-        An outcome from before it said so was made from them if all of its finalists are among them.
+        An older outcome without stamps was computed from them if they include all of its finalists.
         """
         stamps = {str(trial.number): trial.stamp for trial in trials}
         if self.stamps is not None:
@@ -154,9 +154,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Missing:
-    """Trials from which the outcome was computed and that are missing now, or are not as they were.
+    """The trials from which the outcome was computed and that are missing or changed now.
 
-    ``numbers``: of those that are known by their numbers, which of an older one are the finalists only.
+    ``numbers``: their known numbers; in an older outcome only numbers of finalists are known.
     """
 
     n: int
@@ -164,7 +164,7 @@ class Missing:
 
 
 def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
-    """Returns the trials of ``outcome`` that are not among ``trials``, by ``stamps`` or the sum of ``counts``."""
+    """Returns the trials of ``outcome`` that ``trials`` lacks, judged by ``stamps`` or the sum of ``counts``."""
     there = {trial.number: trial.stamp for trial in trials}
     if outcome.stamps is not None:
         gone = sorted(int(number) for number, stamp in outcome.stamps.items() if there.get(int(number)) != stamp)
@@ -175,11 +175,11 @@ def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
 
 
 def tell_missing(path: Path, outcome: Outcome, trials: Iterable[Trial]) -> None:
-    """Warn if trials behind the outcome of the sweep at ``path`` are missing."""
+    """Warns if trials behind the outcome of the sweep at ``path`` are missing."""
     gone = missing(outcome, trials)
     if gone.n:
         numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
         tell(
-            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the outcome stands, the "
-            "search's figures are of what is left; start the sweep again to replace them"
+            f"{path / TRIALS} lacks {gone.n} trials{numbers} from which its {VERDICT} was computed: the outcome "
+            "stands, but the search's figures cover only the other trials; start the sweep again to replace them"
         )

@@ -1,9 +1,9 @@
-"""Paths of records: they stay inside the folder of results, whatever devices, kernels and problems are called."""
+"""Paths of records, which stay inside the folder of results for any names of devices, kernels and problems."""
 
 import hashlib
 from pathlib import Path
 
-LONGEST_PART = 200  # bytes of a file or folder name; the limit is 255, and longer names are derived from it
+LONGEST_PART = 200  # bytes of a file or folder name; longer names are derived from it, and the limit is 255
 
 
 def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
@@ -22,7 +22,7 @@ def device_path(results: Path, device: str) -> Path:
 
 
 def part(name: str) -> str:
-    """Returns ``name`` as one path component: unchanged if possible, else what remains of it plus a hash."""
+    """Returns ``name`` as one path component: unchanged if possible, or else its valid characters and a hash."""
     is_plain = name not in ("", ".", "..") and name.isprintable() and "/" not in name
     if is_plain and len(name.encode()) <= LONGEST_PART:
         return name

@@ -1,4 +1,4 @@
-"""Collects where a sweep was run: the machine, the versions and the commit."""
+"""Collects the provenance of a sweep: the machine, the versions and the commit."""
 
 import os
 import platform
@@ -15,11 +15,11 @@ from ..system.installation import DISTRIBUTION
 
 @dataclass(frozen=True)
 class Provenance:
-    """The machine and the program of a sweep."""
+    """The machine and the software of a sweep."""
 
     machine: str
     versions: Mapping[str, str]  # versions of Python and of packages
-    commit: str  # commit of the checkout; "" outside of one
+    commit: str  # commit of the checkout; "" outside a checkout
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Recorded sweeps, to read: what ran where, the trials that hold, and how each sweep ended."""
+"""Recorded sweeps for reading: their settings, the trials that hold, and their outcomes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,10 +19,10 @@ from .trial import Trial
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """One recorded sweep; trials are read when they are first asked for.
+    """One recorded sweep; its trials are read on first use.
 
-    ``outcome``: None while a sweep runs, after one that was interrupted, and where its trials no longer hold.
-    ``configs``: those known already, which stand in for equal ones, since sweeps of a kernel have many in common.
+    ``outcome``: None while the sweep runs, if it was interrupted, or if its trials no longer hold.
+    ``configs``: configs that were read before and are shared, since sweeps of a kernel have many in common.
     """
 
     folder: SweepFolder
@@ -32,7 +32,7 @@ class SweepRecord:
 
     @staticmethod
     def of(folder: SweepFolder, configs: dict[Config, Config] | None = None) -> "SweepRecord":
-        """Reads sweep.json and verdict.json.
+        """Returns the record in a folder; reads sweep.json and verdict.json.
 
         Raises:
             UsageError: when sweep.json is damaged.
@@ -40,7 +40,7 @@ class SweepRecord:
         return SweepRecord(folder, folder.about(), folder.current_outcome(), {} if configs is None else configs)
 
     def of_space(self, space: Space) -> "SweepRecord":
-        """Returns the record with the values that its configs have of the parameters that were added to ``space``."""
+        """Returns the record with configs that include the parameters added to ``space`` later."""
         return SweepRecord.of(self.folder.of_space(space), self.configs) if space.added else self
 
     # ------------------------------------------------------------------ contents
@@ -62,7 +62,7 @@ class SweepRecord:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Returns the key that two records of one problem share."""
+        """Returns the key that all records of one problem share."""
         return self.kernel, self.device.name, self.about.problem_name
 
     @property
@@ -73,7 +73,7 @@ class SweepRecord:
     # ------------------------------------------------------------------ the search
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """Returns the latest trial of each config that still holds, in the order of their recording."""
+        """Returns the latest valid trial of each config, in the order of recording."""
         latest: dict[Config, Trial] = {}
         for trial in self._current():
             latest.pop(trial.config, None)
@@ -87,13 +87,13 @@ class SweepRecord:
 
     @cached_property
     def median_s(self) -> Mapping[Config, float]:
-        """Returns the search's median of each measured config, in seconds."""
+        """Returns config -> median of the search, in seconds, for each measured config."""
         return _medians(self._current(), self.configs)
 
     def loss(self, config: Config) -> float | None:
-        """Returns the median of ``config`` over the least median of this search, minus one.
+        """Returns the median of ``config`` divided by the least median of this search, minus 1.
 
-        None: it was not measured.
+        None: ``config`` was not measured.
         """
         median_s = self.median_s.get(config)
         return None if median_s is None else median_s / min(self.median_s.values()) - 1
@@ -112,7 +112,7 @@ class SweepRecord:
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """Returns what the sweep looks for; an older record does not say it, and looked for the least time."""
+        """Returns the objectives of the sweep; for older records, which lack them, the least time."""
         said = self.about.settings.get("objectives")
         texts = [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
         return tuple(map(Objective.read, texts)) or FASTEST.each
@@ -120,7 +120,7 @@ class SweepRecord:
     # ------------------------------------------------------------------ how it ended
     @cached_property
     def winner(self) -> Finalist | None:
-        """Returns the winner, or the best config so far; None when nothing was measured."""
+        """Returns the winner, or the best config so far; None if nothing was measured."""
         if self.outcome is not None:
             return self.outcome.winner
         best = Objectives(self.objectives[:1]).best(self.trials)
@@ -128,27 +128,27 @@ class SweepRecord:
 
     @cached_property
     def default(self) -> Finalist | None:
-        """Returns the default config's measurement, of the same round as the winner's; None when it has none."""
+        """Returns the default config's measurement, from the same round as the winner's; None if there is none."""
         if self.outcome is not None:
             return self.outcome.default
         return next((Finalist.of_search(t) for t in self.measured if t.config == self.about.default), None)
 
     @property
     def speed_up(self) -> float | None:
-        """Returns the default's median over the winner's."""
+        """Returns the default's median divided by the winner's."""
         if self.outcome is not None and self.outcome.speed_up is not None:
             return self.outcome.speed_up
         return self.default.median_s / self.winner.median_s if self.winner and self.default else None
 
     @property
     def finalists(self) -> tuple[Finalist, ...]:
-        """Returns the final round, the winner first; () without one."""
+        """Returns the configs of the final round, the winner first; () without a final round."""
         return self.outcome.finalists if self.outcome else ()
 
     def evidence(self, config: Config) -> tuple[Finalist, float | None]:
-        """Returns the best measurement of a measured ``config``, and the default's median beside it.
+        """Returns the best measurement of a measured ``config``, and the default's median in the same round.
 
-        Both are of the final round where ``config`` was in it, otherwise of the search.
+        Both are from the final round if it included ``config``, otherwise from the search.
         """
         if self.outcome is not None and (found := self.outcome.finalist(config)) is not None:
             return found, self.outcome.default.median_s if self.outcome.default else None
@@ -157,9 +157,9 @@ class SweepRecord:
 
 
 def read_sweeps(paths: Iterable[Path]) -> tuple[list[SweepRecord], dict[Path, str]]:
-    """Returns all sweeps at or under ``paths`` in order of their identity, and why others are left out.
+    """Returns all sweeps at or under ``paths`` in the order of their identity, and path -> reason for excluded ones.
 
-    Of two records of one (kernel, device, problem) the newer counts.
+    If there are several records of one (kernel, device, problem), the newest is used.
 
     Raises:
         UsageError: when there is no recorded sweep.
@@ -179,12 +179,12 @@ def read_sweeps(paths: Iterable[Path]) -> tuple[list[SweepRecord], dict[Path, st
 
 
 def medians(folder: SweepFolder) -> Mapping[Config, float]:
-    """Returns the median of each measured configuration, in seconds. A configuration's last trial counts."""
+    """Returns config -> median, in seconds, for each measured configuration; its last trial counts."""
     return _medians(folder.current(), {})
 
 
 def earlier_medians(folder: SweepFolder) -> Mapping[Config, float]:
-    """Returns the same of the trials that no longer hold."""
+    """Returns the same as ``medians``, for trials that no longer hold."""
     return _medians(folder.earlier(), {})
 
 

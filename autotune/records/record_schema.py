@@ -32,11 +32,11 @@ ROUNDING = 1e-9  # relative rounding error of quartiles and means
 
 
 class Newer(Unsound):
-    """The file was written by a later version, whose format is unknown."""
+    """A later version wrote the file, in an unknown format."""
 
 
 def _digits(value: object) -> str:
-    """Checks for the number of a trial as a member's name."""
+    """Checks that a member's name is the number of a trial."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return value
     raise Unsound(f"is {value_text(value)}, must be the number of a trial")
@@ -44,17 +44,17 @@ def _digits(value: object) -> str:
 
 # ---------------------------------------------------------------------- a line of trials.jsonl
 TRIAL = {field: figure.check for field, figure in figures_of(Trial).items()}
-SUM = "sum"  # the member of a line that holds its checksum
+SUM = "sum"  # the member of a line that contains its checksum
 _TRIAL = tuple(TRIAL.items())
 _NEEDED = ("number", "status", "config", "key", "stamp")
 _others = mapping_of(as_name, as_json_value)
 
 
 def as_trial(row: object) -> dict[str, Any]:
-    """Returns the fields of a trial; ``others`` are those that a later version added, checked for what JSON may hold.
+    """Returns the fields of a trial; ``others``: fields of a later version, checked as plain JSON.
 
     Raises:
-        Unsound: when one is missing or cannot be, or when they contradict each other.
+        Unsound: when a field is missing or invalid, or when fields contradict each other.
     """
     if not isinstance(row, dict):
         raise Unsound("it is not a JSON object")
@@ -76,12 +76,12 @@ def as_trial(row: object) -> dict[str, Any]:
 
 
 def _check_times(row: dict[str, Any]) -> None:
-    """Checks that only measured trials have times, with the median within quartiles and samples."""
+    """Checks that only measured trials have times, and that the median lies within quartiles and samples."""
     median_s, q1_s, q3_s, samples_s = (row.get(n) for n in ("median_s", "q1_s", "q3_s", "samples_s"))
     if median_s is None:
         return
     if row["status"] != Status.MEASURED:
-        raise Unsound(f"its status is {row['status']}, and it has a median")
+        raise Unsound(f"its status is {row['status']}, but it has a median")
     low, high = median_s * (1 - ROUNDING), median_s * (1 + ROUNDING)
     if (q1_s or 0.0) > high or (q3_s or high) < low:
         raise Unsound(f"the median {median_s:g} s is not between the quartiles {q1_s} s and {q3_s} s")
@@ -123,7 +123,7 @@ def as_sweep(content: object) -> dict[str, object]:
 
     Raises:
         Newer: when a later version wrote it.
-        Unsound: when something is missing or cannot be.
+        Unsound: when a member is missing or invalid.
     """
     check_format(content, FORMAT)
     about: dict[str, Any] = _sweep(sealed(content))
@@ -197,11 +197,11 @@ def as_verdict(content: object) -> dict[str, object]:
     """Returns the content of verdict.json; without a final round ``finalists`` is ().
 
     Raises:
-        Unsound: when something is missing or cannot be.
+        Unsound: when a member is missing or invalid.
     """
     found: dict[str, Any] = {"finalists": (), **_verdict(sealed(content))}
     if found["finalists"] and not any(f["config"] == found["winner"]["config"] for f in found["finalists"]):
-        raise Unsound("the winner is none of the finalists")
+        raise Unsound("the winner is not among the finalists")
     return found
 
 
@@ -217,6 +217,6 @@ _digests = members_of(
 
 
 def as_digests(content: Any) -> dict[str, Any]:
-    """Returns the content of digests.json. Raises Unsound when something is missing or cannot be."""
+    """Returns the content of digests.json. Raises Unsound when a member is missing or invalid."""
     found: dict[str, Any] = _digests(sealed(content))
     return found

@@ -1,4 +1,4 @@
-"""A recorded sweep as a study of Optuna's, for its importances and pictures."""
+"""Converts a recorded sweep to an Optuna study, for Optuna's importances and plots."""
 
 import json
 import os
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 N_NAMED = 8  # sweeps that an error names
-_quieting = RLock()  # a campaign has threads, and how much Optuna tells is set for all of them
-LEFT_OUT = ("config", "samples_s")  # the parameters, and what would fill every hover text
+_quieting = RLock()  # a campaign has threads, and Optuna's verbosity applies to all of them
+LEFT_OUT = ("config", "samples_s")  # config: the study's parameters; samples: too long for hover texts
 
 
 def optuna_study(path: str | os.PathLike[str]) -> "optuna.Study":
-    """Returns the sweep at or under ``path`` as a study of Optuna's in memory; autotune.study says what it holds.
+    """Returns the sweep at or under ``path`` as an Optuna study in memory, with the content that autotune.study states.
 
     Raises:
         UsageError: when there is no recorded sweep, or more than one.
@@ -57,14 +57,14 @@ def _only_sweep(path: Path) -> SweepRecord:
     if len(folders) > 1:
         more = f" and {len(folders) - N_NAMED} more" if len(folders) > N_NAMED else ""
         named = ", ".join(str(folder.path) for folder in folders[:N_NAMED])
-        raise UsageError(f"{path} holds {len(folders)} sweeps, and a study is of one; name one of {named}{more}")
+        raise UsageError(f"{path} holds {len(folders)} sweeps, but a study shows one; name one of {named}{more}")
     return SweepRecord.of(folders[0])
 
 
 def distributions_of(
     space: Mapping[str, Iterable[Value]], trials: Iterable[Trial]
 ) -> "dict[str, CategoricalDistribution]":
-    """Returns the values of each parameter: those of the space in its order, then what only trials have."""
+    """Returns parameter -> its values: those of the space in its order, then others that occur in trials."""
     from optuna.distributions import CategoricalDistribution
 
     values: dict[str, dict[Value, None]] = {name: dict.fromkeys(given) for name, given in space.items()}
@@ -80,7 +80,7 @@ def directions_of(sweep: SweepRecord) -> "list[Direction]":
 
 
 def name_objectives(study: "optuna.Study", sweep: SweepRecord) -> None:
-    """Give the objectives of a study their names, which pictures have at their axes."""
+    """Names the objectives of a study; plots show these names at their axes."""
     import optuna
 
     with warnings.catch_warnings():
@@ -94,7 +94,7 @@ def frozen(
     distributions: "Mapping[str, CategoricalDistribution]",
     final: Finalist | None = None,
 ) -> "FrozenTrial":
-    """Returns a trial of a sweep as one of Optuna's; ``final``: its measurement in the final round, if it has one."""
+    """Returns a trial of a sweep as an Optuna trial; ``final``: its measurement in the final round, or None."""
     from optuna.trial import FrozenTrial, TrialState
 
     values = values_of(sweep.objectives, trial)
@@ -116,7 +116,7 @@ def frozen(
 
 
 def _attributes(trial: Trial, final: Finalist | None) -> dict[str, object]:
-    """Returns what the record says of a trial beside its parameters and its samples, as JSON has it."""
+    """Returns the recorded fields of a trial except parameters and samples, as JSON values."""
     said = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
     if final is not None:
         said["final_median_s"] = final.median_s
@@ -124,7 +124,7 @@ def _attributes(trial: Trial, final: Finalist | None) -> dict[str, object]:
 
 
 def about(sweep: SweepRecord) -> dict[str, object]:
-    """Returns the user attributes of a sweep's study, as JSON has them."""
+    """Returns the user attributes of a sweep's study, as JSON values."""
     winner = sweep.winner
     said = {
         "kernel": sweep.kernel,
@@ -141,9 +141,9 @@ def about(sweep: SweepRecord) -> dict[str, object]:
 
 
 def _times(trial: Trial, sweep_started: str) -> tuple[datetime, datetime]:
-    """Returns when a trial began and ended on the device, in local time as Optuna's own trials have it.
+    """Returns the start and the end of a trial on the device, in local time as in Optuna's own trials.
 
-    A trial that does not say begins with its sweep, or in 1970: Optuna takes none without.
+    A trial without a time starts with its sweep, or in 1970, since Optuna requires a start.
     """
     started = datetime.fromtimestamp(0)
     for text in (trial.at, sweep_started):
@@ -161,7 +161,7 @@ def _plain(value: object) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps Optuna from telling that there is a new study; what it tells afterwards is the caller's choice."""
+    """Prevents Optuna's message about a new study; its verbosity is restored afterwards."""
     import optuna
 
     with _quieting:

@@ -14,15 +14,15 @@ from .trial import Trial
 if TYPE_CHECKING:
     import pandas as pd
 
-OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics"))  # columns of each trial
+OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics"))  # columns of every trial
 
 
 def load_trials(path: str | os.PathLike[str]) -> "pd.DataFrame":
-    """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+    """Returns every recorded trial at or under ``path``, one row each.
 
-    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
-    Trial's fields (seconds, bytes, GB/s, TFLOP/s, joules), ``metric.<name>``, and what a later version recorded, as it
-    is. What a config does not have is missing (NA).
+    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, Trial's
+    fields (seconds, bytes, GB/s, TFLOP/s, joules), ``metric.<name>``, and unknown fields of later versions, unchanged.
+    A value that a trial lacks is missing (NA).
 
     Raises:
         UsageError: when there is no recorded sweep.
@@ -32,7 +32,7 @@ def load_trials(path: str | os.PathLike[str]) -> "pd.DataFrame":
 
 
 def trials_table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
-    """Returns the table of ``load_trials`` for sweeps that have been found."""
+    """Returns the table of ``load_trials`` for these sweeps."""
     import pandas as pd  # here: workers and compile processes start without it
 
     columns: dict[str, list[object]] = {}

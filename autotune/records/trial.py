@@ -1,4 +1,4 @@
-"""The record of a trial: one config, how it ended, and every figure of it."""
+"""The record of a trial: one config, its status, and all figures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -87,10 +87,11 @@ _final = partial(Figure, in_verdict=True, in_exports=True, in_metrics=True)
 
 @dataclass(frozen=True)
 class Trial:
-    """One config taken through the stations: where it ended, why, and everything measured on the way.
+    """The trial of one config: the status with which it ended, why, and everything that was measured.
 
-    Times are in seconds, of the device's clock that the sweep names. A field that is added here with its Figure is
-    recorded, checked, a column of tables and a row of docs/results.md; further places follow from the Figure's flags.
+    Times are in seconds of the device clock that the sweep names. A field that is added here with its Figure is
+    recorded and checked, and becomes a column of tables and a row of docs/results.md; the Figure's flags add further
+    places.
     """
 
     number: Annotated[int, Figure(trial_number, "the trial's number in its sweep, from 0", in_verdict=True)]
@@ -133,10 +134,10 @@ class Trial:
     max_error: Annotated[float | None, _final(_amount, _ERROR, "of rms(reference)")] = None
     rms_error: Annotated[float | None, _final(_amount, _ERROR, "of rms(reference)")] = None
     verified_on: Annotated[tuple[str, ...], Figure(sequence_of(as_text), _VERIFIED, in_verdict=True)] = ()
-    others: Mapping[str, object] = field(default_factory=dict, hash=False)  # of a later version: kept as they are
+    others: Mapping[str, object] = field(default_factory=dict, hash=False)  # fields of a later version, unchanged
 
     def refuted(self, failure: TrialFailure) -> "Trial":
-        """Returns the trial as one that failed after all, without its times."""
+        """Returns the trial as a failed one, without its times."""
         return replace(
             self,
             status=failure.status,

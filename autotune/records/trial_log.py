@@ -1,6 +1,7 @@
 """The trials of a record: one JSON line each, with a checksum, on disk before the next trial begins.
 
-A torn last line is ignored. A trial that turns out wrong in the final round has a second line, which counts.
+A torn last line is ignored. A trial that turns out wrong in the final round has a second line, which replaces the
+first.
 """
 
 import hashlib
@@ -25,12 +26,12 @@ from .record_schema import SUM
 from .trial import Trial
 
 TRIALS = "trials.jsonl"
-MOST_LINE, PIECE = 1 << 26, 1 << 20  # bytes of a line; bytes that are looked at together
+MOST_LINE, PIECE = 1 << 26, 1 << 20  # limit of a line, in bytes; bytes that are read at a time
 
 
 @dataclass
 class TrialLog:
-    """The trials of a sweep under way that stand, of the record in ``folder``: its thread alone adds to them."""
+    """The valid trials of a running sweep, recorded in ``folder``; only the sweep's thread adds trials."""
 
     folder: Path
     trials: list[Trial]
@@ -47,11 +48,11 @@ class TrialLog:
         self.next_number = trial.number + 1
 
     def refute(self, trial: Trial, failure: TrialFailure) -> None:
-        """Records that ``trial``, which is one of them, failed after all."""
+        """Records that ``trial``, which must be in ``trials``, failed in a later check."""
         self.amend(trial, trial.refuted(failure))
 
     def amend(self, trial: Trial, amended: Trial) -> None:
-        """Records ``amended`` in the place of ``trial``, which is one of them."""
+        """Records ``amended`` in place of ``trial``, which must be in ``trials``."""
         append(self.folder, amended)
         self.trials[self.trials.index(trial)] = amended
 
@@ -72,10 +73,10 @@ def as_row(trial: Trial) -> dict[str, object]:
 
 
 def append(folder: Path, trial: Trial) -> None:
-    """Append one line and flush it to the disk.
+    """Appends one line and flushes it to the disk.
 
     Raises:
-        UsageError: when the disk is full or not writable; earlier trials stay.
+        UsageError: when the disk is full or not writable; earlier trials are safe.
     """
     line = line_of(trial)
     path = folder / TRIALS
@@ -86,16 +87,16 @@ def append(folder: Path, trial: Trial) -> None:
                 raise OSError(28, "No space left on device")
             os.fsync(file.fileno())
     except OSError as error:
-        with suppress(OSError):  # half a line would be ignored; taking it back keeps the file tidy
+        with suppress(OSError):  # a torn line would be ignored, but the file is tidier without it
             os.truncate(path, size)
         raise cannot_write(path, error) from error
 
 
 def read_trials(folder: Path, with_outcome: bool, added: Sequence[Parameter] = ()) -> list[Trial]:
-    """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning.
+    """Returns the trials ordered by number; the last line of each counts. Warns of damaged lines and skips them.
 
-    ``with_outcome``: the record has an outcome, which says of itself which trials are missing.
-    ``added``: parameters that older configs lack; the trials have them.
+    ``with_outcome``: the record has an outcome, by which missing trials are reported.
+    ``added``: parameters that older configs lack; the returned trials have them.
     """
     rows: Iterable[Trial] = _rows(folder, with_outcome)
     if added:
@@ -105,13 +106,13 @@ def read_trials(folder: Path, with_outcome: bool, added: Sequence[Parameter] = (
 
 
 def mend_last_line(folder: Path) -> None:
-    """Cut a last line that a kill or a full disk has torn, so that the next one starts on its own."""
+    """Removes a torn last line, which a kill or a full disk has left, so that the next one starts on its own line."""
     path = folder / TRIALS
     if not path.exists():
         return
     with opened(path, "rb") as file:
         size = end = file.seek(0, os.SEEK_END)
-        while end:  # backwards, since a record may be larger than the memory
+        while end:  # read backwards, since a record may be larger than the memory
             begin = max(0, end - PIECE)
             file.seek(begin)
             if (newline := file.read(end - begin).rfind(b"\n")) >= 0:
@@ -126,13 +127,13 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
     path = folder / TRIALS
     damaged: dict[int, Unsound] = {}
     numbers: set[int] = set()
-    later: dict[str, None] = {}  # names of fields that a later version added
+    later: dict[str, None] = {}  # names of a later version's fields
     known: dict[Any, Any] = {}
     try:
         with opened(path, "rb") as file:
             for number, line in enumerate(iter(partial(file.readline, MOST_LINE), b""), 1):
                 if len(line) == MOST_LINE and not line.endswith(b"\n"):
-                    damaged[number] = Unsound(f"it is longer than {MOST_LINE} bytes; all that follows is left out, too")
+                    damaged[number] = Unsound(f"it is longer than {MOST_LINE} bytes; the rest of the file is ignored")
                     break
                 if not line.endswith(b"\n"):  # torn
                     break
@@ -150,24 +151,24 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
         tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
         return
     if later:
-        tell(f"{path} has fields that only a later autotune knows ({', '.join(later)}): they are kept as they are")
-    if not damaged and not with_outcome:  # an outcome knows its trials
+        tell(f"{path} has fields that only a later autotune knows ({', '.join(later)}): they are kept unchanged")
+    if not damaged and not with_outcome:  # an outcome reports missing trials itself
         _tell_gaps(path, numbers)
     if damaged:
         (first, why), *more = damaged.items()
-        also = f" and {len(more)} more, such as line {more[0][0]}" if more else ""
-        tell(f"{path}:{first}: left out this line{also}, which is damaged: {why}")
+        also = f" (and {len(more)} more, such as line {more[0][0]})" if more else ""
+        tell(f"{path}:{first}: this line is damaged and ignored{also}: {why}")
 
 
 def _tell_gaps(path: Path, numbers: set[int]) -> None:
     n_gone = max(numbers, default=-1) + 1 - len(numbers)
     if n_gone:
         first = next(number for number in range(len(numbers) + 1) if number not in numbers)
-        tell(f"{path} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
+        tell(f"{path} lacks {n_gone} trials, such as number {first}: its figures cover only the other trials")
 
 
 def line_of(trial: Trial) -> bytes:
-    """Returns a trial's JSON, whose last member is a checksum of the bytes before it."""
+    """Returns a trial's JSON; its last member is a checksum of the bytes before it."""
     body = json.dumps(as_row(trial), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
     return body + _sum(body) + b"\n"
 
@@ -180,12 +181,12 @@ N_SUM = len(_sum(b""))
 
 
 def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
-    """Returns the trial of a line; one of an older version has no checksum.
+    """Returns the trial in a line; a line of an older version has no checksum.
 
-    ``known``: texts and tuples of the lines before, which stand in for equal ones: most of a record repeats.
+    ``known``: texts and tuples of earlier lines, which are shared, since most of a record repeats.
 
     Raises:
-        Unsound: when that is not a trial, or not as it was written.
+        Unsound: when the line is not a trial, or does not match its checksum.
     """
     row = parse(line)
     if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
@@ -202,5 +203,5 @@ REPEATED = ("compiler", "conditions", "message", "at", "grid", "block", "verifie
 
 
 def plain_number(value: object) -> Any:
-    """Converts NumPy's numbers to JSON's."""
+    """Converts NumPy numbers to JSON numbers, and other objects to text."""
     return value.item() if hasattr(value, "item") else str(value)

@@ -1,4 +1,4 @@
-"""Turns a definition's template, a problem and a config into CUDA source, and checks the two against each other.
+"""Renders a definition's template for a problem and a config, and checks the source against the definition.
 
-It imports ``core`` and the rooms below it, and Jinja alone, so that packages of winners may bring it along.
+It imports ``core`` and the rooms below it, and from outside only Jinja, so packages of winners may contain it.
 """

@@ -1,7 +1,7 @@
-"""Puts what a source includes in quotes in the place of the ``#include``, so that it is a part of the text.
+"""Replaces each ``#include "file"`` by the file's text, so that it becomes part of the source.
 
-A variant is known by its text: its key, its record and its package hold all that is compiled, but for the headers of
-CUDA and of the compiler, which are written in ``<>``.
+A variant is identified by its text: its key, its record and its package cover all compiled code except the headers of
+CUDA and of the compiler, which are included in ``<>``.
 """
 
 import re
@@ -15,7 +15,7 @@ DIRECTIVE = re.compile(r'^#line (\d+) "(.*)"$', re.MULTILINE)
 ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
 CONTINUED = re.compile(r"\\[ \t]*\n")
 BLANK = r"(?:[ \t]|/\*[^\n]*?\*/)*"
-# Comments and texts are passed over, since what looks like a directive in one of them is none.
+# Comments and strings are matched too, since a directive inside them does not count.
 TOKEN = re.compile(
     rf"(?:^|(?<=\*/)){BLANK}(?:#|%:){BLANK}"
     r"(?P<word>include(?:_next)?|import|embed)\b(?P<what>(?:\\[ \t]*\n|[^\n])*)$"
@@ -25,24 +25,24 @@ TOKEN = re.compile(
 WHAT = re.compile(rf'{BLANK}(?:"(?P<file>[^"\n]+)"|<(?P<header>[^>\n]+)>){BLANK}(?://[^\n]*)?')
 CUDAS = re.compile(
     r"(?:cuda|cub/|cuComplex|curand|cooperative_groups|device_|mma\.|math_|nv/|vector_)[\w./]*"
-)  # its headers, by name
-DEEPEST = 32  # files that include each other
+)  # names of CUDA's headers
+DEEPEST = 32  # levels of nested includes
 
 
 def with_includes(text: str, name: str, folders: Sequence[Path], numbered: bool) -> str:
-    """Returns the text of the template ``name`` with the files that it includes; they lie in one of ``folders``.
+    """Returns the text of the template ``name`` with its included files, which lie in one of ``folders``.
 
-    ``numbered``: with ``#line`` directives around each, which name the files.
+    ``numbered``: put ``#line`` directives, which name the files, around each.
 
     Raises:
-        TrialFailure: render_failed, for a file that is not there or is not text, for files that include each other
-            without an end, and for a directive of which no text says which file it means.
+        TrialFailure: render_failed, for a file that is missing or is not text, for endless includes, and for a
+            directive that does not name its file literally.
     """
     return _Includes(folders, numbered).inlined(text, name, (), 1)
 
 
 class _Includes:
-    """The files that one source has included so far."""
+    """Inlines the includes of one source, and remembers the files with ``#pragma once``."""
 
     def __init__(self, folders: Sequence[Path], numbered: bool) -> None:
         self._folders, self._numbered = folders, numbered
@@ -73,9 +73,9 @@ class _Includes:
         return TOKEN.sub(content, text)
 
     def _meant(self, found: re.Match[str], where: str, within: tuple[Path, ...]) -> Path | str:
-        """Returns the file that a directive means; of a header of CUDA's or the compiler's, the line to include it.
+        """Returns the file of a directive, or for a header of CUDA or the compiler the line that includes it.
 
-        That is in ``<>``, so that no file in the folder in which a command is given is taken for it.
+        This line uses ``<>``, so that the compiler does not find a file of the same name in the current folder.
         """
         said = WHAT.fullmatch(CONTINUED.sub("", found["what"]))
         if said is None or found["word"] != "include":
@@ -97,7 +97,7 @@ class _Includes:
 
 
 def place_in(text: str, at: int, name: str, first_line: int) -> tuple[str, int]:
-    """Returns the file and the line of a place in a text: by the ``#line`` before it, where there is one."""
+    """Returns the file and the line of a position in a text, from the last ``#line`` before it if there is one."""
     directives = list(DIRECTIVE.finditer(text, 0, at))
     if not directives:
         return name, first_line + text.count("\n", 0, at)

@@ -1,8 +1,8 @@
-"""Template + baked problem + config -> the CUDA source of one variant. No device, no clock, no path in the text.
+"""Renders a template for a baked problem and a config: the CUDA source of one variant.
 
-Two texts come out of one template: the plain one, which is hashed, stored and read, and the same with ``#line``
-directives, which is compiled, so that compilers, checkers and profilers name the template's lines. Files that a
-template includes in quotes are a part of both.
+The text does not depend on devices, clocks or paths. Each template gives two texts: the plain one, which is hashed,
+stored and read; and the same with ``#line`` directives, which is compiled, so that compilers, checkers and profilers
+name the template's lines. Files that a template includes in quotes are a part of both.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ from ..core.problem import baked_fields, baked_values
 from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
 
-INCLUDES = re.compile(r"\b(?:include|import|embed)")  # words of directives, and of others
-UNDEFINED = re.compile(r"(?:attribute '|^')(\w+)'")  # a name that Jinja does not find
+INCLUDES = re.compile(r"\b(?:include|import|embed)")  # a text without these words has no include directives
+UNDEFINED = re.compile(r"(?:attribute '|^')(\w+)'")  # the undefined name in a message of Jinja
 TEMPLATES = f"{(__package__ or '').rpartition('.')[0]}.templates"  # beside this room; in a checkout, beside autotune
 
 
@@ -34,23 +34,22 @@ TEMPLATES = f"{(__package__ or '').rpartition('.')[0]}.templates"  # beside this
 class Variant:
     """The rendered source of (baked problem, config). ``name`` and ``key`` identify it everywhere."""
 
-    kernel: str  # the __global__ function that bears the kernel's name, as a name expression
+    kernel: str  # the __global__ function that has the kernel's name, as a name expression
     name: str  # ddc[taps=256,decimation=16,sample_bits=10|ALGORITHM=register,WGS=128]
     key: str  # first 12 hex digits of the source's SHA-256
     source: str
     numbered: str  # the source with #line directives
     config: Config
     constants: tuple[tuple[str, Array], ...] = ()  # arrays in constant memory, by name
-    also: tuple[str, ...] = ()  # the other __global__ functions that are launched
+    also: tuple[str, ...] = ()  # the other launched __global__ functions
 
 
 def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
-    """Returns the variant of ``problem``'s baked fields and ``config``, which may be older than a parameter.
+    """Returns the variant of ``problem``'s baked fields and ``config``, which may lack parameters that are newer.
 
     Raises:
-        TrialFailure: status render_failed, with the template's file and line, also where it includes a file that is
-            not there; definition_failed when the signature and the definition's ``arguments`` have a name in different
-            places.
+        TrialFailure: render_failed, with the template's file and line, also if an included file is missing;
+            definition_failed, if the signature and the definition's ``arguments`` have a name at different positions.
     """
     path, config = template_path(kernel), kernel.space.completed(config)
     context = {
@@ -76,7 +75,7 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     functions = tuple(dict.fromkeys(step.function or kernel.name for step in launch.steps))
     own = function_named(kernel.name, launch)
     if instances := [function for function in functions if not function.isidentifier()]:
-        header += f"// {', '.join(instances)}\n"  # another instance of the same text has another key
+        header += f"// {', '.join(instances)}\n"  # another instance of the same text then has another key
     source = header + source
     for step in launch.steps:
         check_order(kernel, step.function or kernel.name, step.own((*arguments, *launch.workspace)), source, path)
@@ -85,7 +84,7 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     check_textures(compiled, path)
     constants = tuple((array, spec) for array, spec in specs.items() if spec.constant)
     if constants and sum(spec.n_bytes for _, spec in constants) <= CONSTANT_BYTES // 2:
-        # Compilers lay variables out in the order of the source, so this is what a read beyond the last one finds.
+        # Compilers lay out variables in the order of the source, so a read beyond the last array finds this one.
         beyond = f"\n__constant__ unsigned char {BEYOND_CONSTANTS}[{BEYOND_BYTES}];\n"
         source, compiled = source + beyond, compiled + beyond
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
@@ -106,10 +105,10 @@ def library_path() -> Path:
 
 
 class LineDirectives(Extension):
-    """Writes ``#line`` wherever rendered lines stop following the template's; taken out, the plain text is left."""
+    """Writes ``#line`` wherever rendered lines stop following the template's; without these lines the text is plain."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-        at_line_start = True  # True at the top of a template, and after a statement that stood alone on its line
+        at_line_start = True  # true at the top of a template, and after a statement that is alone on its line
         for token in stream:
             if token.type == "data":
                 if at_line_start:
@@ -139,11 +138,11 @@ def _fields(values: dict[str, object]) -> str:
 
 
 def _explain(error: Exception, path: Path, kernel: Kernel[P], config: Config) -> str:
-    """Returns what, where and what to do, for a template that does not render."""
+    """Returns the message for a template that does not render: where, why, and what to do."""
     line = getattr(error, "lineno", None)
     where = getattr(error, "name", None) or path.name
     traceback = error.__traceback__
-    while line is None and traceback is not None:  # runtime errors carry the template's line in their traceback
+    while line is None and traceback is not None:  # the traceback of a runtime error contains the template's line
         if traceback.tb_frame.f_code.co_filename.endswith(".j2"):
             where = Path(traceback.tb_frame.f_code.co_filename).name
             line = traceback.tb_lineno

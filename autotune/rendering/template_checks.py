@@ -1,4 +1,4 @@
-"""Refuses what rendered source and definition cannot say together: arguments, constant memory, textures."""
+"""Refuses contradictions between rendered source and definition: in arguments, constant memory and textures."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ TEXTURE = re.compile(
 
 
 def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], source: str, path: Path) -> None:
-    """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
+    """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped silently.
 
-    A name that only one of them has is not a mistake, and parameters may follow the arguments (tensor maps). Of several
-    functions of that name, which the preprocessor tells apart, one must have the order; a signature in which it has a
-    part to leave out says nothing.
+    A name that only one of them contains is not a mistake, and parameters may follow the arguments (tensor maps). If
+    the preprocessor chooses between several functions of that name, one must have the order. A signature that contains
+    a preprocessor directive is not checked.
 
     Raises:
         TrialFailure: definition_failed, with both orders.
@@ -44,7 +44,7 @@ def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], sour
 
 
 def check_arrays(kernel: Kernel[P], arguments: tuple[str, ...], specs: Mapping[str, Array]) -> None:
-    """Refuses arrays that a kernel cannot reach or gets twice, and more in constant memory than there is.
+    """Refuses arrays that a kernel cannot reach or gets twice, and arrays that exceed constant memory.
 
     Raises:
         TrialFailure: definition_failed or resources.
@@ -63,7 +63,7 @@ def check_arrays(kernel: Kernel[P], arguments: tuple[str, ...], specs: Mapping[s
 
 
 def too_large(kernel: str, specs: Mapping[str, Array]) -> str | None:
-    """Returns why arrays are too large for constant memory, and what to do; None: they are not."""
+    """Returns why arrays are too large for constant memory, and what to do; None: they fit."""
     each = {name: spec.n_bytes for name, spec in specs.items() if spec.constant}
     if sum(each.values()) <= CONSTANT_BYTES:
         return None
@@ -73,9 +73,9 @@ def too_large(kernel: str, specs: Mapping[str, Array]) -> str | None:
 
 
 def check_textures(numbered: str, path: Path) -> None:
-    """Refuses textures and surfaces, which no definition can bind.
+    """Refuses textures and surfaces, since a definition cannot bind them.
 
-    Between #if and #endif the compiler judges them, since it knows what is left out.
+    Lines between #if and #endif are left to the compiler, since it knows which of them it skips.
 
     Raises:
         TrialFailure: render_failed, with the line of the template.

@@ -1,21 +1,21 @@
-"""The parts that a page is made of: headings, facts, tables and pictures. They hold text, which the page escapes."""
+"""The blocks of a page: headings, facts, tables and pictures. They contain plain text, which the page escapes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, ClassVar
 
-PlotlyFigure = dict[str, Any]  # plotly's: data and layout
+PlotlyFigure = dict[str, Any]  # a figure of plotly: data and layout
 
 INK, MUTED, FAINT, GRID = "#1f2328", "#57606a", "#b6bec7", "#e4e8ec"
 BLUE, ORANGE, RED, GREEN = "#2563a8", "#d9731a", "#c2302e", "#2a7d46"
-UNTRIED = "#cfd4da"  # cells of a map for which nothing was measured: no value of SCALE is grey
-SCALE = [[0.0, "#eef4fb"], [0.5, "#7fb0de"], [1.0, "#174a80"]]  # from little to much, of one hue
+UNTRIED = "#cfd4da"  # colour of map cells without a measurement: no colour of SCALE is grey
+SCALE = [[0.0, "#eef4fb"], [0.5, "#7fb0de"], [1.0, "#174a80"]]  # from low to high, in one hue
 
 
 @dataclass(frozen=True)
 class Heading:
-    """Begins a section of the page."""
+    """The heading of a section."""
 
     kind: ClassVar[str] = "heading"
     text: str
@@ -23,7 +23,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and what is said of it, line by line; ``is_code``: what a config or a command says."""
+    """A name and its lines of text; ``is_code``: the lines are a config or a command."""
 
     name: str
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """A list of facts, one below the other."""
+    """A list of facts, one below another."""
 
     kind: ClassVar[str] = "facts"
     facts: tuple[Fact, ...]
@@ -40,11 +40,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under their columns; cells of the columns in ``code`` are written as code."""
+    """A table with columns and rows of text; cells of the columns in ``code`` are shown as code."""
 
     kind: ClassVar[str] = "table"
     title: str
-    reading: str  # one sentence: how it is read
+    reading: str  # one sentence on how to read it
     columns: tuple[str, ...]
     rows: Sequence[Sequence[object]]
     code: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with a title that says what is seen, and a sentence that says how it is read."""
+    """A figure with a title and a sentence on how to read it."""
 
     kind: ClassVar[str] = "picture"
     title: str
@@ -62,7 +62,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Small:
-    """One of several small figures, with what is said above it."""
+    """One of several small figures, with its name and a note above it."""
 
     name: str
     note: str
@@ -71,7 +71,7 @@ class Small:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Small figures that are read alike, side by side where the page is wide enough."""
+    """Small figures with one explanation, side by side if the page is wide enough."""
 
     kind: ClassVar[str] = "gallery"
     title: str
@@ -94,12 +94,12 @@ def figures(blocks: Sequence[PageBlock]) -> list[PlotlyFigure]:
 
 
 def label(text: object) -> str:
-    """Returns text of a record as plotly shows it letter by letter: its labels may hold some HTML otherwise."""
+    """Returns text of a record, escaped, since plotly would interpret HTML in labels."""
     return escape(str(text))
 
 
 def plot_layout(height: int, **more: object) -> dict[str, Any]:
-    """Returns the layout that all figures share, of that height in pixels, with ``more``."""
+    """Returns the common layout of all figures, with a height in pixels and ``more``."""
     font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13, "color": INK}
     shared = {"paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest"}
     margin = {"l": 70, "r": 20, "t": 36, "b": 50}
@@ -108,28 +108,28 @@ def plot_layout(height: int, **more: object) -> dict[str, Any]:
 
 
 def axis(title: str = "", **more: object) -> dict[str, object]:
-    """Returns an axis with a quiet grid; ``title`` is shown letter by letter."""
+    """Returns an axis with a light grid; ``title`` is escaped."""
     named = {"title": {"text": label(title), "standoff": 8}} if title else {}
     return {**named, "gridcolor": GRID, "zeroline": False, "linecolor": MUTED, "automargin": True, **more}
 
 
 def log_axis(title: str = "", **more: object) -> dict[str, object]:
-    """Returns a logarithmic axis, whose labels are whole numbers rather than their last digits."""
+    """Returns a logarithmic axis; its labels are complete numbers, not only their last digits."""
     return axis(title, type="log", minorloglabels="complete", exponentformat="none", **more)
 
 
 def natural(value: object) -> tuple[int, float, str]:
-    """Returns the key that sorts numbers before words."""
+    """Returns a sort key that puts numbers before words."""
     return (0, float(value), "") if isinstance(value, (int, float)) else (1, 0.0, str(value))
 
 
 def in_unit(value: float, size: float) -> float:
-    """Returns a time in a unit of that many seconds, with five digits: a picture shows no more."""
+    """Returns a time in a unit of ``size`` seconds, with five digits: a picture cannot show more."""
     return float(f"{value / size:.5g}")
 
 
 def error_bars(values: Sequence[float], intervals: Sequence[tuple[float, ...]]) -> dict[str, object]:
-    """Returns bars from the low to the high end of the interval of each value."""
+    """Returns error bars from the low to the high end of each value's interval."""
     pairs = list(zip(values, intervals, strict=True))
     return {
         "type": "data",

@@ -1,4 +1,4 @@
-"""Two sets of records: which problems became faster or slower, by more than the noise, and what else differs."""
+"""The page for two sets of records: problems that changed by more than the noise, and other differences."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -34,21 +34,21 @@ from .blocks import (
 )
 
 COLOURS = {Relation.SAME: MUTED, Relation.FASTER: GREEN, Relation.SLOWER: RED}
-TOLD_VALUES = 4  # values of one property that are told; more are counted
+TOLD_VALUES = 4  # values of a property that are listed; the others are only counted
 SweepRecords = Sequence[SweepRecord]
 ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
     "compiler": lambda sweep: sweep.about.compiler,
     "machine": lambda sweep: sweep.about.machine,
     "commit": lambda sweep: sweep.about.commit,
     "versions": lambda sweep: ", ".join(f"{name} {version}" for name, version in sweep.about.versions.items()),
-    "protocol": lambda sweep: _told_settings(sweep.about.settings.get("protocol")),
+    "protocol": lambda sweep: _settings_text(sweep.about.settings.get("protocol")),
     "sampler": lambda sweep: str(sweep.about.settings.get("sampler") or ""),
     "day": lambda sweep: sweep.about.started[:10],
 }
 
 
 def comparison_title(before: SweepRecords, after: SweepRecords) -> str:
-    """Returns what the page compares."""
+    """Returns the title of the page."""
     sweeps = [sweep for sweep, _ in matched(before, after)]
     kernels, devices = sorted({sweep.kernel for sweep in sweeps}), sorted({sweep.device.name for sweep in sweeps})
     what = (
@@ -60,7 +60,7 @@ def comparison_title(before: SweepRecords, after: SweepRecords) -> str:
 
 
 def comparison_blocks(before: SweepRecords, after: SweepRecords) -> list[PageBlock]:
-    """Returns what the page says and shows of the two sets.
+    """Returns the blocks of the page.
 
     Raises:
         UsageError: when they share no problem of the same kernel and device.
@@ -86,7 +86,7 @@ def _facts(found: Comparison, before: SweepRecords, after: SweepRecords) -> list
         Fact("problems", (found.told_problems(),)),
         Fact("change", (f"of the winners' times: {found.told_change()}",)),
     ]
-    facts += [Fact("noise", (str(one),)) for one in found.noise] or [Fact("noise", ("not known: no final rounds",))]
+    facts += [Fact("noise", (str(one),)) for one in found.noise] or [Fact("noise", ("unknown: no final rounds",))]
     if exchanged := found.told_exchanged():
         facts.append(Fact("exchanged", (exchanged,)))
     for name, own, others in (("only before", before, after), ("only after", after, before)):
@@ -98,7 +98,7 @@ def _facts(found: Comparison, before: SweepRecords, after: SweepRecords) -> list
 
 
 def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
-    """Returns a short name of each problem by its sweep's title."""
+    """Returns title of a sweep -> short name of its problem."""
     sweeps = [sweep for sweep, _ in both]
     n_devices = len({sweep.device.name for sweep in sweeps})
     problems: dict[str, list[Mapping[str, Value]]] = {}
@@ -115,7 +115,7 @@ def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
 
 
 def _changes(found: Comparison, names: dict[str, str]) -> Picture:
-    """Shows the change of each problem, those that became slower first, over what the noise allows."""
+    """Shows the change of each problem over the noise, the slower ones first."""
     ordered = sorted(found.pairs, key=lambda pair: -pair.change)
     shown_names = [label(names[pair.title]) for pair in ordered]
     band = {
@@ -144,7 +144,7 @@ def _changes(found: Comparison, names: dict[str, str]) -> Picture:
     )
     return Picture(
         "How the winners' times changed",
-        "A dot is a problem, to the left is faster; on the grey it is no more than what repeating does.",
+        "A dot is a problem; left is faster. The grey band is the noise of repeated measurements.",
         {"data": [band, *(each for each in dots if each["x"])], "layout": shown},
     )
 
@@ -163,7 +163,7 @@ def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> P
 
 
 def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
-    """Shows the time of each config that both searches measured; None without any."""
+    """Shows the times of the configs that both searches measured; None if there are none."""
     common = [config for config in sweep.median_s if config in other.median_s]
     if not common:
         return None
@@ -215,8 +215,8 @@ def _problems(found: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]]
         )
     return Table(
         "Problems",
-        "One line for each problem that both hold. The median change of all configs that both measured tells whether "
-        "everything moved, or the winner alone.",
+        "One line for each problem in both sets. The median change of all configs that both measured shows whether all "
+        "configs changed, or only the winner.",
         ("problem", "before", "after", "change", "", "all configs, median", "winner"),
         rows,
         code=("winner",),
@@ -228,17 +228,17 @@ def _origins(before: SweepRecords, after: SweepRecords) -> Table:
     for name, pick in ORIGINS.items():
         sides = [sorted({text for sweep in sweeps if (text := pick(sweep))}) for sweeps in (before, after)]
         if any(sides):
-            rows.append((name, *map(_told_values, sides), "same" if sides[0] == sides[1] else "differs"))
+            rows.append((name, *map(_values_text, sides), "same" if sides[0] == sides[1] else "differs"))
     return Table("Where and how they were measured", "", ("", "before", "after", ""), rows)
 
 
-def _told_values(values: Sequence[str]) -> str:
+def _values_text(values: Sequence[str]) -> str:
     told = "; ".join(values[:TOLD_VALUES]) or "-"
     return told if len(values) <= TOLD_VALUES else f"{told} and {len(values) - TOLD_VALUES} more"
 
 
 def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table | None:
-    """Tells which configs ended in another way than before; None where none did."""
+    """Lists configs whose status changed; None if there are none."""
     counts: Counter[tuple[Status, Status]] = Counter()
     first: dict[tuple[Status, Status], tuple[str, Config, Trial]] = {}
     for sweep, other in both:
@@ -255,15 +255,15 @@ def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, 
         for problem, config, trial in [first[change]]
     ]
     return Table(
-        "Configs that ended in another way",
-        "With the first of each, and its message afterwards.",
+        "Configs whose status changed",
+        "Each line shows its first config, with the message after the change.",
         ("configs", "before", "after", "first: problem", "config", "message"),
         rows,
         code=("config", "message"),
     )
 
 
-def _told_settings(values: object) -> str:
+def _settings_text(values: object) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items()) if isinstance(values, dict) else ""
 
 

@@ -1,4 +1,4 @@
-"""The part of a sweep's page on what failed: by status, by the values that fail, and what the space refuses."""
+"""The section on failures of a sweep's page: by status and by value, and the configs that the space refuses."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ from .blocks import (
     plot_layout,
 )
 
-MOST_PICTURES = 9  # parameters that are shown
-COLOURS = {"red": RED, "orange": ORANGE, "violet": "#7b4fb5"}  # of the most frequent statuses, in this order
-OTHERS = "others"  # statuses beyond those
+MOST_PICTURES = 9  # parameters with a picture
+COLOURS = {"red": RED, "orange": ORANGE, "violet": "#7b4fb5"}  # colours of the most frequent statuses, in this order
+OTHERS = "others"  # all other statuses
 MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
 HEIGHT = 180  # pixels
 
 
 def failure_blocks(sweep: SweepRecord) -> list[PageBlock | None]:
-    """Returns what the page says and shows of trials that failed; None stands for what there is not."""
+    """Returns the blocks about failed trials; None in place of an empty one."""
     found = failures(sweep.trials)
     return [_failed(found), _values(found), _shares(sweep), _refused(sweep)]
 
@@ -40,7 +40,7 @@ def _failed(found: Sequence[Failures]) -> Table | None:
         return None
     return Table(
         "Configs that failed",
-        "By status, with the message of the first trial that ended so and the command that tries its config again.",
+        "One line for each status, with its first trial's message and the command that runs this config again.",
         ("status", "trials", "first trial", "its message", "reproduce"),
         [(_plain(each.status), each.n, each.number, each.message, each.reproduce) for each in found],
         code=("its message", "reproduce"),
@@ -48,7 +48,7 @@ def _failed(found: Sequence[Failures]) -> Table | None:
 
 
 def _values(found: Sequence[Failures]) -> Table | None:
-    """Returns the values with which all configs failed alike; None without any."""
+    """Returns the values with which all configs failed with one status; None if there are none."""
     rows = [(str(rule), rule.n, _plain(each.status), each.n) for each in found for rule in each.values]
     if not rows:
         return None
@@ -62,7 +62,7 @@ def _values(found: Sequence[Failures]) -> Table | None:
 
 
 def _shares(sweep: SweepRecord) -> Gallery | None:
-    """Shows the share of failures by value, of the parameters whose values differ most; None where none does."""
+    """Shows the share of failures by value, for the parameters whose values differ most; None if none differ."""
     counts = failure_counts(sweep.trials)
     if not counts:
         return None
@@ -84,7 +84,7 @@ def _shares(sweep: SweepRecord) -> Gallery | None:
 
 
 def _bars(values: Sequence[FailureCount], colours: dict[Status, str]) -> PlotlyFigure:
-    """Returns bars for the values of a parameter: a part for each status that has a colour, and one for the rest."""
+    """Returns bars for the values of a parameter, with a part for each coloured status and one for the others."""
     ordered = sorted(values, key=lambda each: natural(each.value))
     names = [label(each.value) for each in ordered]
     rest = {each.value: sum(n for s, n in each.failed.items() if s not in colours) for each in ordered}
@@ -123,7 +123,7 @@ def _refused(sweep: SweepRecord) -> Table | None:
         return None
     return Table(
         "Configs that the space refuses",
-        "They are never tried; each counts where the first constraint refuses it.",
+        "They are never tried. Each one is counted at the first constraint that refuses it.",
         ("configs", "constraint that they violate"),
         rows,
     )

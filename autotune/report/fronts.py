@@ -1,4 +1,4 @@
-"""The picture of two objectives: every config, and those that no other one beats in both."""
+"""The picture of two objectives: every config, and the Pareto front."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from .pictures import lines_for_pointer
 
 
 def front_picture(sweep: SweepRecord) -> Picture | None:
-    """Shows the two objectives of a sweep, or time and energy where it measured both; else None."""
+    """Shows the two objectives of a sweep, or time and energy if it measured both; otherwise None."""
     objectives = sweep.objectives
     if len(objectives) < 2:
         objectives = Objective(TIME), Objective(ENERGY)
@@ -34,10 +34,10 @@ def front_picture(sweep: SweepRecord) -> Picture | None:
         _marks("the front", objectives, on_it, {"color": ORANGE, "size": 9}, with_line=True),
         _marks("the winner", objectives, winner, {"color": GREEN, "size": 13, "symbol": "star"}),
     ]
-    source = "as the final round measured them" if again else "as the search measured them"
+    source = "with their values in the final round" if again else "with their values in the search"
     return Picture(
         f"{first.name.capitalize()} and {second.name}",
-        f"A dot is a config as its trial found it; the line joins those that no other one beats in both, {source}."
+        f"A dot is a config in its trial. The line joins the configs that no other one beats in both, {source}."
         + sampled.sampling_text(len(sweep.measured), best="fastest"),
         {"data": traces, "layout": plot_layout(420, xaxis=axis(first.title), yaxis=axis(second.title))},
     )

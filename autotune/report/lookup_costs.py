@@ -1,4 +1,4 @@
-"""What it costs to choose a config without a sweep of the problem: a portfolio for all, and the tiers of the lookup."""
+"""The loss of configs that are chosen without a sweep of the problem: by a portfolio, and by tiers of the lookup."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -10,8 +10,8 @@ from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST
 from ..runtime.wisdom import Loss
 from .blocks import BLUE, MUTED, ORANGE, Picture, PlotlyFigure, axis, plot_layout
 
-K_MAX = 8  # configs of the largest portfolio
-NOTE = {"showarrow": False, "font": {"size": 10}}  # of a text in a picture
+K_MAX = 8  # configs in the largest portfolio
+NOTE = {"showarrow": False, "font": {"size": 10}}  # style of a note in a picture
 TIERS = {
     NEAREST: "nearest: other sizes here",
     ARCHITECTURE: "architecture: another GPU",
@@ -20,9 +20,9 @@ TIERS = {
 
 
 def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
-    """Shows what the best portfolio of each size loses, of sweeps of one kernel and device.
+    """Shows the loss of the best portfolio of each size, for sweeps of one kernel and device.
 
-    None with less than two problems.
+    None with fewer than two problems.
     """
     table = next(iter(tables(sweeps)), None)
     if table is None or len(table.problems) < 2:
@@ -44,17 +44,17 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
         ],
     )
     return Picture(
-        "What a few configs for all problems lose",
-        "A dot is the best set of so many configs: each problem takes the one that serves it best, and loses so much "
-        "against its own winner. A problem is not served where none of them was measured; the worst is not known then. "
+        "Loss with a few configs for all problems",
+        "A dot is the best set of so many configs: each problem uses the best of them, and its loss is relative to its "
+        "own winner. A problem is not served if none of them was measured there; the worst loss is then unknown. "
         f"{_untried(found[-1], len(table.problems))}"
-        "The command autotune portfolio names the configs, and tells what other problems lose.",
+        "The command autotune portfolio lists the configs, and the loss at other problems.",
         {"data": lines, "layout": shown},
     )
 
 
 def tiers(losses: Sequence[Loss]) -> Picture | None:
-    """Shows what each tier of the lookup loses, of one kernel and device; None where nothing is known."""
+    """Shows the loss of each tier of the lookup, for one kernel and device; None if no loss is known."""
     if not losses:
         return None
     of_tier = {loss.tier: loss for loss in losses}
@@ -62,7 +62,7 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
     medians, worst = [_percentage(loss.median) for loss in known], [_percentage(loss.worst) for loss in known]
     names = [TIERS[loss.tier] for loss in known]
     shared = {"type": "scatter", "mode": "markers", "y": names, "hovertemplate": "%{text}<extra></extra>"}
-    texts = [_told(loss) for loss in known]
+    texts = [_loss_hover(loss) for loss in known]
     lines = [
         {"type": "line", "x0": a, "x1": b, "y0": name, "y1": name, "line": {"color": MUTED, "width": 1}}
         for name, a, b in zip(names, medians, worst, strict=True)
@@ -78,9 +78,9 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
         shapes=lines,
     )
     return Picture(
-        "What the lookup loses where a problem was not tuned",
-        "Each problem in turn is left out of the package, and what the package then chooses is compared with the "
-        "problem's own winner, by the times of its own sweep: the median and the worst of them.",
+        "Loss of the lookup at problems that were not tuned",
+        "Each problem in turn is left out of the package. The config that the package then chooses is compared with "
+        "the problem's own winner, by the times of its own sweep: the median and the worst loss.",
         {"data": dots, "layout": shown},
     )
 
@@ -90,8 +90,8 @@ def _untried(largest: Portfolio, n_problems: int) -> str:
     if not n:
         return ""
     return (
-        f"At {n} of {n_problems} problems no trial had some of the {len(largest.configs)} configs: what they would "
-        "take there is not known, and the loss shown is an upper bound. "
+        f"At {n} of {n_problems} problems some of the {len(largest.configs)} configs were never tried: their times "
+        "there are unknown, so the loss shown is an upper bound. "
     )
 
 
@@ -112,6 +112,6 @@ def _percentage(share: float) -> float:
     return round(100 * share, 3)
 
 
-def _told(loss: Loss) -> str:
-    untold = f"; of {loss.n_untold} more the choice was not measured" if loss.n_untold else ""
+def _loss_hover(loss: Loss) -> str:
+    untold = f"; {loss.n_untold} more choices were not measured" if loss.n_untold else ""
     return f"{loss.tier}: median {percent(loss.median)}, worst {percent(loss.worst)}<br>of {loss.n} problems{untold}"

@@ -1,4 +1,4 @@
-"""Many sweeps: for each device and kernel a map over the problems' fields, the gains over the default, and a table."""
+"""The page of many sweeps: for each device and kernel a map over the problems' fields, the speed-ups, and a table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,25 +33,25 @@ from .blocks import (
 
 @dataclass(frozen=True)
 class SweepLine:
-    """A sweep beside others: its overview, and the fields of its problem that differ among them."""
+    """One of many sweeps: its overview, and the fields of its problem that differ between the sweeps."""
 
     sweep: SweepRecord
     told: Overview
-    name: str  # the fewest fields that tell it from the others
+    name: str  # the fewest fields that distinguish it from the others
     fields: dict[str, Value]
     efficiency: float | None  # share of the measured roofline
 
 
 def overview_title(sweeps: Sequence[SweepRecord]) -> str:
-    """Returns what the page is of."""
+    """Returns the title of the page."""
     kernels, devices = sorted({s.kernel for s in sweeps}), sorted({s.device.name for s in sweeps})
     return f"{len(sweeps)} sweeps of {', '.join(kernels)} on {', '.join(devices)}"
 
 
 def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel]) -> list[PageBlock]:
-    """Returns what the page says and shows of each device and kernel, in the order of their names.
+    """Returns the blocks for each device and kernel, in the order of their names.
 
-    ``kernels``: definitions that are not installed, by name, for what the lookup loses.
+    ``kernels``: name -> definition for kernels that are not installed, from which the lookup's losses are computed.
     """
     told = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
     losses = recorded_losses(sweeps, kernels)
@@ -99,12 +99,12 @@ def _of_kernel(
 
 
 def _name(values: Mapping[str, Value]) -> str:
-    """Returns the values alone where there are several, since their names would take the width of the picture."""
+    """Returns only the values if there are several, since their names would fill the width of the picture."""
     return ", ".join(map(str, values.values())) if len(values) > 1 else assignments(values)
 
 
 def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None:
-    """Shows the speed-up of each winner over the default; None where no default was measured."""
+    """Shows the speed-up of each winner over the default; None if no default was measured."""
     known = [line for line in lines if line.told.speed_up]
     if not known:
         return None
@@ -128,8 +128,8 @@ def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None
         shapes=[at_one],
     )
     return Picture(
-        "What tuning gains: the winner over the default config",
-        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain."
+        "Speed-up of the winner over the default config",
+        "A dot is the default's median divided by the winner's; its bar is the range that both 95 % intervals allow."
         + (f" On the left are the values of {', '.join(telling)}." if len(telling) > 1 else ""),
         {"data": [dots], "layout": shown},
     )
@@ -154,8 +154,8 @@ def _table(lines: Sequence[SweepLine]) -> Table:
     ]
     return Table(
         "Problems",
-        "One line for each sweep, with the fields of the problem that differ; times are medians. The roofline is what "
-        "the device was measured to reach in what limits the kernel: moving its bytes, or the arithmetic of that unit.",
+        "One line for each sweep, with the fields of the problem that differ; times are medians. The roofline is the "
+        "measured rate of the device for the kernel's limit: moving bytes, or the arithmetic of one unit.",
         columns,
         rows,
         code=("winner",),

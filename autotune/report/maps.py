@@ -1,4 +1,4 @@
-"""Maps of efficiency over two fields of the problems, which a menu chooses."""
+"""Maps of efficiency over two fields of the problems, which a menu selects."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -7,13 +7,13 @@ from statistics import median
 from ..core.config import Value
 from .blocks import SCALE, UNTRIED, Picture, PlotlyFigure, axis, label, natural, plot_layout
 
-MappedProblem = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
+MappedProblem = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and its hover text
 
 
 def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
-    """Shows the efficiency over each pair of fields, first over the two that tell most problems apart.
+    """Shows the efficiency over each pair of fields, first over the pair that distinguishes the most problems.
 
-    None where less than two fields vary.
+    None if fewer than two fields vary.
     """
     values = {name: _values(found, name) for name in dict.fromkeys(n for fields, *_ in found for n in fields)}
     varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
@@ -45,15 +45,15 @@ def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
         "marker": {"symbol": "square", "size": 12, "color": UNTRIED},
         "showlegend": True,
     }
-    n_most = len(values[varied[1]])  # rows of any map: its columns are the field with more values
+    n_most = len(values[varied[1]])  # largest number of rows: columns show the field with more values
     shown = plot_layout(170 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y), plot_bgcolor=UNTRIED)
     if len(pairs) > 1:
         shown["margin"] = {**shown["margin"], "t": 60}
         shown["updatemenus"] = [_menu(pairs, maps)]
     return Picture(
         "Efficiency of the winners, over two fields of the problem",
-        "A cell is the share of the measured roofline, in percent; where several problems fall into one, it is their "
-        "median, and pointing at it names them."
+        "A cell is the share of the measured roofline, in percent; if several problems share a cell, it shows their "
+        "median, and the pointer lists them."
         + (" Cells without a sweep are grey." if has_gaps else "")
         + (" The menu chooses the fields." if len(pairs) > 1 else ""),
         {"data": [heat, *[untried] * has_gaps], "layout": shown},
@@ -65,13 +65,13 @@ def _axis(name: str) -> PlotlyFigure:
 
 
 def _values(found: Sequence[MappedProblem], name: str) -> list[Value]:
-    """Returns the values of a field, numbers in their order."""
+    """Returns the sorted values of a field, numbers before words."""
     own = {fields[name] for fields, *_ in found if name in fields}
     return sorted(own, key=natural)
 
 
 def _n_cells(found: Sequence[MappedProblem], y: str, x: str) -> int:
-    """Returns how many pairs of values there are problems with."""
+    """Returns the number of pairs of values that occur in problems."""
     return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
 
 
@@ -97,7 +97,7 @@ def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[PlotlyFigure]) -> Plo
             "args": [
                 {member: [cells] for member, cells in of_pair.items()},
                 {"xaxis.title.text": label(x), "yaxis.title.text": label(y)},
-                [0],  # the heat map, not the entry of the legend
+                [0],  # the index of the heat map; the legend's entry stays
             ],
         }
         for (y, x), of_pair in zip(pairs, maps, strict=True)

@@ -1,4 +1,4 @@
-"""The main pictures of a sweep as one figure, for notebooks."""
+"""The main pictures of a sweep in one figure, for notebooks."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 ROOFLINE = "The roofline"
-COLUMNS = ((0.0, 0.43), (0.57, 1.0))  # what they share of the width; labels of the right one stand between
-ROW = 380  # pixels
-TITLE = 40  # pixels above a picture, of its title
+COLUMNS = ((0.0, 0.43), (0.57, 1.0))  # shares of the width; the labels of the right column are in the gap
+ROW = 380  # height of a row, in pixels
+TITLE = 40  # height of a picture's title, in pixels
 
 
 def figure(sweep: SweepRecord) -> "Figure":
-    """Returns the final round, the search, the parameters and the roofline, those of them that are known.
+    """Returns the known ones of: the final round, the search, the parameters, and the roofline.
 
     Raises:
         UsageError: without plotly, or when nothing was measured.
@@ -70,7 +70,7 @@ def _together(title: str, shown: Mapping[str, PlotlyFigure]) -> PlotlyFigure:
 
 
 def _legend(x: float, y: float, side: str) -> PlotlyFigure:
-    """Returns a legend inside a picture, in the upper corner of a side."""
+    """Returns a legend inside a picture, in the upper corner at ``side``."""
     return {"x": x, "y": y, "xanchor": side, "yanchor": "top", "bgcolor": "rgba(255,255,255,0.8)", "font": {"size": 11}}
 
 

@@ -1,4 +1,4 @@
-"""One sweep in full: the winner and its proof, the search, the parameters, the final round, failures, the time."""
+"""The page of one sweep: the winner and its proof, the search, the parameters, the final round, failures, the time."""
 
 from collections.abc import Iterator, Mapping
 
@@ -24,11 +24,11 @@ from ..records.record import SweepRecord
 from . import failing, fronts, parameters, pictures, roofs
 from .blocks import Fact, Facts, Heading, PageBlock, Table
 
-N_INTERACTIONS = 6  # pairs of parameters that are shown
+N_INTERACTIONS = 6  # pairs of parameters with a picture
 
 
 def sweep_blocks(sweep: SweepRecord) -> list[PageBlock]:
-    """Returns what the page of a sweep says and shows, from top to bottom."""
+    """Returns the blocks of a sweep's page, from top to bottom."""
     winner = sweep.winner.config if sweep.winner else {}
     found = winners_first(importances(sweep.trials), winner)
     possible: list[PageBlock | None] = [
@@ -61,7 +61,7 @@ def _about(sweep: SweepRecord) -> Iterator[Fact]:
     told = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
     yield Fact("trials", (f"{told or 'none'}{n_configs}",))
     if sweep.outcome is None:
-        yield Fact("unfinished", ("There was no final round yet: times are from the search.",))
+        yield Fact("unfinished", ("There is no final round yet: times are from the search.",))
     origin = {"compiler": about.compiler, "machine": about.machine, "commit": about.commit, "began": about.started}
     yield from (Fact(name, (text,)) for name, text in origin.items() if text)
     yield Fact("record", (str(sweep.path),), is_code=True)
@@ -81,7 +81,7 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
         yield Fact("figures", (text,))
     if proven.efficiency is not None:
         limit = limit_of(sweep)
-        told = f"; {limit.reason}, {seconds_text(limit.least_s)} at least" if limit else ""
+        told = f"; {limit.reason} at least {seconds_text(limit.least_s)}" if limit else ""
         yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline{told}",))
     yield from _correct(sweep, winner)
     if proven.reproduce:
@@ -140,7 +140,7 @@ def _number(value: int | None) -> object:
 
 
 def _ties(outcome: Outcome) -> str:
-    """Returns how many configs tie with the fastest, and which of them wins."""
+    """Returns a sentence on the configs that tie with the fastest, and on the one that wins; "" without ties."""
     n = len(outcome.ties)
     if not n:
         return ""
@@ -150,7 +150,7 @@ def _ties(outcome: Outcome) -> str:
 
 
 def _losses(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> Table | None:
-    """Returns how much slower the best config with each other value of each parameter is."""
+    """Returns the slowdown of the best config with each other value of each parameter; None without parameters."""
     rows = []
     for each in found:
         best, *others = each.values
@@ -160,7 +160,7 @@ def _losses(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> Table
         return None
     starred = any(name.endswith("*") for name, *_ in rows)
     return Table(
-        "What the other values of a parameter cost",
+        "Loss with the other values of a parameter",
         "How much slower the best config with each other value is than the best of all configs that have the parameter."
         + (f" {parameters.STARRED}" if starred else ""),
         ("parameter", "best value", "slowdown of the best config with each other value", "configs that have it"),

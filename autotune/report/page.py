@@ -1,7 +1,7 @@
-"""The page of recorded sweeps: HTML with its style, its data and the script that draws, and nothing from elsewhere.
+"""Renders pages of recorded sweeps: HTML that contains its style, its data and its scripts, and loads nothing.
 
-Records are data from anywhere. Jinja escapes each text, data are JSON that no browser runs, and the policy of the page
-lets it run its own scripts by their digests, and load nothing.
+Records are untrusted data. Jinja escapes every text, data is JSON that browsers do not execute, and the page's content
+security policy only allows its own scripts, by their digests, and no loading.
 """
 
 import base64
@@ -24,21 +24,22 @@ HERE = Path(__file__).parent
 
 
 def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel] | None = None, *, renews: bool = False) -> str:
-    """Returns the page of one sweep in full, or of many beside one another.
+    """Returns the page of one sweep in full, or an overview of many.
 
-    ``kernels``: definitions that are not installed, by name. ``renews``: the page loads itself again every few seconds.
+    ``kernels``: name -> definition for kernels that are not installed. ``renews``: the page reloads itself every few
+    seconds.
 
     Raises:
         UsageError: without plotly.
     """
-    drawing = _plotly()  # before anything is read
+    drawing = _plotly()  # fail before records are read
     if len(sweeps) == 1:
         return _rendered(sweeps[0].title, one.sweep_blocks(sweeps[0]), drawing, renews)
     return _rendered(many.overview_title(sweeps), many.overview_blocks(sweeps, kernels or {}), drawing, renews)
 
 
 def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, renews: bool = False) -> str:
-    """Returns the page of what differs between two sets of records; ``renews`` as for ``page``.
+    """Returns the page that compares two sets of records; ``renews`` as for ``page``.
 
     Raises:
         UsageError: without plotly, or when they share no problem of the same kernel and device.
@@ -56,7 +57,7 @@ def _plotly() -> str:
 
 
 def needs_plotly() -> str:
-    """Returns what is told where plotly is not installed."""
+    """Returns the error message for a missing plotly."""
     return f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
 
 
@@ -82,10 +83,10 @@ def _rendered(title: str, blocks: Sequence[PageBlock], drawing: str, renews: boo
 
 
 def _breakable(text: object) -> Markup:
-    """Returns text, escaped, that a browser may break after a comma."""
+    """Returns escaped text with possible line breaks after commas."""
     return Markup(str(escape(str(text))).replace(",", ",<wbr>"))
 
 
 def _digest(script: str) -> str:
-    """Returns what a content security policy calls an inline script."""
+    """Returns the hash by which a content security policy allows an inline script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

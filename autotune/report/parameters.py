@@ -1,4 +1,4 @@
-"""The pictures of a sweep's parameters: how much each matters, the times by its value, and which act together."""
+"""The pictures of a sweep's parameters: how much each matters, the times by value, and which ones interact."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,18 +28,18 @@ from .blocks import (
     plot_layout,
 )
 
-MANY_POINTS = 8_000  # above so many, boxes stand without their points: a browser draws each as an element
-CELL = 210  # pixels of height of a small picture
-MANY_CELLS = 9  # values of a parameter above which the cells of a heat map are too small for figures in them
-FAR_LOSS = 1.0  # a cell of at least so great a loss is darkest: what is twice as slow is out of the question
+MANY_POINTS = 8_000  # above this number, boxes have no points, since a browser draws each point as an element
+CELL = 210  # height of a small picture, in pixels
+MANY_CELLS = 9  # values of a parameter; with more, the cells of a heat map are too small for numbers
+FAR_LOSS = 1.0  # the darkest colour means at least this loss: nobody wants a config that is twice as slow
 STARRED = "*: the winner does not have this parameter."
 MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
 
 
 def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Picture | None:
-    """Shows how much each parameter matters; None where no share is known.
+    """Shows how much each parameter matters; None if no share is known.
 
-    Parameters that the config of the ``winner`` lacks are marked; it is empty where there is none.
+    ``winner``: the winner's config, {} without a winner. Parameters that it lacks are marked.
     """
     known = [each for each in found if each.share is not None]
     if not known:
@@ -53,7 +53,7 @@ def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Pict
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": [BLUE if _has(winner, each.name) else FAINT for each in known]},
-        "hovertext": [f"{label(each.name)}: of {each.n_trials} configs that have it" for each in known],
+        "hovertext": [f"{label(each.name)}: {each.n_trials} configs have it" for each in known],
         "hoverinfo": "text",
     }
     shown = plot_layout(
@@ -63,7 +63,7 @@ def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Pict
     )
     return Picture(
         "How much each parameter matters",
-        "A long bar is a parameter whose value alone tells much of how fast a config is. A share is of the variance of "
+        "A long bar is a parameter whose value alone predicts much of a config's speed. A share is of the variance of "
         "log time; shares need not add up to 100 %, since parameters act together."
         + (f" {STARRED}" if not all(_has(winner, each.name) for each in known) else ""),
         {"data": [bars], "layout": shown},
@@ -75,7 +75,7 @@ def _has(winner: Mapping[str, Value], name: str) -> bool:
 
 
 def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
-    """Shows the times of all configs by the value of each parameter, in small pictures; None if no parameter varies."""
+    """Shows the times of all configs by the value of each parameter in small pictures; None if no parameter varies."""
     chosen = [each for each in found if len(each.values) > 1]
     if not chosen:
         return None
@@ -96,12 +96,12 @@ def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
 
 
 def interaction_gallery(found: Sequence[Interaction]) -> Gallery | None:
-    """Shows the best time for each pair of values, of the parameters that act together most; None without any."""
+    """Shows the best time for each pair of values of the parameters that interact most; None if there are none."""
     if not found:
         return None
     return Gallery(
         "Parameters that act together",
-        "A cell is the best config with both values: how many percent it is slower than the best of all of them, "
+        "A cell is the slowdown, in percent, of the best config with both values relative to the best of all; "
         "light is fast; grey pairs were not measured. Where the best column changes from row to row, neither parameter "
         "can be chosen alone. The percentage is the share of the variance of log time that the pair explains "
         "beyond the sum of both.",
@@ -132,7 +132,7 @@ def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points
 
 
 def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: list[str]) -> PlotlyFigure:
-    """Returns boxes whose edges are computed here, so that the page need not hold each time."""
+    """Returns boxes whose edges are computed here, so that the page need not contain every time."""
     times: dict[Value, list[float]] = {}
     for trial in having:
         times.setdefault(trial.config[each.name], []).append(trial.median_s or 0.0)
@@ -157,7 +157,7 @@ def _box_figure(boxes: Mapping[str, object], times: Sequence[float], order: list
 
 
 def _heat(each: Interaction) -> PlotlyFigure:
-    """Returns a heat map with the parameter of more values along the page."""
+    """Returns a heat map; the parameter with more values is on the horizontal axis."""
     values = [sorted({pair[side] for pair in each.best_s}, key=natural) for side in (0, 1)]
     across = int(len(values[1]) >= len(values[0]))
     x, y = values[across], values[1 - across]

@@ -1,4 +1,4 @@
-"""The parameters of a kernel over many sweeps: how much each matters, which values win, and what fixing one costs."""
+"""The parameters of a kernel over many sweeps: how much each matters, which values win, and the loss of fixing one."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from .blocks import BLUE, MUTED, PageBlock, Picture, Table, axis, label, plot_la
 
 
 def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
-    """Returns the picture and the table of the parameters of one kernel; none with less than two sweeps."""
+    """Returns the picture and the table of the parameters of one kernel; [] with fewer than two sweeps."""
     found = parameters_across(sweeps) if len(sweeps) > 1 else []
     if not found:
         return []
     table = Table(
         "Values of the parameters",
-        "The share is the median over the sweeps in which the parameter varies. The value to fix it to is the one that "
-        "costs least; beside it stands how many sweeps measured it. It costs what the best config with it takes longer "
-        "than the best of all, at the median and at the worst problem. Few trials make a value look worse than it is.",
+        "The share is the median over the sweeps in which the parameter varies. The value to fix it to is the one with "
+        "the least loss; the number in brackets counts the sweeps that measured it. It costs the slowdown of the best "
+        "config with it, at the median and at the worst problem. Few trials make a value look worse than it is.",
         ("parameter", "share of variance", *COLUMNS),
         [(each.name, each.share_text, *each.cells()) for each in found],
     )
@@ -25,7 +25,7 @@ def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
 
 
 def _shares(found: Sequence[ParameterAcross]) -> Picture | None:
-    """Shows the share of each parameter in each sweep; None where no share is known."""
+    """Shows the share of each parameter in each sweep; None if no share is known."""
     if not found:
         return None
     names = [label(each.name) for each in found]
@@ -52,7 +52,7 @@ def _shares(found: Sequence[ParameterAcross]) -> Picture | None:
     )
     return Picture(
         "How much each parameter matters, over all sweeps",
-        "A dot is the share of the variance of log time in one sweep, of those in which the parameter varies; a box is "
-        "the middle half of them. A parameter far to the right decides how fast a config is at most problems.",
+        "A dot is the share of the variance of log time in one sweep in which the parameter varies; a box is the "
+        "middle half of the sweeps. A parameter far to the right decides how fast a config is at most problems.",
         {"data": [boxes], "layout": shown},
     )

@@ -1,4 +1,4 @@
-"""The pictures of one sweep: its search, its finalists and where its time went."""
+"""The pictures of one sweep: its search, its finalists, and its wall time."""
 
 from collections.abc import Sequence
 
@@ -24,12 +24,12 @@ from .blocks import (
     plot_layout,
 )
 
-N_FAILED = 1000  # failed configs that are drawn at most
-FAR = 1.3  # times the winner's median: what is slower would squeeze the intervals of the others
+N_FAILED = 1000  # most failed configs in a picture
+FAR = 1.3  # finalists slower than so many times the winner are cut off, since they would squeeze the intervals
 
 
 def search(sweep: SweepRecord) -> Picture | None:
-    """Shows the trials in their order, and the best time so far; None where nothing was measured."""
+    """Shows the trials in their order, and the best time so far; None if nothing was measured."""
     if not sweep.measured:
         return None
     unit, size = unit_of(sweep.measured[0].median_s or 1.0)
@@ -67,13 +67,13 @@ def search(sweep: SweepRecord) -> Picture | None:
 
 
 def _steps(bests: Sequence[float | None]) -> list[tuple[int, float | None]]:
-    """Returns the places, from 1 on, at which the best so far changes, and the last one."""
+    """Returns the places, counted from 1, at which the best so far changes, and the last place."""
     last = len(bests) - 1
     return [(i + 1, best) for i, best in enumerate(bests) if i in (0, last) or best != bests[i - 1]]
 
 
 def finalists(sweep: SweepRecord) -> Picture | None:
-    """Shows the final round with its intervals; None where there was none."""
+    """Shows the final round with its intervals; None without a final round."""
     if not sweep.finalists:
         return None
     unit, size = unit_of(sweep.finalists[0].median_s)
@@ -113,7 +113,7 @@ def finalists(sweep: SweepRecord) -> Picture | None:
 
 
 def spending(where: Spent) -> Picture | None:
-    """Shows where the wall time of the sweep went; None where that is not known."""
+    """Shows the wall time of the sweep by activity; None if it is unknown."""
     parts = sorted(((what, each) for what, each in where.seconds.items() if each > 0), key=lambda part: -part[1])
     if not parts:
         return None
@@ -135,7 +135,7 @@ def spending(where: Spent) -> Picture | None:
     )
     return Picture(
         f"Where the time of the sweep went: {seconds_text(where.total_s)}",
-        "Wall time by activity; compiling goes on beside the others, and counts only while the device waited for it.",
+        "Wall time by activity; compilation runs in parallel, and counts only while the device waited for it.",
         {"data": [bars], "layout": shown},
     )
 
@@ -143,20 +143,20 @@ def spending(where: Spent) -> Picture | None:
 def _marks(
     name: str, marker: PlotlyFigure, placed: Sequence[tuple[int, Trial]], size: float, floor: float = 0.0
 ) -> PlotlyFigure:
-    """Returns a mark for each trial, at its time; where it has none, at ``floor``."""
+    """Returns a mark for each trial at its time, or at ``floor`` if it has no time."""
     return {
         "name": name,
         "mode": "markers",
         "marker": marker,
         "x": [place for place, _ in placed],
         "y": [in_unit(trial.median_s or floor, size) for _, trial in placed],
-        "text": [_told(trial) for _, trial in placed],
+        "text": [_trial_hover(trial) for _, trial in placed],
         "hovertemplate": "%{text}<extra></extra>",
     }
 
 
 def _range(finalists: Sequence[Finalist]) -> tuple[float, float, int]:
-    """Returns the least and the largest time to show, and how many finalists are beyond: far slower than the winner."""
+    """Returns the least and the largest time to show, and the number of finalists beyond, which are far slower."""
     near = [each for each in finalists if each.median_s <= FAR * finalists[0].median_s]
     spreads = [each.interval_s or (each.median_s, each.median_s) for each in near]
     return min(low for low, _ in spreads), max(high for _, high in spreads), len(finalists) - len(near)
@@ -167,13 +167,13 @@ def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
     return label(f"{place}: {finalist.relation or 'measured'}{is_default}")
 
 
-def _told(trial: Trial) -> str:
+def _trial_hover(trial: Trial) -> str:
     what = seconds_text(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
     return f"trial {trial.number}: {label(what)}<br>{lines_for_pointer(assignments(trial.config))}"
 
 
 def lines_for_pointer(text: str, width: int = 70) -> str:
-    """Returns assignments in lines of about ``width`` characters, for the box that a pointer opens."""
+    """Returns assignments in lines of about ``width`` characters, for a hover box."""
     lines = [""]
     for part in text.split(","):
         if lines[-1] and len(lines[-1]) + len(part) > width:

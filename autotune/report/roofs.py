@@ -1,4 +1,4 @@
-"""The roofline: rates of configs against their arithmetic intensity, under what the device was measured to reach.
+"""The roofline picture: rates of configs over their arithmetic intensity, below the measured limits of the device.
 
 S. Williams, A. Waterman, D. Patterson: Roofline: An Insightful Visual Performance Model for Multicore Architectures,
 Communications of the ACM 52, 2009.
@@ -15,13 +15,13 @@ from ..records.trial import Trial
 from . import sampled
 from .blocks import BLUE, FAINT, GREEN, INK, ORANGE, Picture, PlotlyFigure, label, log_axis, plot_layout
 
-DASHES = {"flops_per_s": "solid", "float16_per_s": "dash", "int8_per_s": "dot"}  # of the lines of UNITS
+DASHES = {"flops_per_s": "solid", "float16_per_s": "dash", "int8_per_s": "dot"}  # styles of the lines for UNITS
 COLOURS = (BLUE, ORANGE, GREEN, "#7b4fb5", "#b0307a", "#0f8f8f", "#8a5a2b", "#6f7d00", "#5aa9e6", "#e08fb5")
 
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """A config at its arithmetic intensity, in operations a byte, and its rate, in operations a second."""
+    """A config with its arithmetic intensity, in operations per byte, and its rate, in operations per second."""
 
     intensity: float
     flops_per_s: float
@@ -29,7 +29,7 @@ class RooflinePoint:
 
 
 def roofline_picture(sweep: SweepRecord) -> Picture | None:
-    """Shows all configs of a sweep under the roofline; None where the work or the roofline is not known."""
+    """Shows all configs of a sweep below the roofline; None if the work or the roofline is unknown."""
     drawn = sampled.sampled(sweep.measured, n_first=sampled.N_BEST)
     drawn += [t for t in sweep.measured if t.config == sweep.about.default and t not in drawn]
     points = {id(trial): point for trial in drawn if (point := point_of(trial, f"trial {trial.number}"))}
@@ -55,35 +55,35 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
 
 
 def _limit_text(limit: RooflineLimit, known: Mapping[str, float]) -> str:
-    """Returns which of the ceilings holds for a sweep, and which do not."""
+    """Returns a sentence on the ceiling that applies to a sweep, and on the others."""
     what = "the slope: moving the bytes" if limit.by_bytes else f"the level of {limit.name}: the arithmetic"
     others = [UNITS[name] for name in UNITS if name in known and name not in limit.units]
     grey = f" Grey lines ({'; '.join(others)}) do not apply: this kernel's operations are for another unit."
-    return f" The limit here is {what} takes {seconds_text(limit.least_s)} at least.{grey if others else ''}"
+    return f" The limit here is {what} takes at least {seconds_text(limit.least_s)}.{grey if others else ''}"
 
 
 def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
-    """Shows the fastest config of each sweep under the roofline of their device; None where too little is known."""
+    """Shows the fastest config of each sweep below the roofline of their device; None if too little is known."""
     found: dict[str, list[RooflinePoint]] = {}
     for sweep in sweeps:
         point = point_of(sweep.measured[0], f"{sweep.kernel} {sweep.about.problem_name}") if sweep.measured else None
         if point is not None:
             found.setdefault(sweep.kernel, []).append(point)
-    known = max(map(ceilings_of, sweeps), key=len, default={})  # older records know fewer
+    known = max(map(ceilings_of, sweeps), key=len, default={})  # older records contain fewer
     if not found or not known:
         return None
     groups = {kernel: (points, COLOURS[i % len(COLOURS)]) for i, (kernel, points) in enumerate(found.items())}
     return Picture(
         "The fastest config of each problem, under the roofline of the device",
         "A dot on the slope moves bytes as fast as a large copy; one at a level computes as fast as its unit. "
-        "Dots above the level of float32 are of kernels whose operations tensor cores do; the tables of problems say "
-        f"by what each is limited.{_without_arithmetic(sweeps)}",
+        "Dots above the level of float32 belong to kernels on tensor cores; the tables of problems name the limit of "
+        f"each.{_without_arithmetic(sweeps)}",
         _figure(known, groups),
     )
 
 
 def _without_arithmetic(sweeps: Sequence[SweepRecord]) -> str:
-    """Returns which sweeps have no place in the picture, since they do no arithmetic."""
+    """Returns a sentence on the sweeps that are not drawn, since they do no arithmetic; "" if there are none."""
     shares = [
         (sweep.kernel, sweep.measured[0].efficiency)
         for sweep in sweeps
@@ -95,11 +95,11 @@ def _without_arithmetic(sweeps: Sequence[SweepRecord]) -> str:
     told = ", ".join(f"{kernel} ({n})" for kernel, n in counts.items())
     known = [share for _, share in shares if share is not None]
     ends = f", and they reach {percent(min(known))} to {percent(max(known))} of the slope" if known else ""
-    return f" Not drawn: problems of {told} that have no arithmetic to do; bytes alone limit them{ends}."
+    return f" Not drawn: problems of {told} that have no arithmetic; only bytes limit them{ends}."
 
 
 def point_of(trial: Trial, text: str) -> RooflinePoint | None:
-    """Returns where a trial stands; None where it owes no operations, or its rates are not known."""
+    """Returns the point of a trial; None if its work has no operations, or its rates are unknown."""
     if not trial.gb_per_s or not trial.tflop_per_s or trial.gb_per_s < 0 or trial.tflop_per_s < 0:
         return None
     rates = f"{trial.tflop_per_s:.4g} TFLOP/s, {trial.gb_per_s:.4g} GB/s"
@@ -113,7 +113,7 @@ def _figure(
     groups: Mapping[str, tuple[Sequence[RooflinePoint], str]],
     limit: RooflineLimit | None = None,
 ) -> PlotlyFigure:
-    """``limit``: that of all points; lines that do not apply to them are drawn in grey, below the others."""
+    """Returns the figure; ``limit``: the limit of all points. Lines that do not apply are grey, below the others."""
     points = [point for members, _ in groups.values() for point in members]
     ridges = [known[name] / known[BYTES] for name in UNITS if name in known]
     low = min(min(p.intensity for p in points), *ridges) / 4
@@ -125,7 +125,7 @@ def _figure(
             data.append(_dots(name, members, colour))
     shown = plot_layout(
         440,
-        xaxis=log_axis("arithmetic intensity (operations a byte)", dtick=1),
+        xaxis=log_axis("arithmetic intensity (operations per byte)", dtick=1),
         yaxis=log_axis("TFLOP/s (of int8: TOP/s)", dtick=1),
     )
     return {"data": data, "layout": shown}

@@ -1,4 +1,4 @@
-"""Chooses what a picture of very many configs draws: browsers hold some thousand dots well, and pages stay small."""
+"""Samples very many configs for a picture: browsers handle some thousand dots well, and pages stay small."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -10,7 +10,7 @@ N_BEST = MOST_DOTS // 4
 
 
 def sampled(items: Sequence[T], most: int = MOST_DOTS, n_first: int = 0) -> list[T]:
-    """Returns at most ``most`` of these, in their order: the first ``n_first``, and others spaced evenly."""
+    """Returns at most ``most`` of the items, in their order: the first ``n_first``, and others evenly spaced."""
     if len(items) <= most:
         return list(items)
     rest, n = items[n_first:], most - n_first
@@ -18,7 +18,7 @@ def sampled(items: Sequence[T], most: int = MOST_DOTS, n_first: int = 0) -> list
 
 
 def sampling_text(n: int, what: str = "configs", most: int = MOST_DOTS, best: str = "") -> str:
-    """Returns what a picture says of those that it leaves out; "" where it has all."""
+    """Returns a sentence that says how the drawn configs were chosen; "" if all are drawn."""
     if n <= most:
         return ""
     return f" Of {n} {what}, {most} are drawn: {f'the {N_BEST} {best}, and others ' if best else ''}spaced evenly."

@@ -1,6 +1,6 @@
 """Runs tuned kernels without the tuner: wisdom, lookup, launcher, and access to the GPU.
 
-It imports ``core`` only. Packages that ``autotune emit`` writes bring both folders along as they are.
+It imports only ``core``. Packages that ``autotune emit`` writes contain unchanged copies of both folders.
 """
 
 from .cupy_cache import settle_cupy_cache

@@ -1,7 +1,7 @@
-"""Arrays that callers hand in: CuPy's, PyTorch's, or others with ``__cuda_array_interface__``. Read, never copied.
+"""Reads arrays of callers without a copy: CuPy's, PyTorch's, and others with ``__cuda_array_interface__``.
 
-A reader turns an array into (signature, argument, address). Signatures are what a plan is found by, so they hold all
-that decides whether an array fits; ``layout_of`` spells one out, on the slow path only.
+A reader turns an array into (signature, argument, address). A launch plan is found by signatures, so they contain every
+property that decides whether an array fits. ``layout_of`` names these properties, on the slow path only.
 """
 
 import sys
@@ -18,8 +18,8 @@ from .signature import ArgumentTypeError, ArgumentValueError
 Reading = tuple[tuple[Any, ...], Any, int]
 Reader = Callable[[Any], Reading]
 
-HOST = "numpy"  # the library of arrays that are copied from the host
-readers: dict[type, Reader] = {}  # keyed by array type, filled as types appear
+HOST = "numpy"  # ``library`` of arrays that a launch copies from the host
+readers: dict[type, Reader] = {}  # array type -> reader, filled as types appear
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,19 @@ class ArrayLayout:
     shape: tuple[int, ...]
     dtype: str
     contiguous: bool
-    gpu: int  # its index; negative on the CPU
+    gpu: int  # the GPU's index; negative on the CPU
     library: str
-    unusable: str = ""  # any other fault, and its remedy
+    unusable: str = ""  # another fault and its remedy, or ""
 
 
 def read_cupy(array: Any) -> Reading:
-    """Reads a CuPy array, which is passed to the kernel itself."""
+    """Reads a CuPy array; the array itself is the kernel's argument."""
     data = array.data
     return (array.shape, array.strides, array.dtype, data.device_id), array, data.ptr
 
 
 def read_torch(tensor: Any) -> Reading:
-    """Reads a PyTorch tensor, whose address is passed to the kernel as an integer."""
+    """Reads a PyTorch tensor; its address, an integer, is the kernel's argument."""
     pointer = tensor.data_ptr()
     flags = (tensor.requires_grad, tensor.is_conj(), tensor.is_neg())
     return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), flags), pointer, pointer
@@ -55,7 +55,7 @@ def read_foreign(array: object) -> Reading:
 
 
 def reader_for(name: str, value: object) -> Reader:
-    """Returns the reader for arrays of ``value``'s type, remembered.
+    """Returns the reader for arrays of ``value``'s type, and registers it in ``readers``.
 
     Raises:
         ArgumentTypeError: when it is not an array on a GPU.
@@ -80,14 +80,14 @@ def reader_for(name: str, value: object) -> Reader:
 
 
 def read_constant(name: str, value: object) -> Reading:
-    """Reads an array for constant memory, which is copied there: it may be NumPy's as well."""
+    """Reads an array for constant memory. A launch copies it there, so it may also be a NumPy array."""
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype, HOST), value, 0
     return (readers.get(type(value)) or reader_for(name, value))(value)
 
 
 def layout_of(value: Any) -> ArrayLayout:
-    """Returns the layout of an array that a reader accepts, or of NumPy's, which is made contiguous by a copy."""
+    """Returns the layout of an array that a reader accepts, or of a NumPy array, which counts as contiguous."""
     if isinstance(value, np.ndarray):
         return ArrayLayout(value.shape, str(value.dtype), True, -1, HOST)
     if readers[type(value)] is read_torch:
@@ -106,7 +106,7 @@ def layout_of(value: Any) -> ArrayLayout:
 
 
 def check_kind(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
-    """Raises unless place, dtype and number of axes are right; these do not depend on sizes."""
+    """Raises unless device, dtype and number of axes are right, which do not depend on sizes."""
     where = f"{kernel}: {name}"
     if found.gpu < 0 and found.library != HOST:
         raise ArgumentValueError(f"{where} is on the CPU; use {name}.cuda()")
@@ -121,7 +121,7 @@ def check_kind(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
 
 
 def check_fit(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
-    """Raise unless shape and layout fit ``spec``; the address is checked at each call."""
+    """Raises unless shape and layout fit ``spec``; each call checks the address."""
     where = f"{kernel}: {name}"
     if found.shape != spec.shape:
         raise ArgumentValueError(f"{where} has shape {list(found.shape)}, must have {list(spec.shape)}")
@@ -133,12 +133,12 @@ def check_fit(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
 
 
 def whole_lengths(kernel: str, specs: Mapping[str, Array], arrays: Mapping[str, Any]) -> dict[str, int]:
-    """Returns how long the whole arrays are of which some may be parts, by the scalar argument that says so.
+    """Returns scalar argument -> length of the whole array, for arrays that may be parts of longer ones.
 
-    A scalar that makes no difference is left out.
+    Scalars without effect are left out.
 
     Raises:
-        ArgumentValueError: unless type, shape and strides of each array are as its specification wants them.
+        ArgumentValueError: unless dtype, shape and strides of each array fit its specification.
     """
     found: dict[str, int] = {}
     for name, spec in specs.items():

@@ -1,6 +1,7 @@
-"""Binds a call to a kernel's parameters: which arrays and numbers a problem has, and in which order they are passed.
+"""Binds a call to a kernel's parameters: the arrays and numbers of a problem, and their order.
 
-Whoever launches a kernel (trials, ``autotune.run``, packages, engines) asks here; memory and the launch are its own.
+All callers that launch kernels (trials, ``autotune.run``, packages, engines) use it; each one manages memory and
+launches itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,9 +20,9 @@ from .signature import ArgumentTypeError
 
 
 class _Inputs(Mapping[str, Any]):
-    """The inputs of a call as a definition's ``scalars`` reads them: one that is missing is the caller's mistake.
+    """The inputs of a call, for a definition's ``scalars``; reading a missing one raises an error for the caller.
 
-    ``read``: names that were asked for.
+    ``read``: the names that ``scalars`` has read.
     """
 
     def __init__(self, kernel: str, values: Mapping[str, object]) -> None:
@@ -62,12 +63,12 @@ class Binding:
 
     @staticmethod
     def of(kernel: AnyKernel, problem: Problem) -> "Binding":
-        """Returns what the definition says of ``problem``."""
+        """Returns the binding of ``problem``, from its definition."""
         return Binding(kernel, problem, kernel.arrays(problem), kernel.arguments_for(problem))
 
     @cached_property
     def constants(self) -> Mapping[str, Array]:
-        """Returns the arrays in constant memory, which are not among the arguments."""
+        """Returns the arrays in constant memory; they are not arguments."""
         return {name: spec for name, spec in self.specs.items() if spec.constant}
 
     @cached_property
@@ -78,12 +79,12 @@ class Binding:
     def scalars(self, inputs: Mapping[str, object], lengths: Mapping[str, int] | None = None) -> dict[str, np.generic]:
         """Returns the arguments that are not arrays, in the signature's types.
 
-        They are those that the definition's ``scalars`` makes of ``inputs``, where a number that is left out has its
-        default, and the runtime fields of the problem as int32.
+        The definition's ``scalars`` computes them from ``inputs``, in which a missing number has its default. The other
+        runtime fields of the problem are passed as int32.
 
         Args:
-            inputs: the numbers among the kernel's inputs by name; arrays may be there, too.
-            lengths: lengths of the whole arrays of which some are parts, by scalar (``lengths``).
+            inputs: the numbers among the kernel's inputs by name; it may also contain arrays.
+            lengths: scalar -> length of a whole array, as from ``lengths()``.
 
         Raises:
             ArgumentTypeError: when a number is missing.
@@ -98,14 +99,14 @@ class Binding:
         return scalars
 
     def _derived(self, name: str) -> np.generic:
-        """Returns a runtime field as an argument, which the definition's ``scalars`` leaves out."""
+        """Returns the argument for a runtime field that the definition's ``scalars`` leaves out."""
         if name not in runtime_fields(type(self.problem)):
             why = f"has the argument {name}, which is neither in arrays() nor in scalars(), nor a runtime field of the"
             raise fault(self.kernel, "", f"{why} problem; call it as one of these, or add it to them")
         return as_int32(name, getattr(self.problem, name))
 
     def unread(self, inputs: Mapping[str, object]) -> list[str]:
-        """Returns the names among ``inputs`` that are not arrays and that the definition's ``scalars`` does not read.
+        """Returns the names in ``inputs`` of numbers that the definition's ``scalars`` does not read.
 
         Raises:
             ArgumentTypeError: when a number is missing.
@@ -118,15 +119,15 @@ class Binding:
         return _Inputs(self.kernel.name, {**self.kernel.scalar_defaults, **inputs})
 
     def lengths(self, arrays: Mapping[str, object]) -> dict[str, int]:
-        """Returns how long the whole arrays are of which some may be parts, by the scalar that says so.
+        """Returns scalar -> length of the whole array, for arrays that may be parts of longer ones.
 
         Raises:
-            ArgumentValueError: unless type, shape and strides of each array are as its specification wants them.
+            ArgumentValueError: unless dtype, shape and strides of each array fit its specification.
         """
         return whole_lengths(self.kernel.name, self.specs, arrays)
 
     def ordered(self, arrays: Mapping[str, object], scalars: Mapping[str, object]) -> list[Any]:
-        """Returns the arguments in the kernel's order; ``arrays`` are those that are not in constant memory."""
+        """Returns the arguments in the kernel's order; ``arrays``: those outside constant memory."""
         return [arrays[name] if name in self.specs else scalars[name] for name in self.names]
 
     def as_passed(self, scalars: Mapping[str, object], launch: Launch, cubin: bytes) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Compares outputs with references in NumPy: on `host`, in packages, and to describe what a GPU found wrong."""
+"""Compares outputs with references in NumPy: on `host`, in packages, and to describe errors that a GPU found."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ INTEGERS = "biu"
 
 @dataclass(frozen=True)
 class OutputComparison:
-    """An output against its reference."""
+    """The result of comparing one output with its reference."""
 
     n_bad: int
     n_total: int
@@ -26,7 +26,7 @@ class OutputComparison:
 def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> OutputComparison:
     """Compares ``got`` with ``want``, arrays of one shape and kind; exactly if there is no tolerance.
 
-    Nothing is rounded, wrapped or cut to fit first: a reference that the output's type cannot hold differs from it.
+    Values are not rounded, wrapped or clipped first: a reference value that the output's type cannot hold is an error.
     """
     if tolerance == Tolerance():
         wrong = _differ(got, want)
@@ -49,7 +49,7 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> OutputCompariso
 
 
 def differs(name: str, found: OutputComparison, tolerance: Tolerance) -> str:
-    """Says how an output differs from its reference, for people."""
+    """Returns one line for people that says how an output differs from its reference."""
     index = ", ".join(map(str, found.first_bad or ()))
     parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}
     allowed = ", ".join(f"{what} {value:.2g}" for what, value in parts.items() if value) or "exactness"
@@ -68,7 +68,7 @@ def another(answer: np.ndarray) -> np.ndarray:
 
 
 def fits(values: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Returns whether ``dtype`` holds each of these values: integers, or floating point for a wider type."""
+    """Returns whether ``dtype`` can hold all of these values: integers, or floats for a type at least as wide."""
     if np.can_cast(values.dtype, dtype, "safe") or values.size == 0:
         return True
     least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -76,7 +76,7 @@ def fits(values: np.ndarray, dtype: np.dtype[Any]) -> bool:
 
 
 def _differ(got: Any, want: Any) -> Any:
-    """Returns which elements differ; NaNs with the same bits do not."""
+    """Returns which elements differ; NaNs with the same bits are equal."""
     wrong = got != want
     if got.dtype == want.dtype and bool(np.any(wrong)):
         a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1) for x in (got, want))

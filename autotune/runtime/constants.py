@@ -1,6 +1,6 @@
-"""Arrays in constant memory at a launch: they are copied there before it, in stream order.
+"""Copies arrays to constant memory before a launch, in stream order.
 
-A loaded module has one such memory, which all its launches share. So they follow each other, on whichever streams.
+All launches of a loaded module share its constant memory, so they run one after another, whatever their streams.
 """
 
 import threading
@@ -26,10 +26,10 @@ class ConstantMemory:
     def launch(self, given: Mapping[str, tuple[Any, int]], stream: object, launch: Callable[[], None]) -> None:
         """Copies arrays, given as (NumPy array or address, bytes) by name, and calls ``launch``, both on ``stream``.
 
-        ``stream`` None is the current one. The GPU is current.
+        ``stream`` None: the current one. The caller has made the GPU current.
         """
         on = gpu.current_stream() if stream is None else stream
-        with self._lock:  # between copies and launch no other thread may copy
+        with self._lock:  # no other thread may copy between these copies and the launch
             self._order.begin(on)
             for name, (source, n_bytes) in given.items():
                 gpu.copy_to(self._addresses[name], source, n_bytes, on)
@@ -44,9 +44,9 @@ _lock = threading.Lock()
 
 
 def memory_for(kernel: str, cubin: Cubin, loaded: object, specs: Mapping[str, Array]) -> ConstantMemory | None:
-    """Returns the constant memory of ``loaded``, the cubin's kernel on the current GPU; all who launch it share one.
+    """Returns the constant memory of ``loaded``, the cubin's kernel on the current GPU; all its launches share one.
 
-    None: none of the arrays is there.
+    None: no array is in constant memory.
 
     Raises:
         UsageError: when a variable is missing, or smaller than its array.
@@ -66,5 +66,5 @@ def memory_for(kernel: str, cubin: Cubin, loaded: object, specs: Mapping[str, Ar
 
 
 def source_of(value: Any) -> tuple[Any, int]:
-    """Returns what ``ConstantMemory.launch`` takes for a NumPy or CuPy array, which is contiguous."""
+    """Returns (source, bytes) of a contiguous NumPy or CuPy array, for ``ConstantMemory.launch``."""
     return (value if isinstance(value, np.ndarray) else int(value.data.ptr), int(value.nbytes))

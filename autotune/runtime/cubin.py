@@ -1,4 +1,4 @@
-"""Reads in a cubin what a launch relies on: how large its constant variables and its parameters are."""
+"""Reads from a cubin the sizes of constant variables and of parameters, on which launches rely."""
 
 import re
 import struct
@@ -12,13 +12,13 @@ from ..core.definition import BEYOND_CONSTANTS, Array
 from ..core.errors import Status, TrialFailure
 from .elf import OBJECT, Section, sections, symbols
 
-CONSTANTS = re.compile(r"\.nv\.constant\d+$")  # variables of all kernels; those of one kernel bear its name
-LONG_FORM = 4  # form of an entry of .nv.info that is followed by a value of its own size
+CONSTANTS = re.compile(r"\.nv\.constant\d+$")  # variables that all kernels share; a kernel's own section has its name
+LONG_FORM = 4  # form of a .nv.info entry whose value follows, with the size that the entry states
 PARAMETER = 0x17  # EIATTR_KPARAM_INFO of .nv.info.<kernel>: index, ordinal and offset; size in the upper 14 bits
 
 
 def constant_bytes(cubin: bytes) -> dict[str, int]:
-    """Returns the ``__constant__`` variables by name, with their bytes; names in a namespace are mangled."""
+    """Returns name -> bytes of the ``__constant__`` variables; names in a namespace are mangled."""
     found = sections(cubin)
     inside = (s for s in symbols(found) if s.kind == OBJECT and 0 < s.section < len(found))
     return {s.name: s.n_bytes for s in inside if CONSTANTS.match(found[s.section].name)}
@@ -26,7 +26,7 @@ def constant_bytes(cubin: bytes) -> dict[str, int]:
 
 @lru_cache(maxsize=64)
 def parameter_bytes(cubin: bytes, kernel: str) -> tuple[int, ...]:
-    """Returns the bytes of each parameter of a kernel, in order; none where the cubin does not tell them."""
+    """Returns the bytes of each parameter of a kernel, in order; () where the cubin does not state them."""
     told: dict[int, int] = {}
     for section in sections(cubin):
         if section.name == f".nv.info.{kernel}":
@@ -43,7 +43,8 @@ _PARAMETER = struct.Struct("<IHHI")
 def kernel_attributes(section: Section) -> Iterator[tuple[int, bytes]]:
     """Returns (attribute, value) of each entry of a ``.nv.info`` section.
 
-    An entry is a byte of format, one of attribute and two bytes: its value, or in format 4 the length of what follows.
+    An entry has a format byte, an attribute byte, and two bytes with the value, or in format 4 the length of the value,
+    which follows.
     """
     data, at = section.data, 0
     while at + 4 <= len(data):
@@ -53,7 +54,7 @@ def kernel_attributes(section: Section) -> Iterator[tuple[int, bytes]]:
 
 
 def check_constants(kernel: str, specs: Mapping[str, Array], declared: Mapping[str, int]) -> None:
-    """Checks that each array in constant memory has a variable of its name that is large enough.
+    """Checks that the source declares, for each array in constant memory, a variable of its name that is large enough.
 
     Raises:
         TrialFailure: definition_failed, with the name and both sizes.
@@ -73,7 +74,7 @@ def check_constants(kernel: str, specs: Mapping[str, Array], declared: Mapping[s
 
 
 def check_structures(kernel: str, cubin: bytes, arguments: Mapping[str, object]) -> None:
-    """Checks that structures among the arguments, given by name in the order of the signature, have CUDA's size.
+    """Checks that structures have the size that the source states; ``arguments`` are in the order of the signature.
 
     Raises:
         TrialFailure: launch_failed, with the name and both sizes.
@@ -87,5 +88,5 @@ def check_structures(kernel: str, cubin: bytes, arguments: Mapping[str, object])
 
 
 def as_passed(value: object) -> Any:
-    """Returns a scalar as CuPy passes it by value: a structure as an array of one element."""
+    """Returns a scalar in the form that CuPy passes by value: a structure becomes an array of one element."""
     return np.asarray(value) if isinstance(value, np.void) else value

@@ -1,6 +1,7 @@
-"""A folder for CuPy's kernels where a home cannot be written: in containers, for services, on some clusters.
+"""Gives CuPy a temporary cache folder where the home is read-only: in containers, for services, on some clusters.
 
-CuPy makes ``~/.cupy`` when it is imported, and cannot be imported without. Nothing here needs what it keeps there.
+CuPy creates ``~/.cupy`` when it is imported, and fails if it cannot. autotune does not use the files that CuPy keeps
+there.
 """
 
 import atexit
@@ -9,11 +10,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-VARIABLE = "CUPY_CACHE_DIR"  # CuPy's own
+VARIABLE = "CUPY_CACHE_DIR"  # the environment variable that CuPy reads
 
 
 def settle_cupy_cache() -> None:
-    """Names a temporary folder to CuPy, and to processes that start from here, if its own cannot be made."""
+    """Points CuPy, here and in child processes, to a temporary folder if its own cannot be created."""
     if VARIABLE in os.environ or _can_be_made(Path(os.path.expanduser("~/.cupy/kernel_cache"))):
         return
     folder = tempfile.mkdtemp(prefix="autotune-cupy-")
@@ -28,7 +29,7 @@ def _can_be_made(folder: Path) -> bool:
     if there == folder:
         return True
     try:
-        os.rmdir(tempfile.mkdtemp(dir=there))  # /proc and the like say that they can be written
+        os.rmdir(tempfile.mkdtemp(dir=there))  # /proc and the like claim to be writable
     except OSError:
         return False
     return True

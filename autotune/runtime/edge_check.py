@@ -1,7 +1,7 @@
-"""Checks one configuration at edge sizes on the GPU, against the definition's reference, as a package can.
+"""Checks one configuration at edge sizes on the GPU against the definition's reference, also in packages.
 
-A sweep checks more: it watches what lies around the arrays, and runs the timed size. This finds a configuration that
-computes something else.
+A sweep checks more: it also watches the memory around the arrays, and runs the timed size. This check finds a
+configuration whose results are wrong.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ POISON = 0xFF  # value of the bytes of outputs before a launch; floats are NaN t
 def check_edges(
     kernel: Kernel[Problem], problem: Problem, config: Config, source: str, device: Device, index: int
 ) -> tuple[str, ...]:
-    """Runs the configuration at the edge sizes of ``problem`` on the GPU ``index``; returns the problems' names.
+    """Runs the configuration at the edge sizes of ``problem`` on the GPU ``index``. Returns the problems' names.
 
     Raises:
         TrialFailure: wrong, with the first element that differs.
-        UsageError: when it does not compile, or cannot be launched.
+        UsageError: when the source does not compile, or cannot be launched.
     """
     names: list[str] = []
     for edge in kernel.edge_problems(problem, config):
@@ -52,7 +52,7 @@ def check_edges(
 
 
 def _on_gpu(name: str, spec: Array, inputs: Mapping[str, object], index: int) -> Any:
-    """Returns the array of an argument: the input, or poison."""
+    """Returns the array for an argument, on the GPU: the input, or poison."""
     given = np.full(spec.n_bytes, POISON, np.uint8).view(spec.dtype).reshape(spec.shape)
     if spec.read:
         given = np.ascontiguousarray(np.asarray(inputs[name], spec.dtype)).reshape(spec.shape)

@@ -1,4 +1,4 @@
-"""Checks that the fields of a problem have values of their types, before anything computes with them."""
+"""Checks the types of a problem's fields before they are used."""
 
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.errors import UsageError
 
-# by the type of a field's default: what is accepted, and what it is called
+# type of a field's default -> accepted types, and their name in messages
 ACCEPTED: Mapping[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: (Integral, "a whole number"),
@@ -18,10 +18,10 @@ ACCEPTED: Mapping[type, tuple[Any, str]] = {
 
 
 def check_field_types(where: str, values: Mapping[str, object], defaults: object) -> None:
-    """Checks values of fields by the types of those that ``defaults``, a problem, has.
+    """Checks the values of fields against the types of the same fields of the problem ``defaults``.
 
     Raises:
-        UsageError: for text where a number belongs and the like, in one line with an example.
+        UsageError: for a value of another type, such as text in place of a number; the message has an example.
     """
     for name, value in values.items():
         usual = getattr(defaults, name, None)

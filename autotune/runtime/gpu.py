@@ -1,4 +1,4 @@
-"""The GPU as an emitted package needs it: limits, binaries, streams. CuPy is imported on first use."""
+"""Access to the GPU for emitted packages: limits, binaries, streams. CuPy is imported on first use."""
 
 import atexit
 import logging
@@ -18,14 +18,14 @@ from ..core.kept import make_folder
 from . import nvrtc
 from .signature import ArgumentTypeError
 
-CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; the property of that name is gone from CUDA 13
+CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; CUDA 13 no longer has the property of that name
 
 
 def current() -> int:
     """Returns the index of CuPy's current GPU.
 
     Raises:
-        UsageError: when there is none that CuPy can use; says why.
+        UsageError: when CuPy can use no GPU; the message says why.
     """
     try:
         import cupy
@@ -38,7 +38,7 @@ def current() -> int:
 
 
 def current_getter() -> Callable[[], int]:
-    """Returns a fast version of ``current`` without its error messages, for use at each launch."""
+    """Returns a fast version of ``current`` without its error messages, for each launch."""
     import cupy
 
     return cupy.cuda.runtime.getDevice  # type: ignore[no-any-return]
@@ -53,7 +53,7 @@ def made_current(index: int) -> Any:
 
 @lru_cache(maxsize=64)
 def describe_gpu(index: int) -> Device:
-    """Returns name and limits of the GPU ``index``."""
+    """Returns the name and the limits of the GPU ``index``."""
     from cupy.cuda import runtime
 
     p = runtime.getDeviceProperties(index)
@@ -73,22 +73,22 @@ def describe_gpu(index: int) -> Device:
 
 
 def cubin_of(source: str, name: str, arch: str, also: Sequence[str] = ()) -> nvrtc.Cubin:
-    """Returns the compiled kernel, and the functions ``also``, as a file: from the user's cache, or compiled into it.
+    """Returns the cubin file of a kernel and the functions ``also`` from the user's cache; compiles it if necessary.
 
     Raises:
-        UsageError: when it does not compile, or NVRTC is missing; says what to install.
+        UsageError: when the source does not compile, or NVRTC is missing; the message says what to install.
     """
     try:
         try:
             return nvrtc.cached_cubin(_trusted_folder(), source, name, arch, also=also)
-        except OSError:  # there may be no home, space or permission; a folder of this process works as well
+        except OSError:  # there may be no home, space or permission; a folder of this process also works
             return nvrtc.cached_cubin(_own_folder(), source, name, arch, also=also)
     except TrialFailure as failure:
         raise UsageError(f"{name} cannot be compiled for {arch}: {failure.message}") from failure
 
 
 def load_function(cubin: nvrtc.Cubin, name: str) -> Any:
-    """Returns the cubin's kernel ``name``, which is a name expression, on the current GPU, as a cupy.RawKernel."""
+    """Loads the kernel ``name``, a name expression, on the current GPU. Returns a cupy.RawKernel."""
     import cupy
 
     return cupy.RawModule(path=str(cubin.path)).get_function(cubin.symbol(name))
@@ -110,7 +110,7 @@ def array(values: np.ndarray, index: int) -> Any:
 
 
 def synchronize() -> None:
-    """Waits for all that the current GPU was asked for."""
+    """Waits for all work on the current GPU."""
     import cupy
 
     cupy.cuda.runtime.deviceSynchronize()
@@ -118,17 +118,17 @@ def synchronize() -> None:
 
 def constant_address(loaded: Any, name: str) -> int:
     """Returns the address of the ``__constant__`` variable ``name`` beside a cupy.RawKernel, on the current GPU."""
-    return int(loaded.kernel.module.get_global_var(name))  # of the module that holds the very function
+    return int(loaded.kernel.module.get_global_var(name))  # the module that contains this function
 
 
 def copy_to(address: int, source: np.ndarray | int, n_bytes: int, stream: Any) -> None:
-    """Copies from an address on the GPU, or from a NumPy array, which may be changed right after; in stream order."""
+    """Copies bytes in stream order from a GPU address or a NumPy array, which may be changed right after the call."""
     from cupy.cuda import runtime
 
     if isinstance(source, int):
         runtime.memcpyAsync(address, source, n_bytes, runtime.memcpyDeviceToDevice, stream.ptr)
         return
-    pageable = np.array(source, order="C")  # CUDA returns once it has copied such memory; pinned memory it reads later
+    pageable = np.array(source, order="C")  # CUDA copies pageable memory before it returns; pinned memory, later
     runtime.memcpyAsync(address, pageable.ctypes.data, n_bytes, runtime.memcpyHostToDevice, stream.ptr)
 
 
@@ -140,7 +140,7 @@ def current_stream() -> Any:
 
 
 class Order:
-    """Keeps launches that share memory behind each other, whichever streams they are on."""
+    """Makes launches that share memory run one after another, whatever their streams."""
 
     def __init__(self) -> None:
         import cupy
@@ -148,7 +148,7 @@ class Order:
         self._event = cupy.cuda.Event(disable_timing=True)
 
     def begin(self, stream: Any) -> None:
-        """Lets ``stream`` wait for the launches before; an event that was never recorded has happened."""
+        """Makes ``stream`` wait for earlier launches; waiting for an event that was never recorded returns at once."""
         stream.wait_event(self._event)
 
     def end(self, stream: object) -> None:
@@ -156,10 +156,10 @@ class Order:
 
 
 def stream_of(stream: object, index: int) -> Any:
-    """Returns a CuPy stream for CuPy's, PyTorch's, another library's, or an address; None: PyTorch's current one.
+    """Returns a CuPy stream for one of CuPy, PyTorch or another library, or an address. None: PyTorch's current one.
 
     Raises:
-        ArgumentTypeError: when it is none of these.
+        ArgumentTypeError: for any other type.
     """
     if stream is None:
         import torch
@@ -193,7 +193,7 @@ def _stream_at(address: int, index: int) -> Any:
 
 
 def cache_folder() -> Path:
-    """Returns the folder that keeps cubins between processes; safe to delete. ``AUTOTUNE_CACHE_DIR`` moves it."""
+    """Returns the cache folder of cubins, which is safe to delete. ``AUTOTUNE_CACHE_DIR`` moves it."""
     if root := os.environ.get("AUTOTUNE_CACHE_DIR"):
         return Path(root) / "cubin"
     user = os.environ.get("XDG_CACHE_HOME")
@@ -201,7 +201,7 @@ def cache_folder() -> Path:
 
 
 def _trusted_folder() -> Path:
-    """Returns that folder, or one of this process with a warning if others could write to it."""
+    """Returns the cache folder; if others could write to it, a folder of this process, with a warning."""
     folder = cache_folder()
     try:
         return make_folder(folder.parent, folder.name)

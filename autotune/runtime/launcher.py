@@ -1,7 +1,7 @@
-"""Calls a tuned kernel as a Python function: arrays in, arrays out; all is checked before the launch.
+"""Calls a tuned kernel as a Python function of arrays; all arguments are checked before the launch.
 
-The first call with arrays of given shapes makes a plan: problem, configuration, binary, geometry. Later ones look the
-plan up by the arrays' signatures, check addresses, and launch.
+The first call with arrays of given shapes makes a plan: problem, configuration, binary, geometry. Later calls find this
+plan by the arrays' signatures, check addresses, and launch.
 """
 
 import logging
@@ -27,24 +27,24 @@ from .prepared import PreparedKernel
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature, call_order
 from .wisdom import Wisdom, fields_text
 
-N_PLANS = 1024  # plans kept; a caller whose sizes never repeat must not fill the memory
+N_PLANS = 1024  # plans in memory; a caller whose sizes never repeat must not fill it
 
 
 @dataclass(slots=True)
 class LaunchPlan:
-    """The data shared by all calls with arrays of the same signatures."""
+    """The data that all calls with arrays of the same signatures share."""
 
     binding: Binding
     last: tuple[Any, Choice]  # problem and choice
-    gpu: int  # its index
-    current: Callable[[], int]  # the index of the current GPU
-    library: str  # "torch" when every input is: outputs are then torch's, and its current stream is used
+    gpu: int  # index of the arrays' GPU
+    current: Callable[[], int]  # returns the index of the current GPU
+    library: str  # "torch" if all inputs are PyTorch's: outputs then are, too, and its current stream is used
     aligns: tuple[tuple[str, int], ...]  # alignments of the inputs, then of the outputs
-    low_bits: int  # address bits that are 0 if all are aligned to the widest of these
+    low_bits: int  # address bits that are 0 if all arrays have the largest of these alignments
     outputs: tuple[Array, ...]
     arguments: Callable[[list[object]], tuple[object, ...]]  # puts inputs, outputs and scalars in the kernel's order
     loaded: "_Loaded | None"  # None: there is nothing to compute
-    constants: dict[str, int]  # bytes of the arrays in constant memory
+    constants: dict[str, int]  # bytes of each array in constant memory
     scalars: tuple[tuple[object, ...], list[object]] = ((MISSING,), [])  # the last call's: as given, and as arguments
 
 
@@ -54,15 +54,15 @@ class _Loaded(NamedTuple):
     launch: Enqueue
     geometry: Launch
     kernel: LoadedKernel
-    constants: ConstantMemory | None  # None: it has no array there
+    constants: ConstantMemory | None  # None: no array is in constant memory
 
 
 class TunedKernel:
-    """Call it with the kernel's inputs by position or name.
+    """A tuned kernel. Call it with the kernel's inputs by position or name.
 
-    Outputs come back as new CuPy arrays (PyTorch tensors when all inputs are), or in ``out=``: an array, or for several
-    outputs a sequence in order or a mapping. ``stream=``: a CuPy or PyTorch stream, or its address; else the current
-    one. Arrays that are read and written are updated in place. Nothing waits for the GPU.
+    It returns outputs as new CuPy arrays (PyTorch tensors if all inputs are), or writes them to ``out=``: an array, or
+    for several outputs a sequence in order or a mapping. ``stream=``: a CuPy or PyTorch stream, or its address; by
+    default the current one. Arrays that are read and written are updated in place. A call does not wait for the GPU.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class TunedKernel:
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
         self._device = device_named(wisdom, device) if isinstance(device, str) else device
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._lock = threading.Lock()
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
@@ -99,7 +99,7 @@ class TunedKernel:
     # ------------------------------------------------------------------ choices
     @property
     def choice(self) -> Choice:
-        """Returns the configuration of the latest call, or before the first what is known without it."""
+        """Returns the choice of the latest call; before the first call, the one for the default sizes."""
         return self._last[1]
 
     @property
@@ -108,12 +108,12 @@ class TunedKernel:
         return self._last[0]
 
     def choice_for(self, **sizes: object) -> Choice:
-        """Returns what would run at other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
+        """Returns the choice for other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
         device = self._device or self._device_here()
         return choose(self._wisdom, self._kernel, self._baked, sizes or None, device, self._predicting)
 
     def explain(self) -> str:
-        """Returns the choice, its evidence, and what else is recorded for these baked fields."""
+        """Returns the choice, its evidence, and the other records for these baked fields."""
         lines = [str(self.choice), "  recorded"]
         for entry in self._wisdom.entries:
             if entry.kernel == self._kernel.name and entry.baked == self._baked:
@@ -126,17 +126,17 @@ class TunedKernel:
 
     @property
     def workspace_bytes(self) -> int:
-        """Returns the bytes of device memory that its launches so far use besides their arguments."""
+        """Returns the bytes of device memory that its launches so far use in addition to their arguments."""
         return sum(loaded.workspace_bytes for loaded in self._loaded.values())
 
     def prepare(self, **sizes: object) -> PreparedKernel:
-        """Returns the kernel as it runs at these sizes on the current GPU, loaded: nothing is chosen later.
+        """Returns the kernel loaded for these sizes on the current GPU; its calls choose and compile nothing.
 
-        ``sizes``: the largest runtime fields, ``n_spectra=8192``; those that are left out are the default problem's, or
-        the nearest recorded ones where these contradict what is given.
+        ``sizes``: the largest runtime fields, as ``n_spectra=8192``. Missing ones are the default problem's, or the
+        nearest recorded ones where the default contradicts the given fields.
 
         Raises:
-            UsageError: when there is no GPU, or no configuration that serves.
+            UsageError: when there is no GPU, or no configuration fits.
         """
         index = gpu.current()
         device = self._device_of(index)
@@ -210,7 +210,7 @@ class TunedKernel:
         stream: object,
         own_stream: object,
     ) -> Any:
-        """Launch on ``stream``; ``own_stream`` is that of the call, None where the current one is used."""
+        """Launches on ``stream``; ``own_stream``: the stream that the caller gave, or None for the current one."""
         if outputs is None:
             outputs = allocate(plan.outputs, plan.library, plan.gpu, own_stream)
             arguments.extend([readers[type(array)](array)[1] for array in outputs])
@@ -268,7 +268,7 @@ class TunedKernel:
         return plan
 
     def _load(self, problem: Problem, choice: Choice, device: Device, index: int) -> _Loaded | None:
-        """Returns the loaded binary with its geometry; None when the grid is empty."""
+        """Returns the loaded binary with its geometry, or None if the grid is empty."""
         name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
         if geometry.is_empty:
             return None
@@ -282,11 +282,11 @@ class TunedKernel:
             return _Loaded(loaded.bound(geometry), geometry, loaded, memory)
 
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
-        """Calls ``lookup.choose`` and logs once if the choice is not exact."""
+        """Returns ``lookup.choose``, and logs a choice that is not exact, once."""
         choice = choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting)
-        told = f"{choice.tier} {choice.source_key} {choice.device}"
-        if choice.tier != "exact" and told not in self._told:
-            self._told.add(told)
+        seen = f"{choice.tier} {choice.source_key} {choice.device}"
+        if choice.tier != "exact" and seen not in self._logged:
+            self._logged.add(seen)
             self._log.warning("%s", choice)
         return choice
 
@@ -300,7 +300,7 @@ class TunedKernel:
             ) from None
 
     def _device_of(self, index: int) -> Device:
-        """Returns the GPU the arrays are on; a kernel that was made for a named device runs on no other."""
+        """Returns the GPU of the arrays; raises UsageError if the kernel was made for another named device."""
         actual = gpu.describe_gpu(index)
         if self._device is not None and (actual.name, actual.arch) != (self._device.name, self._device.arch):
             raise UsageError(
@@ -313,11 +313,11 @@ class TunedKernel:
         gpus = {name: f.gpu for name, f in found.items() if f.library != HOST}
         if len(set(gpus.values())) > 1:
             where = ", ".join(f"{name} on GPU {index}" for name, index in gpus.items())
-            raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU; there is {where}")
+            raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU, but {where}")
         return next(iter(gpus.values())) if gpus else gpu.current()
 
     def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[object]:
-        """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
+        """Returns the kernel's scalars, and keeps them in the plan, so that unchanged values cost nothing."""
         found: dict[str, Any] = plan.binding.scalars(self._signature.checked_scalars(values))
         if plan.loaded is not None:
             found = plan.binding.as_passed(found, plan.loaded.geometry, plan.loaded.kernel.cubin.data)

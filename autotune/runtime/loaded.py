@@ -1,4 +1,4 @@
-"""A cubin's functions on one GPU, which are launched in order, with the workspace that their launches share."""
+"""Loads a cubin on one GPU and launches its functions in order, with a workspace that all launches share."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +16,13 @@ Enqueue = Callable[[tuple[Any, ...], Any], None]  # (arguments in the kernel's o
 
 
 class LoadedKernel:
-    """The functions of one source on the GPU ``index``: one binary, compiled or from the cache.
+    """The functions of one source on the GPU ``index``, in one binary, which comes from the cache or is compiled.
 
-    All launches share one workspace, which grows with the largest. So those that need it follow each other, on
-    whichever streams.
+    All launches share one workspace, as large as the largest launch needs. So launches that need it run one after
+    another, whatever their streams.
 
     Raises:
-        UsageError: when it does not compile.
+        UsageError: when the source does not compile.
     """
 
     def __init__(self, kernel: Kernel[Problem], launch: Launch, source: str, device: Device, index: int) -> None:
@@ -37,16 +37,16 @@ class LoadedKernel:
 
     @property
     def own(self) -> Any:
-        """Returns the function that bears the kernel's name, as a cupy.RawKernel."""
+        """Returns the function that has the kernel's name, as a cupy.RawKernel."""
         return self._functions[self._name]
 
     @property
     def workspace_bytes(self) -> int:
-        """Returns the bytes of device memory that its launches use besides their arguments."""
+        """Returns the bytes of device memory that its launches use in addition to their arguments."""
         return self._workspace.n_bytes
 
     def bound(self, launch: Launch) -> Enqueue:
-        """Returns what enqueues ``launch`` and those that follow it; allocates their workspace.
+        """Returns a function that enqueues ``launch`` and its successors; allocates their workspace.
 
         Raises:
             UsageError: when a block needs more shared memory than the GPU has.
@@ -64,7 +64,7 @@ class LoadedKernel:
         )
 
     def _bound(self, step: Launch) -> Enqueue:
-        """Returns ``enqueue(arguments, stream)`` of one function in its geometry; it encodes the tensor maps."""
+        """Returns ``enqueue(arguments, stream)`` for one launch; it also encodes the tensor maps."""
         name = step.function or self._name
         function = self._ready(name, int(step.shared_bytes))
         grid, block = tuple(map(int, step.grid)), tuple(map(int, step.block))
@@ -98,7 +98,7 @@ def _enqueue(steps: list[tuple[Launch, Enqueue]], arguments: tuple[object, ...],
 
 
 class _Workspace:
-    """Memory by name, each as large as the largest launch wants it."""
+    """Named buffers, each as large as the largest launch needs."""
 
     def __init__(self) -> None:
         self._memory: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class _Workspace:
         return sum(memory.nbytes for memory in self._memory.values())
 
     def reserve(self, wanted: Mapping[str, Array]) -> None:
-        """Allocates what is missing; waits for the launches that use what it replaces."""
+        """Allocates missing or larger buffers; waits for launches that still use a buffer before it is replaced."""
         with self._lock:
             if wanted and self._order is None:
                 self._order = gpu.Order()
@@ -121,7 +121,7 @@ class _Workspace:
                     self._memory[name] = gpu.memory(spec.n_bytes)
 
     def launch(self, wanted: Mapping[str, Array], stream: object, launch: Callable[[Sequence[object]], None]) -> None:
-        """Calls ``launch`` with the arrays, behind all others that use them."""
+        """Calls ``launch`` with the buffers, in order after all other launches that use them."""
         assert self._order is not None  # reserved before
         on = gpu.current_stream() if stream is None else stream
         with self._lock:

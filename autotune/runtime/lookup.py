@@ -1,9 +1,9 @@
-"""Chooses the configuration to run (the tuned one, or the nearest known) and says how it was chosen.
+"""Chooses the configuration to run (the tuned one, or the nearest known one), and reports how it was chosen.
 
 Tiers, in order: ``exact``; ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
-GPU of the same architecture); ``predicted`` (never recorded; what recorded problems let one expect); ``default``.
-Recorded sizes more than FAR octaves away come after a prediction. A configuration is offered only where the constraints
-and the limits of the device allow it. What was tuned on ``host`` is never offered to a GPU, nor vice versa.
+GPU of the same architecture); ``predicted`` (not recorded, but predicted from recorded problems); ``default``. A
+prediction comes before recorded sizes more than FAR octaves away. A configuration is chosen only if the constraints and
+the limits of the device allow it. Configurations tuned on ``host`` are never used on a GPU, nor vice versa.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ from ..core.problem import Problem, distance, replaced
 from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
-SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
+SMALLEST_SHARED_BYTES = 101376  # bytes per block that a kernel can opt in to on every architecture since sm_80
 MOST_TOLD = 5  # tuned problems that an error lists
 FAR = 2.0  # octaves, summed over the runtime sizes, beyond which a prediction is better than the nearest record
-ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without records
+ARCHITECTURES = {  # model in a GPU's name -> architecture, for GPUs without records
     **dict.fromkeys(("A100", "A30"), "sm_80"),
     **dict.fromkeys(("A10", "A16", "A2", "A40", "A4000", "A5000", "A6000", "3060", "3070", "3080", "3090"), "sm_86"),
     **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
@@ -44,25 +44,25 @@ ANY_GPU = Device("a GPU of no known architecture", "cuda", "unknown", max_shared
 NUMBERED = re.compile(r"cuda(:\d+)?")
 TIERS = "exact", "nearest", "architecture", "predicted", "default"
 EXACT, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
-PLAIN = "plain default"  # in losses: the default that serves where Jinja2 is missing, the same for all problems
+PLAIN = "plain default"  # tier in losses: the default without Jinja2, which is the same for all problems
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen configuration and the reason. ``evidence`` was gathered at ``tuned_on``; what was predicted, and the
-    default, have none.
+    """The chosen configuration and the reason. ``evidence`` was measured at ``tuned_on``; predictions and the default
+    have none.
 
-    ``verified``: its outputs were compared with the reference, in the sweep or by ``verify=True``.
+    ``verified``: the sweep or ``verify=True`` compared its outputs with the reference.
 
-    ``expected_loss``: 0.1 is a tenth slower than the best that a sweep of this would find. Exact: what the sweep says
-    of this configuration. Other tiers: the median of ``left_out``, how that tier did on recorded problems that were
-    left out to see. None: nothing recorded says.
+    ``expected_loss``: the slowdown relative to the best config that a sweep of this problem would find; 0.1 is a tenth
+    slower. Exact tier: measured in the sweep. Other tiers: the median of ``left_out``, the losses of that tier on
+    recorded problems that were left out to measure them. None: unknown.
     """
 
     kernel: str
     device: str
     baked: Mapping[str, object]
-    runtime: Mapping[str, object] | None  # the sizes asked for; None when they were not known
+    runtime: Mapping[str, object] | None  # the requested sizes; None if they were not known
     config: Config
     tier: str
     why: str
@@ -90,7 +90,7 @@ class Choice:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show."""
+        """Returns the HTML that notebooks show."""
         return preformatted(str(self))
 
     def as_json(self) -> dict[str, object]:
@@ -99,7 +99,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A configuration that nobody recorded for its problem, rendered; ``why`` says what it follows from."""
+    """A rendered configuration for a problem without a record; ``why`` says how it was derived."""
 
     config: Config
     source_key: str
@@ -108,20 +108,20 @@ class Prediction:
 
 
 class Predicting(Protocol):
-    """Answers where records do not. Each answer is a Prediction, or in one line why there is none."""
+    """Predicts configurations where records are missing. Methods return a Prediction, or a line that says why not."""
 
     def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        """Returns what recorded problems let one expect to be the fastest."""
+        """Returns the configuration that recorded problems predict to be the fastest."""
 
     def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        """Returns the kernel's own default there."""
+        """Returns the kernel's own default for this problem and device."""
 
 
 class Verifying(Predicting, Protocol):
-    """One that can check what it predicts."""
+    """A predictor that can check its predictions."""
 
     def verifying(self) -> Predicting:
-        """Returns one that checks predictions at edge sizes, on the current GPU."""
+        """Returns a predictor that checks its predictions at edge sizes, on the current GPU."""
 
 
 def choose(
@@ -132,14 +132,14 @@ def choose(
     device: Device,
     predicting: Predicting | None = None,
 ) -> Choice:
-    """Returns the configuration to run ``kernel`` with on ``device``.
+    """Returns the configuration with which to run ``kernel`` on ``device``.
 
-    ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the sizes of
-    ``asked_problem`` speaks for all sizes. ``predicting``: answers for what was not recorded.
+    ``runtime``: the runtime fields, or None if they are not known yet; then the entry nearest to the sizes of
+    ``asked_problem`` stands for all sizes. ``predicting``: a predictor for problems without a record.
 
     Raises:
-        UsageError: when nothing is known of these baked fields (lists what is, and how to tune them), or when the
-            device can run neither a tuned nor the default configuration.
+        UsageError: when these baked fields were not tuned (the message lists the tuned ones, and the command to tune
+            these), or when the device can run neither a tuned nor the default configuration.
     """
     entries = [e for e in wisdom.entries if e.kernel == kernel.name and _same(e.baked, baked)]
     fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
@@ -177,7 +177,7 @@ def choose(
     if runtime is not None and nearest is not None and _octaves(nearest.runtime, sizes) > FAR:
         if (choice := predicted()) is not None:
             return choice
-        predicting = None  # it has no answer, and has told why
+        predicting = None  # it has no prediction, and ``refused`` says why
     for entry in filter(allowed, same_gpu):
         if runtime is None or dict(entry.runtime) == sizes:
             more = "; each call chooses again for its own sizes" if runtime is None else ""
@@ -206,11 +206,11 @@ def choose(
 
 
 def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, object]) -> Problem:
-    """Returns the problem that the fields ``values`` mean: other sizes, if the default ones contradict them, are the
-    nearest recorded ones.
+    """Returns the problem with the fields ``values``. Its other sizes are the default ones or, if these contradict
+    ``values``, the nearest recorded ones.
 
     Raises:
-        UsageError: as ``Kernel.asked``, and for a value that is not of its field's type.
+        UsageError: as ``Kernel.asked``, and for a value of another type than its field.
     """
     check_field_types(kernel.name, values, kernel.tuned[0])
     own = (entry for entry in wisdom.entries if entry.kernel == kernel.name)
@@ -232,17 +232,17 @@ def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: D
 
 
 def device_named(wisdom: Wisdom, name: str) -> Device:
-    """Returns a device by its name, recorded or not, present or not; ``sm_90`` names any GPU of an architecture.
+    """Returns the device of this name, which need not be recorded or present; ``sm_90`` names any GPU of that kind.
 
-    What is neither recorded nor known by its model is a GPU of no known architecture: only the default serves it.
+    A GPU that is neither recorded nor known by its model has an unknown architecture, and gets only the default.
 
     Raises:
-        UsageError: for the number of a GPU, as cuda:0.
+        UsageError: for the number of a GPU, such as cuda:0.
     """
     if NUMBERED.fullmatch(name):
         raise UsageError(
-            f"device={name!r} is the number of a GPU here, and a name is expected, such as 'NVIDIA H200'; leave it out "
-            "for CuPy's current GPU"
+            f"device={name!r} is the number of a GPU; give a name, such as 'NVIDIA H200', or leave it out for CuPy's "
+            "current GPU"
         )
     devices = wisdom.devices()
     if name in devices:
@@ -252,14 +252,14 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     arch = name if is_arch else next((a for model, a in ARCHITECTURES.items() if model in words), "unknown")
     title = f"a {name} GPU" if is_arch else name
     relatives = [d for d in devices.values() if d.arch == arch]
-    if relatives:  # the limits of a relative; the tuned name must not pass for this unknown GPU
+    if relatives:  # use a relative's limits; its name must not stand for this GPU
         return dataclasses.replace(relatives[0], name=title)
     n_shared = LIMITS[arch].shared_bytes if arch in LIMITS else SMALLEST_SHARED_BYTES
     return dataclasses.replace(ANY_GPU, name=title, arch=arch, max_shared_bytes=n_shared)
 
 
 def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
-    """Returns the loss to expect, for a person, and what it was measured on."""
+    """Returns the expected loss as text, with the problems on which it was measured."""
     if loss is None:
         return "unknown"
     if left_out is None:
@@ -291,12 +291,12 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def report_choice(folder: Path, kernel: str, values: Mapping[str, object], device: str | None = None) -> dict[str, Any]:
-    """Returns what the emitted package in ``folder`` would choose for the problem ``values``, by its own code.
+    """Returns the choice of the emitted package in ``folder`` for the problem ``values``, from the package's own code.
 
-    The fields of its ``Choice``, and as ``text`` what it prints.
+    The result has the fields of its ``Choice``, and in ``text`` the printed form.
 
     Raises:
-        UsageError: when there is no such package or kernel in it, or nothing is known of the problem.
+        UsageError: when the folder is not a package, lacks the kernel, or knows nothing about the problem.
     """
     start = folder.resolve() / "__init__.py"
     if not (start.with_name("wisdom.json").is_file() and start.is_file()):
@@ -305,7 +305,7 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, object], devic
         )
     name = f"autotune_emitted_{start.parent.name}"
     for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
-        del sys.modules[loaded]  # the folder may have been written anew, or be another of the same name
+        del sys.modules[loaded]  # the folder may have been rewritten, or be another one of the same name
     spec = importlib.util.spec_from_file_location(name, start, submodule_search_locations=[str(start.parent)])
     assert spec is not None and spec.loader is not None
     package = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -333,7 +333,7 @@ LookupRequest = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
 def _of_entry(
     request: LookupRequest, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
 ) -> Choice:
-    """Makes a choice from ``entry``; ``left_out`` is the loss of the tier, but an exact answer has its own regret."""
+    """Returns the choice for ``entry``; ``left_out``: the tier's loss. An exact choice has the entry's own regret."""
     choice = _of_prediction(request, Prediction(entry.config, entry.source_key, why, True), tier, left_out, refused)
     return dataclasses.replace(
         choice,
@@ -375,7 +375,7 @@ def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, 
 
 
 def _beyond(launch: Launch, device: Device) -> str | None:
-    """Returns the first limit of the device that a launch, or one that follows it, exceeds; or None."""
+    """Returns the first limit of the device that a launch or a successor exceeds, or None."""
     return next((why for step in launch.steps if (why := _exceeded(step, device)) is not None), None)
 
 
@@ -400,15 +400,15 @@ def _also(why: str, refused: list[str]) -> str:
 
 
 def _command(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
-    """Returns the command that tunes a problem; a kernel that is not installed is named by the path of its file."""
+    """Returns the command that tunes a problem; it names a kernel that is not installed by the path of its file."""
     named = wisdom.definitions.get(kernel, kernel)
     problem = ["--problem", fields_text(baked)] if baked else []
     return shlex.join(["autotune", "sweep", "--kernel", named, *problem])
 
 
 def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object], refused: Iterable[str]) -> str:
-    """Returns the error for an untuned problem: why nothing else answers, the command that would tune it, and the tuned
-    problems with most values alike.
+    """Returns the error for an untuned problem: why there is no prediction, the command that would tune the problem,
+    and the tuned problems with the most fields in common.
     """
     lines = [f"{kernel} was not tuned for {fields_text(baked)}", *dict.fromkeys(refused)]
     lines = ["; ".join(lines), f"To tune it: {_command(wisdom, kernel, baked)}"]

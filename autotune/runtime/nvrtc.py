@@ -1,7 +1,7 @@
-"""Compiles CUDA source to a cubin by NVRTC, with or without a GPU, and reads registers and spills from ptxas.
+"""Compiles CUDA source to a cubin with NVRTC, which needs no GPU, and parses registers and spills from ptxas.
 
-The tuner and the packages that ``autotune emit`` writes compile through this one module, so that what was measured is
-what runs. It emits SASS for one architecture, never PTX, and never ``-ftz=true``.
+The tuner and the packages that ``autotune emit`` writes both compile with this module, so the measured code is the code
+that runs. It emits SASS for one architecture, never PTX, and never uses ``-ftz=true``.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ from ..core.launch import last_name
 OPTIONS = ("--std=c++17", "-lineinfo")  # recorded with every binary; CuPy would add -ftz=true
 REMEDY = 'install CuPy and NVRTC: pip install "cupy-cuda13x>=14" "cuda-toolkit[nvrtc,cudart]==13.*"'
 N_ERRORS_TOLD = 3
-HEADERS = Path(__file__).with_name("headers")  # of C and C++: what device code may call of them
+HEADERS = Path(__file__).with_name("headers")  # headers of C and C++, with the parts that device code may call
 TOOLKIT = Path("/usr/local/cuda/include")
 INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
-NAMES = "__nv_name_map"  # the file in which NVRTC looks for the functions that are wanted
+NAMES = "__nv_name_map"  # the file in which NVRTC reports name expressions that it cannot resolve
 UNKNOWN = re.compile(rf"{NAMES}\(\d+\): error: (?P<why>[^\n]*)\n\s*#pragma nv_mangled_name (?P<name>[^\n]*)")
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What ptxas reports about one ``__global__`` function."""
+    """The resources of one ``__global__`` function that ptxas reports."""
 
     registers: int | None = None  # registers of one thread
     spill_bytes: int | None = None  # stores and loads, for one thread
@@ -42,7 +42,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Cubin:
-    """A compiled cubin, and what ptxas reports about one kernel in it, and about others that ``also`` names."""
+    """A compiled cubin, with the resources of its kernel, and in ``also`` those of other functions."""
 
     data: bytes = field(repr=False)
     arch: str
@@ -51,25 +51,25 @@ class Cubin:
     spill_bytes: int | None = None  # stores and loads, for one thread
     shared_bytes: int | None = None  # static, for one block
     stack_bytes: int | None = None  # local memory frame of one thread
-    compile_s: float = 0.0  # duration of the compile that made it
+    compile_s: float = 0.0  # duration of its compilation
     cached: bool = False  # whether it came from the cache
     path: Path | None = None  # its file, if it is in the cache
     log: str = field(default="", repr=False)
     also: Mapping[str, Figures] = field(default_factory=dict)
-    symbols: Mapping[str, str] = field(default_factory=dict)  # of functions whose symbol is not what they are called
+    symbols: Mapping[str, str] = field(default_factory=dict)  # function -> symbol, where they differ
 
     def symbol(self, function: str) -> str:
-        """Returns the name by which a function, given as a name expression, lies in the cubin."""
+        """Returns the symbol in the cubin of a function, a name expression."""
         return self.symbols.get(function, function)
 
     def of(self, function: str) -> Figures:
-        """Returns what is known of a function: of the kernel, unless ``also`` has it."""
+        """Returns the resources of a function in ``also``, or else of the kernel."""
         own = Figures(self.registers, self.spill_bytes, self.shared_bytes, self.stack_bytes)
         return self.also.get(function, own)
 
 
 def available() -> str | None:
-    """Returns None if this machine can compile, else why not and what to install."""
+    """Returns None if this machine can compile, or else why not and what to install."""
     try:
         version()
     except TrialFailure as failure:
@@ -82,7 +82,7 @@ def version() -> str:
     """Returns the version of the NVRTC in use with its patch level, such as ``13.0.88``.
 
     Raises:
-        TrialFailure: compile_failed, when there is no NVRTC; says what to install.
+        TrialFailure: compile_failed, when NVRTC is missing; the message says what to install.
     """
     nvrtc = _library()
     try:
@@ -100,7 +100,7 @@ def version() -> str:
 
 @lru_cache(maxsize=1)
 def cudart_version() -> int:
-    """Returns what NVRTC defines as CUDART_VERSION, such as 13050 for 13.5; without NVRTC 13000."""
+    """Returns NVRTC's value of CUDART_VERSION, such as 13050 for 13.5; 13000 without NVRTC."""
     try:
         major, minor = _library().getVersion()
     except Exception:  # the error for a missing library depends on how it is searched for
@@ -109,7 +109,7 @@ def cudart_version() -> int:
 
 
 def native_arch(arch: str) -> str:
-    """Returns ``sm_90a`` for ``sm_90``: from Hopper on, the name that includes chip-specific instructions (wgmma)."""
+    """Returns ``sm_90a`` for ``sm_90``: from Hopper on, this name enables chip-specific instructions (wgmma)."""
     number = re.fullmatch(r"sm_(\d+)", arch)
     return f"{arch}a" if number and int(number[1]) >= 90 else arch
 
@@ -117,10 +117,10 @@ def native_arch(arch: str) -> str:
 def compile_cubin(
     source: str, name: str, arch: str, options: Sequence[str] = OPTIONS, also: Sequence[str] = ()
 ) -> Cubin:
-    """Compile ``source`` for ``arch`` (``sm_80``; ``sm_90`` includes wgmma); the figures are of the kernel ``name``.
+    """Compiles ``source`` for ``arch`` (``sm_80``; ``sm_90`` includes wgmma). Returns it with the figures of ``name``.
 
-    ``name`` is a name expression: ``scale``, ``fir::scale<float, 64>``, which instantiates a template.
-    ``also``: other ``__global__`` functions that are wanted.
+    ``name``: the kernel as a name expression: ``scale``, or ``fir::scale<float, 64>``, which instantiates a template.
+    ``also``: further ``__global__`` functions.
 
     Raises:
         TrialFailure: compile_failed with the first errors, or when there is no kernel of that name; resources when a
@@ -136,7 +136,7 @@ def compile_cubin(
     for function, symbol in lowered.items():
         if f".text.{symbol}\0".encode() not in data:
             raise TrialFailure(Status.COMPILE_FAILED, f"the source defines no __global__ function called {function}")
-    # CuPy hands over all but the last byte of the file, which is a zero
+    # CuPy drops the last byte of the file, so that byte is a zero
     cubin = Cubin(data + b"\0", arch, key, compile_s=time.perf_counter() - start, log=log)
     figures = {function: _resources(log, symbol) for function, symbol in lowered.items()}
     others = {other: Figures(**figures[other]) for other in also}
@@ -147,9 +147,9 @@ def compile_cubin(
 def _compiled(
     source: str, name: str, arch: str, given: Sequence[str], wanted: Sequence[str]
 ) -> tuple[bytes, str, dict[str, str]]:
-    """Returns the cubin, what the compiler wrote, and name expression -> symbol.
+    """Returns the cubin, the compiler's log, and name expression -> symbol.
 
-    A plain name is left out that a device function has, too: the symbol of a kernel that is ``extern "C"`` is its name.
+    The mapping lacks a plain name that a device function shares: the symbol of an ``extern "C"`` kernel is its name.
     """
     nvrtc = _library()
     program = nvrtc.createProgram(source, f"{last_name(name)}.cu", (), ())
@@ -180,9 +180,9 @@ def cached_cubin(
     options: Sequence[str] = OPTIONS,
     also: Sequence[str] = (),
 ) -> Cubin:
-    """Returns the cubin in ``directory``, compiled unless it is there; its figures lie beside it as JSON.
+    """Returns the cubin in ``directory``; compiles it if it is missing. Its figures lie beside it as JSON.
 
-    Several processes may ask for one key at a time: each file appears whole.
+    Several processes may need the same key at a time: each file appears whole.
 
     Raises:
         TrialFailure: as ``compile_cubin``.
@@ -204,9 +204,9 @@ def cached_cubin(
 
 
 def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS, functions: Sequence[str] = ()) -> str:
-    """Returns the content address: 32 hex digits of a SHA-256 over all that determines the machine code.
+    """Returns the content address: 32 hex digits of a SHA-256 over everything that determines the machine code.
 
-    Of the functions those that are name expressions count, since they say what is instantiated.
+    Only functions that are name expressions contribute, since they select instances of templates.
     """
     instances = (function for function in functions if not function.isidentifier())
     named = own_headers().keys() & INCLUDED.findall(source)
@@ -224,21 +224,21 @@ def fresh_options() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def include_options() -> tuple[str, ...]:
-    """Returns ``-I`` for HEADERS, and for the folders of cuda_fp16.h and of CCCL, if any; no key depends on a path."""
+    """Returns ``-I`` for HEADERS, and for existing folders of cuda_fp16.h and CCCL; no key depends on a path."""
     return tuple(f"-I{folder}" for folder in (HEADERS, *cuda_headers()))
 
 
 def cuda_headers() -> tuple[Path, ...]:
-    """Returns the folders of CUDA's headers that are installed: the wheels', then those of /usr/local/cuda.
+    """Returns the installed folders of CUDA headers: those of wheels, then those of /usr/local/cuda.
 
-    The latter have what a wheel lacks, such as ``crt/mma.h`` without the wheel of crt.
+    The latter contain headers that may be missing from wheels, such as ``crt/mma.h`` without the wheel of crt.
     """
     folders: list[str] = []
     with suppress(ImportError):
         from cuda.pathfinder import find_nvidia_header_directory
 
         for library in ("cudart", "cccl", "curand"):
-            with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
+            with suppress(Exception):  # an unknown library or a broken installation: its headers are missing
                 folders += filter(None, [find_nvidia_header_directory(library)])
     toolkit = (folder for folder in (TOOLKIT, TOOLKIT / "cccl") if folder.is_dir())
     return (*map(Path, folders), *toolkit)
@@ -246,7 +246,7 @@ def cuda_headers() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=1)
 def own_headers() -> dict[str, str]:
-    """Returns name -> text of the headers of C and C++ that stand in HEADERS, such as ``stdint.h``."""
+    """Returns name -> text of the C and C++ headers in HEADERS, such as ``stdint.h``."""
     files = (path for path in sorted(HEADERS.rglob("*")) if path.is_file())
     return {path.relative_to(HEADERS).as_posix(): path.read_text() for path in files}
 
@@ -262,7 +262,7 @@ def _library() -> Any:
 
 
 def _resources(log: str, name: str) -> dict[str, Any]:
-    """Parses what ptxas reports on the kernel ``name``; lines after ``Compiling entry function`` describe one."""
+    """Parses the report of ptxas on the kernel ``name``: the lines after its ``Compiling entry function``."""
     for part in log.split("Compiling entry function ")[1:]:
         if part.startswith(f"'{name}'"):
             break
@@ -281,10 +281,10 @@ _FIGURES = {
 
 
 def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
-    """Returns the log's first errors, each with the lines that show where."""
+    """Returns a failure with the log's first errors, each with the lines that show its place."""
     blocks = re.split(r"\n(?=\S)", log.strip("\n \0"))  # an error's own lines are indented below it
     found = [block.rstrip() for block in blocks if re.search(r"\berror\b\s*:|\bfatal\b\s*:", block)]
-    errors = [block for block in found if not block.startswith(NAMES)]  # where there are none, the name is wrong
+    errors = [block for block in found if not block.startswith(NAMES)]  # if there are none, the name is wrong
     if not errors and (unknown := UNKNOWN.match("\n".join(found))):
         why = f"the source defines no __global__ function called {unknown['name'].strip()} ({unknown['why']})"
         return TrialFailure(Status.COMPILE_FAILED, why)

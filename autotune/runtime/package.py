@@ -1,4 +1,4 @@
-"""Implements an emitted package: its wisdom, definitions and sources, and the tuned kernels made from them."""
+"""Implements an emitted package: its wisdom, definitions and sources, and the tuned kernels that it offers."""
 
 import hashlib
 import importlib
@@ -17,7 +17,7 @@ from .wisdom import KEY, Wisdom
 
 
 class Package:
-    """One emitted package: ``name`` as imported, and the folder it lies in."""
+    """One emitted package: ``name`` as imported, and its folder."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -29,7 +29,7 @@ class Package:
         return Wisdom.load(self.folder / "wisdom.json")
 
     def kernel(self, name: str) -> Kernel[Problem]:
-        """Returns the definition ``kernels/<name>.py`` or, of several files, ``kernels/<name>/<name>.py``."""
+        """Returns the definition in ``kernels/<name>.py`` or, if it has several files, ``kernels/<name>/<name>.py``."""
         if name not in self._kernels:
             module = importlib.import_module(f"{self.name}.kernels.{name}")
             self._kernels[name] = kernel_classes(module)[1][0]()
@@ -39,7 +39,7 @@ class Package:
         """Returns the CUDA source ``sources/<key>.cu``, whose SHA-256 begins with ``key``.
 
         Raises:
-            UsageError: when the package is not whole.
+            UsageError: when the package is incomplete or damaged.
         """
         if not KEY.fullmatch(key):
             raise UsageError(f"{key!r} is not a key of a source of {self.name}, which is 12 hexadecimal digits")
@@ -54,15 +54,15 @@ class Package:
 
     @property
     def predicting(self) -> Verifying | None:
-        """Returns what answers for problems that nobody recorded; None: nothing does."""
+        """Returns the predictor for problems without a record, or None."""
         return None
 
     def tuned(
         self, kernel: str, values: Mapping[str, object], device: Device | str | None, verify: bool = False
     ) -> TunedKernel:
-        """Returns the kernel for a problem; fields whose value is None are left open.
+        """Returns the kernel for a problem; a field whose value is None is derived.
 
-        ``verify``: a predicted configuration is checked at edge sizes before it is returned.
+        ``verify``: check a predicted configuration at edge sizes before it is returned.
         """
         given = {name: value for name, value in values.items() if value is not None}
         log, able = logging.getLogger(self.name), self.predicting

@@ -1,7 +1,7 @@
-"""A kernel that is ready: one configuration, compiled and loaded on one GPU, for any runtime sizes that it allows.
+"""A prepared kernel: one configuration, compiled and loaded on one GPU, for any runtime sizes that it allows.
 
-An engine that runs for hours wants no surprise after its first sample: at a call nothing is looked up, compiled or
-allocated. The sizes are those of the call, and arrays may be parts of longer ones.
+An engine that runs for hours must not stall after its first sample, so a call looks up, compiles and allocates nothing.
+Each call states its own sizes, and its arrays may be parts of longer ones.
 """
 
 from collections.abc import Mapping
@@ -22,39 +22,39 @@ from .constants import ConstantMemory, memory_for, source_of
 from .loaded import Enqueue, LoadedKernel
 from .signature import NUMBERS, ArgumentTypeError
 
-N_SIZES = 4096  # problems whose launch geometries are kept, as of runs of any length up to a batch's
-N_LAYOUTS = 8192  # layouts of arrays for which it is kept what their launches share
+N_SIZES = 4096  # problems whose launch geometries are cached: runs have any length up to a batch's
+N_LAYOUTS = 8192  # layouts of arrays whose shared launch data is cached
 
 
 class _Plan(NamedTuple):
-    """Holds what all calls of the same sizes share."""
+    """The data that all calls of the same sizes share."""
 
     binding: Binding
     geometry: Launch
     launch: Enqueue
-    constants: ConstantMemory | None = None  # None: no array is there
+    constants: ConstantMemory | None = None  # None: no array is in constant memory
 
 
 @dataclass(slots=True)
 class _Layout:
-    """Holds what all launches with arrays of one layout share."""
+    """The data that all launches with arrays of one layout share."""
 
     plan: _Plan
-    lengths: dict[str, int]  # of the whole arrays, by scalar
-    last: tuple[Mapping[str, object], dict[str, object]]  # numbers of a launch and its scalars: both change at once
+    lengths: dict[str, int]  # scalar -> length of a whole array
+    last: tuple[Mapping[str, object], dict[str, object]]  # numbers and scalars of the last launch; both change at once
 
 
 class PreparedKernel:
-    """Call it with every array and number by name: ``kernel(samples=.., weights=.., filtered=.., sizes={..})``.
+    """A prepared kernel. Call it by name: ``kernel(samples=.., weights=.., filtered=.., sizes={..})``.
 
     Args:
-        problem: the largest sizes, which decide whether the configuration serves.
-        source: the CUDA of (baked fields, config).
+        problem: the largest sizes; the configuration must allow them.
+        source: the CUDA source of (baked fields, config).
         index: the GPU's number.
-        inputs: names of its inputs, where they are known: then a call with others is refused.
+        inputs: the names of its inputs, or () if they are unknown. A call with other names is refused.
 
     Raises:
-        UsageError: when it does not compile, or the configuration does not serve the problem.
+        UsageError: when the source does not compile, or the configuration does not allow the problem.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class PreparedKernel:
 
     @property
     def workspace_bytes(self) -> int:
-        """Returns the bytes of device memory that it uses besides its arguments."""
+        """Returns the bytes of device memory that it uses in addition to its arguments."""
         return self._loaded.workspace_bytes
 
     def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: object = None, **given: object) -> None:
-        """Launch on CuPy arrays; ``sizes``: runtime fields that differ from those that it was prepared for.
+        """Launches on CuPy arrays; ``sizes``: the runtime fields that differ from those of the prepared problem.
 
         Raises:
-            UsageError: when the configuration does not serve these sizes, or an array does not fit them.
+            UsageError: when the configuration does not allow these sizes, or an array does not fit them.
         """
         problem = self.kernel.problem(sizes, base=self.problem) if sizes else self.problem
         specs = self._plan(problem).binding.specs
@@ -97,10 +97,10 @@ class PreparedKernel:
         self.launch(problem, arrays, inputs, own)
 
     def launch(self, problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object], stream: object) -> None:
-        """Launch for ``problem`` on ``stream``; ``inputs``: the numbers among the kernel's inputs.
+        """Launches for ``problem`` on ``stream``; ``inputs``: the numbers among the kernel's inputs.
 
         Raises:
-            UsageError: as above.
+            UsageError: as for a call.
         """
         key = (problem, *((n, array.shape, array.strides, array.dtype) for n, array in arrays.items()))
         if (layout := self._layouts.get(key)) is None:
@@ -121,7 +121,7 @@ class PreparedKernel:
     def _new_layout(
         self, key: tuple[object, ...], problem: Problem, arrays: Mapping[str, object], inputs: Mapping[str, object]
     ) -> _Layout:
-        """Keeps what all launches of a layout share."""
+        """Returns and caches the data that all launches of a layout share."""
         plan = self._plan(problem)
         lengths = plan.binding.lengths(arrays)
         if len(self._layouts) >= N_LAYOUTS:
@@ -132,7 +132,7 @@ class PreparedKernel:
     def _scalars(self, plan: _Plan, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, object]:
         scalars = plan.binding.scalars(inputs, lengths)
         if not any(isinstance(value, np.void) for value in scalars.values()):
-            return dict(scalars)  # no structure: all are passed as they are
+            return dict(scalars)  # without structures, CuPy passes all scalars as they are
         return plan.binding.as_passed(scalars, plan.geometry, self._loaded.cubin.data)
 
     def _plan_of(self, problem: Problem) -> _Plan:

@@ -14,7 +14,7 @@ from ..core.errors import UsageError
 from ..core.problem import Problem
 
 MISSING: Any = object()
-MOST_INPUT_BYTES = 1 << 32  # size limit for inputs that are made only to learn their order
+MOST_INPUT_BYTES = 1 << 32  # size limit of inputs that are generated only to learn their order
 NUMBERS = frozenset((int, float, bool, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")))
 
 
@@ -32,15 +32,15 @@ class Signature:
 
     kernel: str
     inputs: tuple[str, ...]  # names in the order of a call
-    arrays: tuple[str, ...]  # those of the inputs that are arrays among the arguments
-    constants: tuple[str, ...]  # those that are arrays in constant memory
-    scalars: tuple[tuple[str, Any], ...]  # the others, with their defaults or MISSING
-    outputs: tuple[str, ...]  # arrays that are written and not read: allocated, or given in out=
-    returned: tuple[str, ...]  # outputs; when there are none, the arrays that are updated in place
+    arrays: tuple[str, ...]  # inputs that are array arguments
+    constants: tuple[str, ...]  # inputs that are arrays in constant memory
+    scalars: tuple[tuple[str, Any], ...]  # the other inputs, with their defaults or MISSING
+    outputs: tuple[str, ...]  # arrays that the kernel writes and does not read: allocated, or given in out=
+    returned: tuple[str, ...]  # the outputs; if there are none, the arrays that are updated in place
 
     @staticmethod
     def of(kernel: Kernel[Problem], problem: Problem, inputs: tuple[str, ...]) -> "Signature":
-        """Returns how the kernel is called for problems of these baked fields; ``inputs``: names in the order."""
+        """Returns the signature for problems of these baked fields; ``inputs``: names in the order of a call."""
         specs = kernel.arrays(problem)
         outputs = tuple(name for name, spec in specs.items() if spec.written and not spec.read)
         return Signature(
@@ -57,7 +57,7 @@ class Signature:
         """Returns the arrays in ``out=``, in order.
 
         Raises:
-            ArgumentTypeError: when that is not one array for each output.
+            ArgumentTypeError: unless there is one array for each output.
         """
         if not self.outputs:
             raise ArgumentTypeError(f"{self.kernel} takes no out=: it updates {', '.join(self.returned)} in place")
@@ -72,7 +72,7 @@ class Signature:
         return found
 
     def misnamed(self, n_positional: int, named: Mapping[str, object]) -> ArgumentTypeError:
-        """Returns the error for names that are too many, unknown or given twice."""
+        """Returns the error for too many arguments, or for names that are unknown or given twice."""
         takes = f"{self.kernel} takes {', '.join(self.inputs)}"
         if n_positional > len(self.inputs):
             return ArgumentTypeError(f"{takes}; {n_positional} arguments were given by position")
@@ -85,7 +85,7 @@ class Signature:
         """Returns the scalars by name.
 
         Raises:
-            ArgumentTypeError: when one is missing or no number.
+            ArgumentTypeError: when one is missing or is not a number.
         """
         found = {name: value for (name, _), value in zip(self.scalars, values, strict=True)}
         for name, value in found.items():
@@ -97,10 +97,10 @@ class Signature:
 
 
 def call_order(kernel: Kernel[P], problem: P, config: Config) -> tuple[str, ...]:
-    """Returns the names of the inputs in the order in which the definition makes them, at its smallest problem.
+    """Returns the names of the inputs in the order in which the definition generates them, at its smallest problem.
 
     Raises:
-        UsageError: when the definition makes no input for an array that the kernel reads.
+        UsageError: when the definition generates no input for an array that the kernel reads.
     """
     sizes = [problem, *kernel.edge_problems(problem, config)]
     with suppress(UsageError):  # these baked fields may not allow the sizes

@@ -1,4 +1,4 @@
-"""Tensor maps in the form the hardware reads, made by the CUDA driver."""
+"""Encodes tensor maps for the hardware, with the CUDA driver."""
 
 import ctypes
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from ..core.definition import TensorMap
 from ..core.errors import Status, TrialFailure
 
 N_BYTES, ALIGN = 128, 64
-ELEMENTS = {1: 0, 2: 1, 4: 2, 8: 4}  # bytes -> CUtensorMapDataType, of unsigned integers
+ELEMENTS = {1: 0, 2: 1, 4: 2, 8: 4}  # bytes -> CUtensorMapDataType of unsigned integers
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
 FETCHES = {0: 0, 64: 1, 128: 2, 256: 3}  # bytes -> CUtensorMapL2promotion
 
 
 @lru_cache(maxsize=256)
 def encoded(tensor_map: TensorMap, address: int) -> Any:
-    """Encodes ``tensor_map`` for the array at ``address``: one NumPy element of 128 bytes, which CuPy passes by value.
+    """Returns ``tensor_map`` encoded for the array at ``address``: a NumPy element of 128 bytes, passed by value.
 
     Raises:
-        TrialFailure: resources, when the driver is too old (CUDA 12 has them) or refuses the map.
+        TrialFailure: resources, when the driver is older than CUDA 12 or refuses the map.
     """
     n = len(tensor_map.shape)
     raw = np.zeros(N_BYTES + ALIGN, np.uint8)
@@ -47,7 +47,7 @@ def encoded(tensor_map: TensorMap, address: int) -> Any:
 
 
 def addresses(arguments: Sequence[object]) -> list[int]:
-    """Returns the addresses of launch arguments (arrays or addresses), or 0 for others."""
+    """Returns the addresses of launch arguments that are arrays or addresses, and 0 for others."""
     found = []
     for argument in arguments:
         data = getattr(argument, "data", None)

@@ -1,7 +1,7 @@
-"""Holds the fastest known configurations: the content of an emitted package's ``wisdom.json``.
+"""The content of an emitted package's ``wisdom.json``: the fastest known configurations.
 
-Nothing here compares times of different devices; a median means something only beside others of its own device.
-The file carries a checksum of its content: it is not for editing, and a damaged one is never answered from.
+Medians are only compared with medians of the same device. The file contains a checksum: it must not be edited, and a
+damaged file is never used.
 """
 
 import dataclasses
@@ -56,14 +56,14 @@ class Evidence:
     registers: int | None = None
     shared_bytes: int | None = None
     spill_bytes: int | None = None
-    ties: int = 0  # configurations that were as fast
+    ties: int = 0  # other configurations that were as fast
     compiler: str = ""
     commit: str = ""
     date: str = ""  # date of the sweep, UTC
 
     @property
     def speed_up(self) -> float | None:
-        """Returns the default's median over this one's."""
+        """Returns the default's median divided by this one."""
         return self.default_median_s / self.median_s if self.default_median_s else None
 
 
@@ -71,14 +71,14 @@ class Evidence:
 class Loss:
     """The loss of one lookup tier, measured on held-out recorded problems.
 
-    A loss is the chosen configuration's median over the best one's, both of the same sweep's search, minus one.
+    A loss is the chosen configuration's median divided by the best one's, minus 1; both come from the same search.
     """
 
     kernel: str
     where: str  # a device's name, an architecture (all its devices) or a kind of device (all its architectures)
     tier: str
-    n: int  # choices whose loss was measured
-    n_untold: int  # choices that were not measured where they would have run
+    n: int  # choices with a measured loss
+    n_untold: int  # choices that the sweep of their problem did not measure
     median: float
     worst: float
 
@@ -94,7 +94,7 @@ class Entry:
     config: Config
     source_key: str  # sources/<key>.cu
     evidence: Evidence
-    regret: float = 0.0  # median over the best one's, both of the sweep's search, minus one; a winner has none
+    regret: float = 0.0  # median divided by the best one's, minus 1, both from the sweep's search; 0 for a winner
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class Fallback:
     baked: Mapping[str, object]
     config: Config
     source_key: str
-    inputs: tuple[str, ...]  # names of what a call takes, in order
+    inputs: tuple[str, ...]  # names of a call's inputs, in order
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """A configuration that was predicted and rendered for a problem that nobody recorded, when the package was written.
+    """A configuration that was predicted and rendered, when the package was written, for a problem without a record.
 
-    Of one problem and architecture there are several, the most promising first.
+    There are several for each problem and architecture, the most promising first.
     """
 
     kernel: str
@@ -124,14 +124,14 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Wisdom:
-    """Every entry, a fallback or more for every set of baked fields, and what the tiers of the lookup lose."""
+    """All entries, at least one fallback for each set of baked fields, and the losses of the lookup's tiers."""
 
     entries: tuple[Entry, ...]
     fallbacks: tuple[Fallback, ...]
     losses: tuple[Loss, ...] = ()
     ahead: tuple[Ahead, ...] = ()
     tuner: str = field(default="", compare=False)  # the version that emitted it
-    definitions: Mapping[str, str] = field(default_factory=dict)  # paths of those not installed; printed, never opened
+    definitions: Mapping[str, str] = field(default_factory=dict)  # kernel -> path, if not installed; never opened
 
     def devices(self) -> dict[str, Device]:
         return {entry.device.name: entry.device for entry in self.entries}
@@ -146,12 +146,12 @@ class Wisdom:
         return found
 
     def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
-        """Returns the loss of ``tier`` on ``as_device``, or else on its architecture, or on its kind."""
+        """Returns the loss of ``tier`` on ``device``, or else its architecture, or else its kind; None: unknown."""
         known = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
         return next((known[where] for where in (device.name, device.arch, device.kind) if where in known), None)
 
     def as_json(self) -> str:
-        """Returns text that can be diffed: an entry has the same place and layout in every emission."""
+        """Returns JSON that can be diffed: an entry has the same place and layout in every emission."""
         devices = {name: dataclasses.asdict(device) for name, device in sorted(self.devices().items())}
         content = {
             "format": FORMAT,
@@ -171,10 +171,10 @@ class Wisdom:
 
     @staticmethod
     def load(path: Path) -> "Wisdom":
-        """Read ``wisdom.json``.
+        """Reads ``wisdom.json``.
 
         Raises:
-            UsageError: when it is not there, damaged, or of another format.
+            UsageError: when the file is missing, damaged, or of another format.
         """
         try:
             content = parse(content_of(path))
@@ -210,7 +210,7 @@ def _entry_as_json(entry: Entry) -> dict[str, object]:
         "runtime": dict(entry.runtime),
         "config": dict(entry.config),
         "source_key": entry.source_key,
-        "speed_up": None if speed_up is None else round(speed_up, 3),  # people read it; loading computes it again
+        "speed_up": None if speed_up is None else round(speed_up, 3),  # for people; loading computes it again
         "regret": entry.regret,
         "evidence": dataclasses.asdict(entry.evidence),
     }
@@ -268,12 +268,12 @@ _checked: Check = members_of(_CONTENT, needed=tuple(name for name in _CONTENT if
 
 
 def _wisdom(content: Mapping[str, Any]) -> Wisdom:
-    """Raises Unsound when an entry names no device of the file."""
+    """Returns the wisdom in ``content``; raises Unsound if an entry names a device that the file lacks."""
     devices = {name: device_of(values) for name, values in content["devices"].items()}
     if wrong := [name for name, one in devices.items() if name != one.name]:
-        raise Unsound(f"the device {wrong[0]} is called otherwise in its own record")
+        raise Unsound(f"the device {wrong[0]} has another name in its own record")
     if unknown := [row["device"] for row in content["entries"] if row["device"] not in devices]:
-        raise Unsound(f"an entry names the device {unknown[0]}, of which nothing is known")
+        raise Unsound(f"an entry names the device {unknown[0]}, which the file does not describe")
     entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
     fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
     losses = tuple(Loss(**row) for row in content["losses"])

@@ -1,7 +1,7 @@
-"""Kernels, devices, samplers, export formats and formats of files that installed packages add through entry points.
+"""Finds kernels, devices, samplers, export formats and file formats that installed packages add by entry points.
 
-An entry point is code that the user of this Python has installed, and is trusted as such. A name, also one that a
-record gives, is looked up among those that are registered; nothing is imported by the name alone.
+An entry point is code that the user has installed in this Python, so it is trusted. A name, which may come from a
+record, is looked up among the registered ones; a name alone never causes an import.
 """
 
 from functools import lru_cache
@@ -11,31 +11,31 @@ from typing import Any
 from ..core.errors import UsageError, error_text
 
 KERNELS = "autotune.kernels"  # each entry point names a module that defines one kernel
-DEVICES = "autotune.devices"  # ... a module that has what DeviceModule lists; it is called as the module's kind
+DEVICES = "autotune.devices"  # ... a module with the members of DeviceModule; its name is the module's kind
 SAMPLERS = (
-    "autotune.samplers"  # ... a class, module:Class, that extends search.sampler.ListSampler or a sampler of Optuna's
+    "autotune.samplers"  # ... a class, module:Class, that extends search.sampler.ListSampler or an Optuna sampler
 )
-EXPORTS = "autotune.exports"  # ... a module that has what records.export.exporter.Format lists
-FORMATS = "autotune.formats"  # ... a module that has what engines.files.formats.base.Format lists; called as its suffix
+EXPORTS = "autotune.exports"  # ... a module with the members of records.export.exporter.ExportFormat
+FORMATS = "autotune.formats"  # ... a module with the members of a file format; its name is the suffix
 
 
 @lru_cache(maxsize=8)
 def installed(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name. To look for them takes as long as a trial."""
+    """Returns name -> entry point of a group. The search takes as long as a trial."""
     return {point.name: point for point in entry_points(group=group)}
 
 
 def load_installed(group: str, name: str, interface: type) -> Any:
-    """The module or class that is registered as ``name``, which must be there; ``interface`` lists what it must have.
+    """Returns the module or class registered as ``name``, which must exist; ``interface`` lists its required members.
 
     Raises:
-        UsageError: when it cannot be imported, or lacks a part of the interface.
+        UsageError: when it cannot be imported, or lacks a member of the interface.
     """
     point = installed(group)[name]
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
     try:
         found = point.load()
-    except Exception as error:  # it is somebody else's module, and may raise anything
+    except Exception as error:  # a foreign module may raise anything
         raise UsageError(
             f"{name!r} of {group} does not load: {point.value} of {package}: {error_text(error)}; mend or remove the "
             "package"
@@ -50,6 +50,6 @@ def load_installed(group: str, name: str, interface: type) -> Any:
 
 
 def _members(interface: type) -> set[str]:
-    """The public attributes and methods of a Protocol."""
+    """Returns the names of the public attributes and methods of a Protocol."""
     names = {*vars(interface), *vars(interface).get("__annotations__", ())}
     return {name for name in names if not name.startswith("_")}

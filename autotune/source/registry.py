@@ -1,6 +1,6 @@
-"""Finds kernels: the package's own, those of installed packages, and those in a user's file.
+"""Finds kernels: of autotune itself, of installed packages, and in a user's file.
 
-A definition is a file, ``detect.py``, or a package whose module of the same name holds the one kernel, ``ddc/ddc.py``.
+A definition is a file, ``detect.py``, or a package whose module of the same name defines the kernel, ``ddc/ddc.py``.
 """
 
 import importlib
@@ -20,21 +20,21 @@ from ..core.errors import UsageError
 from ..core.problem import Problem
 from .installed import KERNELS, installed
 
-OWN = "autotune.kernels"  # definitions import autotune: they are found by name, as those of other packages are
-SOURCES = (".cu", ".cuh")  # of CUDA, which have no definition
+OWN = "autotune.kernels"  # a string, since definitions import autotune: they are found like those of other packages
+SOURCES = (".cu", ".cuh")  # suffixes of CUDA sources, which have no definition
 
 
 def all_kernels() -> dict[str, Kernel[Problem]]:
-    """Returns every kernel that can be named, by name."""
+    """Returns name -> kernel, for all kernels that have a name."""
     return {name: load_kernel(name) for name in sorted(_modules())}
 
 
 @lru_cache(maxsize=64)
 def load_kernel(reference: str) -> Kernel[Problem]:
-    """Returns the kernel of a name, or of a path to a definition: a file, or the folder of a package.
+    """Returns the kernel with a name, or with the path of a definition: a file, or the folder of a package.
 
     Raises:
-        UsageError: when there is none, or the file does not define exactly one.
+        UsageError: when there is no such kernel, or the file does not define exactly one.
     """
     if reference.endswith(".py") or ("/" in reference and not reference.endswith(SOURCES)):
         return _only_kernel(_import_file(Path(reference)))
@@ -51,10 +51,10 @@ def load_kernel(reference: str) -> Kernel[Problem]:
 
 
 def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Problem]]:
-    """Returns the kernels that a user names, by their own names.
+    """Returns name -> kernel, for kernels that a user names or gives by path.
 
     Raises:
-        UsageError: when one is not there, or two have one name.
+        UsageError: when one does not exist, or two have the same name.
     """
     found: dict[str, Kernel[Problem]] = {}
     for kernel in (load_kernel(str(reference)) for reference in references):
@@ -67,12 +67,12 @@ def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Problem]
 
 
 def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Problem]]) -> Kernel[Problem]:
-    """Returns the definition for the sweep.json ``about``: one of those ``named``, else an installed one.
+    """Returns the definition for the sweep.json ``about``: one of ``named``, or else an installed one.
 
-    What the record says of a file is for people only: a record is data, and whoever wrote it would choose what runs.
+    The file that a record names is only shown to people: a record is data, and its author must not choose code to run.
 
     Raises:
-        UsageError: when it is neither; says which file the record was made with, and how to name it.
+        UsageError: when there is neither; the message says which file the record was made with, and how to name it.
     """
     name, made_with = about["kernel"], about.get("definition", "")
     if name in named:
@@ -91,7 +91,7 @@ def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Problem
 
 @lru_cache(maxsize=64)
 def kernel_reference(kernel: Kernel[Problem]) -> str:
-    """Returns what ``load_kernel`` finds the same kernel by, in another process too."""
+    """Returns a reference by which ``load_kernel`` finds the same kernel, also in another process."""
     modules = _modules()
     module = modules.get(kernel.name, "")
     if type(kernel).__module__ in (module, f"{module}.{kernel.name}"):
@@ -100,7 +100,7 @@ def kernel_reference(kernel: Kernel[Problem]) -> str:
 
 
 def _modules() -> dict[str, str]:
-    """Kernel name -> module name; the package's own win over others of the same name."""
+    """Returns kernel name -> module name; autotune's own kernels win over others of the same name."""
     kernels = importlib.import_module(OWN)
     found = {name: point.value for name, point in installed(KERNELS).items()}
     own = {module.name: f"{kernels.__name__}.{module.name}" for module in pkgutil.iter_modules(kernels.__path__)}
@@ -113,8 +113,8 @@ def _import_file(path: Path) -> ModuleType:
         path = path / f"{path.name}.py"
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
-    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # files may share a stem
-    package.__path__ = [str(path.parent)]  # lets a definition import the files beside it
+    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # stems may be equal
+    package.__path__ = [str(path.parent)]  # a definition can then import the files beside it
     sys.modules.setdefault(package.__name__, package)
     name = f"{package.__name__}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

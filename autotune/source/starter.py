@@ -1,4 +1,4 @@
-"""Writes the two files of a new kernel: a vector addition that works as it is, to be edited into something else."""
+"""Writes the two files of a new kernel: a working vector addition for the user to edit."""
 
 import keyword
 import sys
@@ -13,7 +13,7 @@ inline int long main mutable namespace new noexcept not not_eq nullptr operator 
 register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
 thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
-IMPORTED = ("autotune", "cupy", "numpy", "torch")  # by definitions, and those who use packages of winners
+IMPORTED = ("autotune", "cupy", "numpy", "torch")  # modules that definitions and users of packages import
 
 DEFINITION = '''"""total = first + second, element by element.
 
@@ -71,11 +71,11 @@ class CLASS(Kernel[Problem]):
         return Work(flops=problem.n)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict:
-        """Random, so that a result in the wrong place shows."""
+        """Random inputs, so that a result in the wrong place is noticed."""
         return {name: rng.normal(size=problem.n).astype(np.float32) for name in ("first", "second")}
 
     def reference(self, problem: Problem, first: np.ndarray, second: np.ndarray) -> dict:
-        """What is right, as plainly as NumPy can say it, in float64."""
+        """The expected result in float64, in the plainest NumPy."""
         return {"total": first.astype(np.float64) + second}
 
     def tolerance(self, problem: Problem) -> Tolerance:
@@ -106,17 +106,17 @@ void KERNEL(float* __restrict__ total, const float* __restrict__ first, const fl
 
 
 def write_starter(name: str, folder: Path) -> tuple[Path, Path]:
-    """Writes ``<name>.py`` and ``<name>.cu.j2`` into ``folder``, which is made if it is not there; returns the paths.
+    """Writes ``<name>.py`` and ``<name>.cu.j2`` into ``folder``, which is created if missing. Returns the paths.
 
     Raises:
-        UsageError: when the name cannot be that of a kernel, a file is there already, or cannot be written.
+        UsageError: when the name is not valid for a kernel, a file exists already, or cannot be written.
     """
     _check_name(name)
     called = "" if _class_name(name).lower() == name else f'    kernel_name = "{name}"  # also the CUDA function\n'
     texts = {folder / f"{name}.py": DEFINITION, folder / f"{name}.cu.j2": TEMPLATE}
     for path in texts:
         if path.exists():
-            raise UsageError(f"{path} is there already; choose another name, or another folder with --out")
+            raise UsageError(f"{path} exists already; choose another name, or another folder with --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
@@ -134,9 +134,9 @@ def _check_name(name: str) -> None:
     if not (name.isascii() and name.isidentifier() and name == name.lower()) or name.startswith("_"):
         raise UsageError(f"{name!r} cannot be a kernel's name; use lower-case letters, digits and _, as in my_kernel")
     if keyword.iskeyword(name) or name in CPP_WORDS.split():
-        raise UsageError(f"{name!r} is a word of Python or C++, which no function can be called; write {name}_1, say")
+        raise UsageError(f"{name!r} is a keyword of Python or C++ and cannot name a function; write {name}_1, say")
     if name in sys.stdlib_module_names or name in IMPORTED:
-        raise UsageError(f"{name!r} is a Python module, which {name}.py would hide from others; write {name}_1, say")
+        raise UsageError(f"{name!r} is a Python module, which {name}.py would hide; write {name}_1, say")
 
 
 def _class_name(name: str) -> str:

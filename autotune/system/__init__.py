@@ -1,4 +1,4 @@
-"""Services of the operating system: processes, the cache, locks, memory, the environment, its installation.
+"""Services of the operating system: processes, the cache, locks, memory, the environment; autotune's installation.
 
 It imports ``core``, ``runtime`` and ``source``.
 """

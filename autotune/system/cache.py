@@ -1,4 +1,4 @@
-"""Keeps compiled files between runs: a folder for each kind, safe to delete at any time, bounded in size."""
+"""Caches compiled files between runs, in a folder for each kind; safe to delete at any time, and limited in size."""
 
 import os
 import shutil
@@ -15,15 +15,15 @@ from ..core.errors import UsageError
 from ..core.kept import despite_deletion, make_folder
 from .limits import BYTES, from_environment
 
-LIMIT_BYTES = 4 << 30  # limit of each kind; AUTOTUNE_CACHE_BYTES overrides it
+LIMIT_BYTES = 4 << 30  # limit for each kind; AUTOTUNE_CACHE_BYTES overrides it
 IN_USE_S = 3600.0  # files used within the last hour stay, since a running sweep may need them
 
 
 def cache_dir(kind: str) -> Path:
-    """Returns the folder for ``kind`` ("host", "cubin"), made if need be; ``AUTOTUNE_CACHE_DIR`` moves all of them.
+    """Returns the folder for ``kind`` ("host", "cubin"), created if missing; ``AUTOTUNE_CACHE_DIR`` moves all folders.
 
     Raises:
-        UsageError: when it cannot be made, or when others could put files there.
+        UsageError: when it cannot be created, or other users could put files there.
     """
     root = Path(os.environ.get("AUTOTUNE_CACHE_DIR") or platformdirs.user_cache_dir("autotune"))
     try:
@@ -34,10 +34,10 @@ def cache_dir(kind: str) -> Path:
 
 
 def prune(kind: str, limit_bytes: int | None = None) -> int:
-    """Delete the least recently used files of ``kind`` until it fits its limit; how many bytes went.
+    """Deletes the least recently used files of ``kind`` until they fit the limit. Returns the number of bytes deleted.
 
     Raises:
-        UsageError: when AUTOTUNE_CACHE_BYTES is not such a number.
+        UsageError: when AUTOTUNE_CACHE_BYTES is not a valid number.
     """
     limit = _limit() if limit_bytes is None else limit_bytes
     files = []
@@ -58,7 +58,7 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
 
 @contextmanager
 def scratch_dir() -> Iterator[Path]:
-    """Yields a temporary folder; the next process removes one that a killed process left."""
+    """Yields a temporary folder; also removes folders that killed processes left behind."""
     mine = f"{gethostname()}-"
     for left in _paths(cache_dir("scratch")):
         if left.name.startswith(mine):
@@ -74,7 +74,7 @@ def scratch_dir() -> Iterator[Path]:
 
 
 def _paths(folder: Path) -> list[Path]:
-    """Returns what lies in a folder; nothing when it has been deleted."""
+    """Returns the entries of a folder; [] if it was deleted."""
     try:
         return list(folder.iterdir())
     except FileNotFoundError:

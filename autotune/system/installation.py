@@ -1,4 +1,4 @@
-"""Tells how to install an extra from this installation's source; its name on an index is another project."""
+"""The command that installs an extra from this installation's source, since the index has another project's name."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ DISTRIBUTION = "autotune-dsp"  # the name in pyproject.toml; `autotune` on the p
 
 
 def install_with(extra: str) -> str:
-    """Returns the command that installs autotune with ``extra``, from its checkout or wheel if that still exists."""
+    """Returns the command that installs autotune with ``extra``, from its checkout or wheel if this still exists."""
     source = _source()
     if source is None:
         return f"pip install {shlex.quote(f'.[{extra}]')} in autotune's checkout"
@@ -18,7 +18,7 @@ def install_with(extra: str) -> str:
 
 
 def _source() -> Path | None:
-    """Returns the folder or file that pip installed it from (PEP 610)."""
+    """Returns the folder or file from which pip installed autotune (PEP 610), or None."""
     from importlib.metadata import PackageNotFoundError, distribution  # here: every process imports VERSION
 
     try:

@@ -1,4 +1,4 @@
-"""Limits for numbers from sweeps, campaigns, commands and the environment: finite, in a meaningful range."""
+"""Ranges for numbers from sweeps, campaigns, commands and the environment."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ LONGEST_S = 1e6  # 11 days: poll takes milliseconds in 32 bits
 
 @dataclass(frozen=True)
 class Range:
-    """Integers or seconds from ``least`` to ``most`` inclusive; with ``may_lack``, also None."""
+    """A range of integers or seconds from ``least`` to ``most`` inclusive; with ``may_lack`` also None."""
 
     least: float
     most: float
@@ -42,14 +42,14 @@ DEADLINE = Range(1e-3, LONGEST_S, is_integer=False)
 
 
 def check_numbers(values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
-    """Raises UsageError for the first of ``values`` that is outside its range, by its name."""
+    """Raises UsageError for the first of ``values`` outside the range of its name."""
     for name, allowed in ranges.items():
         if name in values and not allowed.holds(values[name]):
             raise UsageError(f"{name}={values[name]!r} must be {allowed}")
 
 
 def from_environment(name: str, default: float, allowed: Range) -> float:
-    """Returns the number that the variable ``name`` holds, or ``default``.
+    """Returns the number in the environment variable ``name``, or ``default``.
 
     Raises:
         UsageError: for any other text, or a number that is not ``allowed``.
@@ -65,7 +65,7 @@ def from_environment(name: str, default: float, allowed: Range) -> float:
 
 
 def check_type(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
-    """Raises UsageError unless ``value`` is of one of ``kinds``; ``wanted`` says so in words."""
+    """Raises UsageError unless ``value`` is of one of ``kinds``, which ``wanted`` describes in words."""
     allowed = kinds if isinstance(kinds, tuple) else (kinds,)
     if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
         raise UsageError(f"{name}={value!r} must be {wanted}")

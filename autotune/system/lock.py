@@ -1,8 +1,8 @@
-"""One process measures on a device at a time: an advisory lock per piece of hardware, freed by the kernel at exit.
+"""An advisory lock for each device, so that one process measures at a time; the kernel releases it at exit.
 
-Its file is in a folder that all users of this machine share, wherever their caches are: two measurements at a time
-would spoil each other. Anybody may hold a lock and anybody may write into its file, so that what stands there is told
-and nothing else. Nothing is created through a link, and nothing is written to a file that is not the lock's alone.
+Its file is in a folder that all users of this machine share, wherever their caches are, since two simultaneous
+measurements would spoil each other. Any user may hold a lock and write into its file, so the file's content is only
+shown in messages. Files are never created through a link, and content is never written to a file with another link.
 """
 
 import errno
@@ -24,17 +24,17 @@ from .cache import cache_dir
 
 FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR overrides it; TMPDIR may differ between users
 POLL_S = 0.2
-OPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe or a terminal must not make us wait
-FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # opens a folder, and no link to one
-MOST_TOLD = 200  # characters of a command line
+OPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # never wait for a pipe or a terminal
+FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # opens a folder, but not a link to one
+MOST_TOLD = 200  # characters of a command line in a message
 N_ATTEMPTS = 20  # attempts to open a file that another process creates or removes
 
 
 @contextmanager
 def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of the device ``name``; while another process does, wait, after telling ``note`` who it is.
+    """Holds the lock of the device ``name``. If another process holds it, calls ``note`` with its name, and waits.
 
-    Where the folder cannot be used, ``note`` is told, and the lock is among those who share this cache.
+    If the folder cannot be used, ``note`` gets a warning, and the lock only covers processes that share this cache.
     """
     root, file_name = Path(os.environ.get("AUTOTUNE_LOCK_DIR") or FOLDER), re.sub(r"[^\w.-]", "_", name) + ".lock"
     with ExitStack() as stack:
@@ -56,7 +56,7 @@ def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
 
 
 def _take(folder: int, name: str, file: int, note: Callable[[str], None]) -> None:
-    """Lock ``file``, which becomes the one that has its name by then, when somebody deleted it meanwhile."""
+    """Locks ``file``; if it was deleted meanwhile, opens and locks the new file of this name in its place."""
     told = False
     while True:
         try:
@@ -83,7 +83,7 @@ def _is_named(folder: int, name: str, file: int) -> bool:
 
 # ---------------------------------------------------------------------- a folder and files that anybody may use
 def _with_file(folder: int, name: str) -> tuple[int, int]:
-    """Yields ``folder`` and the lock file in it, both open."""
+    """Returns ``folder`` and the lock file in it, both open."""
     try:
         return folder, _open(folder, name)
     except OSError:
@@ -92,10 +92,10 @@ def _with_file(folder: int, name: str) -> tuple[int, int]:
 
 
 def _shared_folder(path: Path) -> int:
-    """Returns the folder, open, made if need be; everybody may make files in it, and delete their own.
+    """Opens the folder and returns it; creates it if missing. All users may create files in it, and delete their own.
 
     Raises:
-        OSError: when it cannot be made, or is a link or no folder.
+        OSError: when it cannot be created, or is a link or not a folder.
     """
     try:
         os.mkdir(path, 0o777)
@@ -112,13 +112,13 @@ def _shared_folder(path: Path) -> int:
 
 
 def _open(folder: int, name: str) -> int:
-    """Returns the lock's file, open, made if need be; everybody may write to it.
+    """Opens the lock's file and returns it; creates it if missing. All users may write to it.
 
-    Linux may refuse O_CREAT for a file of somebody else's in such a folder (fs.protected_regular): so a file that is
-    there is opened without it.
+    Linux may refuse O_CREAT for another user's file in such a folder (fs.protected_regular), so an existing file is
+    opened without it.
 
     Raises:
-        OSError: when it can be neither made nor opened, or is not a plain file.
+        OSError: when it can be neither created nor opened, or is not a plain file.
     """
     for attempt in range(N_ATTEMPTS):
         try:
@@ -141,7 +141,7 @@ def _open(folder: int, name: str) -> int:
 def _opened(folder: int, name: str) -> int:
     try:
         return os.open(name, os.O_RDWR | OPEN, dir_fd=folder)
-    except PermissionError:  # it can be locked anyway
+    except PermissionError:  # a lock does not need write access
         return os.open(name, os.O_RDONLY | OPEN, dir_fd=folder)
 
 
@@ -154,7 +154,7 @@ def _plain(file: int, name: str) -> int:
 
 # ---------------------------------------------------------------------- who holds it, for people
 def _write(file: int, holder: dict[str, object] | None) -> None:
-    """Writes ``holder`` into the lock file, unless it has another hard link, which may be somebody's file."""
+    """Writes ``holder`` into the lock file, unless it has another hard link, which may be a user's file."""
     if os.fstat(file).st_nlink != 1 or fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         return
     os.ftruncate(file, 0)

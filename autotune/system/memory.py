@@ -8,14 +8,14 @@ from ..core.errors import UsageError
 from ..core.problem import Problem
 
 MEMORY = Path("/proc/meminfo")
-LIMIT = Path("/sys/fs/cgroup/memory.max")  # memory limit of a container
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # the memory limit of a container
 
 
 def check_memory(kernel: Kernel[Problem], problem: Problem) -> None:
-    """Raises UsageError if inputs and outputs do not fit into host memory, which every device needs.
+    """Checks that inputs and outputs fit into host memory, which every device needs.
 
     Raises:
-        UsageError: when the arrays of ``problem`` alone take more than there is.
+        UsageError: when the arrays of ``problem`` alone need more memory than is free.
     """
     needed, free = sum(array.n_bytes for array in kernel.arrays(problem).values()), available_bytes()
     if free is not None and needed > free:
@@ -28,9 +28,9 @@ def check_memory(kernel: Kernel[Problem], problem: Problem) -> None:
 
 
 def available_bytes() -> int | None:
-    """Returns the largest amount that any source reports, or None if none does.
+    """Returns the largest number of free bytes that any source reports, or None.
 
-    A virtual machine may be given memory only as it is used: what is free at the start is then less than there is.
+    A virtual machine may get memory only as it uses it, so the free memory at the start may be too low.
     """
     told = []
     with suppress(OSError, KeyError, ValueError):  # not Linux

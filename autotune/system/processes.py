@@ -1,4 +1,4 @@
-"""Worker processes: they do not re-run the user's script, they end with their parent, and one that dies is replaced."""
+"""Worker processes, which do not re-run the user's script, end with their parent, and are replaced if they die."""
 
 import ctypes
 import os
@@ -21,17 +21,17 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
-START_DEADLINE_S = 120.0  # time for a process to become ready: imports, a driver, a context
+START_DEADLINE_S = 120.0  # deadline for a process to become ready: imports, a driver, a context
 LAST_WORDS_S = 1.0
 STEP, DONE, FAILED, DIED, LATE = "step", "done", "failed", "died", "late"  # steps and ends of a task
-MOST_STARTS = 3  # consecutive starts that may die before they are ready
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
-# Linux kills a child when the thread that started it ends, not the process: this one ends last.
+MOST_STARTS = 3  # consecutive processes that may die before they are ready
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # 1, since there are many processes
+# Linux kills a child when the thread that started it ends, not the process, so this thread ends last.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="autotune-starts-processes")
 
 
 class _Process(SpawnProcess):
-    """Spawned without the parent's main module: a script needs no ``if __name__ == "__main__"`` for our sake."""
+    """A process spawned without the parent's main module, so scripts need no ``if __name__ == "__main__"``."""
 
     @staticmethod
     def _Popen(process_obj: object) -> Popen:  # noqa: N802  (the name that multiprocessing calls)
@@ -51,7 +51,7 @@ def _start(process_obj: Any) -> Popen:
 
 @contextmanager
 def without_main() -> Iterator[None]:
-    """Processes spawned in this context do not import the main module."""
+    """Prevents processes spawned in this context from importing the main module."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -67,7 +67,7 @@ T = TypeVar("T")
 def uninterrupted() -> Iterator[None]:
     """Delays Ctrl-C until the end of this context, which may hold a lock or be about to notify a thread."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
-        yield  # nothing is raised in other threads, nor by handlers that Python does not know
+        yield  # neither other threads nor handlers outside Python raise KeyboardInterrupt here
         return
     came: list[Any] = []
     before = signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
@@ -80,18 +80,18 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Died(Exception):
-    """A task's process ended, and so did the second one; ``str`` says how: ``SIGKILL (Killed)`` or ``exit code 0``."""
+    """Both processes that tried a task ended; ``str`` says how: ``SIGKILL (Killed)`` or ``exit code 0``."""
 
 
 class Child:
-    """A process that runs one task at a time, and a new one in its place whenever it has died.
+    """A process that runs one task at a time, and is replaced by a new one if it dies.
 
-    A death is noticed at once, of an idle process too. It takes nothing along: processes share neither a lock that one
-    could hold nor a pipe in which it could leave half a message.
+    A death is noticed at once, even when the process is idle, and does not affect others: processes share neither
+    locks, which one could still hold, nor pipes, in which it could leave half a message.
 
     Args:
-        name: what `top` and `ps` call the process; at most 15 characters.
-        initializer: what the process calls first, with ``arguments``; an exception in it is a death.
+        name: the name of the process in `top` and `ps`; at most 15 characters.
+        initializer: the function that the process calls first, with ``arguments``; an exception in it is a death.
     """
 
     def __init__(self, name: str, initializer: Callable[..., None], *arguments: object) -> None:
@@ -99,21 +99,21 @@ class Child:
         self._changing = threading.Lock()  # one thread may end it while another uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
-        self._is_ready = False  # whether it has said that it waits for a task
+        self._is_ready = False  # whether the process has reported that it waits for a task
         self._ended = False
 
     def begin(self) -> None:
-        """Start the process, and do not wait until it is ready: the first call does."""
+        """Starts the process without waiting until it is ready; the first call waits."""
         if self._process is None:
             self._start()
 
     def call(self, function: Callable[..., T], arguments: tuple[object, ...], timeout: float | None = None) -> T:
-        """Run ``function(*arguments)`` in the process. A task that kills the process is tried once more in a new one.
+        """Runs ``function(*arguments)`` in the process and returns its result. If the process dies, tries once more.
 
         Raises:
-            Died: when both processes died, or none could be started.
+            Died: when the second process died, too, or none could be started.
             TimeoutError: after ``timeout`` seconds; the process is stopped.
-            Exception: what the function raises.
+            Exception: any exception of the function.
         """
         *_, (_, result) = self._answers(function, arguments, timeout)
         return cast(T, result)
@@ -121,9 +121,9 @@ class Child:
     def steps(
         self, function: Callable[..., Iterator[T]], arguments: tuple[object, ...], timeout: float | None
     ) -> Iterator[T]:
-        """Run a generator as ``call`` runs a function, and yield what it yields as it comes.
+        """Runs a generator as ``call`` runs a function, and yields its values as they arrive.
 
-        ``timeout`` is of each step. A task that is tried once more yields all of its steps again.
+        ``timeout`` applies to each step. If a task is tried once more, all of its steps are yielded again.
         """
         for kind, value in self._answers(function, arguments, timeout):
             if kind == STEP:
@@ -132,7 +132,7 @@ class Child:
     def _answers(
         self, function: Callable[..., Any], arguments: tuple[object, ...], timeout: float | None
     ) -> Iterator[tuple[str, Any]]:
-        """Yields each STEP of a task and, last, DONE with its result. Raises as ``call`` does."""
+        """Yields each STEP of a task and finally DONE with its result. Raises as ``call`` does."""
         task = pickle.dumps((function, arguments))
         for last in (False, True):
             pipe, sentinel = self._ready()
@@ -151,9 +151,9 @@ class Child:
                 raise Died(how)
 
     def stop(self, wait_s: float = 0.0) -> str:
-        """Kill the process and all that it started; the next call starts another. Says how it ended.
+        """Kills the process and its children; the next call starts another one. Returns how it ended.
 
-        ``wait_s``: for how long it may still end by itself; a pipe closes a little before its process has ended.
+        ``wait_s``: time in which it may still end by itself, since a pipe closes a little before its process ends.
         """
         with self._changing:
             process, self._process = self._process, None
@@ -169,7 +169,7 @@ class Child:
         return how or _cause(process.exitcode)
 
     def kill(self) -> None:
-        """Kill the process, for good, and do not wait for its end."""
+        """Kills the process for good, without waiting for its end."""
         self._ended = True
         with self._changing:
             process = self._process
@@ -177,12 +177,12 @@ class Child:
             _kill(process)
 
     def end(self) -> None:
-        """Stop, for good: a call that is under way raises Died."""
+        """Stops for good; a running call raises Died."""
         self._ended = True
         self.stop()
 
     def _ready(self) -> tuple[Connection, int]:
-        """Returns the pipe to a process that waits for a task, and what becomes readable when it ends."""
+        """Returns the pipe to a process that waits for a task, and the sentinel that becomes readable when it ends."""
         with self._changing:
             process, pipe = self._process, self._pipe
         is_there = process is not None and pipe is not None and process.is_alive()
@@ -204,14 +204,14 @@ class Child:
                     pipe.recv_bytes()
                     self._is_ready = True
                     return pipe, process.sentinel
-            how = self.stop(LAST_WORDS_S)  # its pipe closes a little before it has ended
+            how = self.stop(LAST_WORDS_S)  # a pipe closes a little before its process ends
         raise Died(f"{MOST_STARTS} processes could not be started, the last one: {how}")
 
     def _start(self) -> tuple[_Process, Connection]:
-        """Starts a process, which says when it is ready."""
+        """Starts a process; it sends a message when it is ready."""
         ours, its = SpawnContext().Pipe()
         process = _Process(target=_serve, args=(its, os.getpid(), self._name, self._initializer, self._arguments))
-        process.daemon = True  # multiprocessing ends it at exit, whoever forgets to
+        process.daemon = True  # multiprocessing ends it at exit in any case
         process.start()
         its.close()
         with self._changing:
@@ -222,7 +222,7 @@ class Child:
 
 
 def _kill(process: _Process) -> None:
-    """Kills a process and all that it started."""
+    """Kills a process and its children."""
     assert process.pid is not None
     for kill in (partial(os.killpg, process.pid, signal.SIGKILL), process.kill):  # the first fails while it starts
         with suppress(OSError):
@@ -234,11 +234,11 @@ def _serve(
 ) -> None:
     """Runs in a Child's process until it ends."""
     _prctl(PR_SET_NAME, name.encode())
-    os.setsid()  # a session of its own: it dies with all that it starts, and Ctrl-C reaches the parent alone
+    os.setsid()  # its own session: it dies with its children, and Ctrl-C reaches only the parent
     die_with_parent(parent)
-    os.dup2(2, 1)  # data goes to the parent's stdout only, whatever a kernel or a definition prints
+    os.dup2(2, 1)  # prints of kernels and definitions must not mix with the data on the parent's stdout
     initializer(*arguments)
-    with suppress(EOFError, OSError):  # the parent has stopped it, or is gone
+    with suppress(EOFError, OSError):  # the parent has stopped it, or has ended
         pipe.send_bytes(b"ready")
         _serve_tasks(pipe)
 
@@ -261,9 +261,9 @@ def _serve_tasks(pipe: Connection) -> None:
 
 
 def _ask(pipe: Connection, sentinel: int, task: bytes, timeout: float | None) -> Iterator[tuple[str, Any]]:
-    """Sends a task and yields its steps, each as STEP and a value, and at last how it ended.
+    """Sends a task and yields its steps, each as STEP and a value, and finally its end.
 
-    That is DONE and its result, FAILED and its exception, or DIED or LATE and None.
+    The end is DONE and the result, FAILED and the exception, or DIED or LATE and None.
     """
     kind, value = STEP, None
     try:
@@ -283,7 +283,7 @@ def _ask(pipe: Connection, sentinel: int, task: bytes, timeout: float | None) ->
 
 
 def _failure(error: BaseException) -> bytes:
-    """Prepares ``error`` for the parent with where it was raised; it becomes text if it cannot be raised there."""
+    """Pickles ``error``, with its traceback, for the parent; as a RuntimeError if it cannot be unpickled."""
     error.add_note(traceback.format_exc())
     if isinstance(error, Exception):
         with suppress(Exception):  # copying a user's exception may raise anything
@@ -293,7 +293,7 @@ def _failure(error: BaseException) -> bytes:
 
 
 def _cause(exitcode: int | None) -> str:
-    """Describes how a process ended; "" while it runs."""
+    """Returns how a process ended; "" while it runs."""
     if exitcode is None:
         return ""
     if exitcode < 0:
@@ -312,9 +312,9 @@ class _Task:
 
 
 class RankedPool:
-    """A pool of ``n_processes`` Child processes, for tasks of several ranks: the lowest that waits goes first.
+    """A pool of ``n_processes`` Child processes for tasks with ranks: the waiting task with the lowest rank goes first.
 
-    What is under way cannot be cancelled: most tasks take less time than a new process to start.
+    A running task cannot be cancelled, since most tasks take less time than the start of a new process.
     """
 
     def __init__(self, n_processes: int, name: str, initializer: Callable[..., None], *arguments: object) -> None:
@@ -333,9 +333,9 @@ class RankedPool:
     def schedule(
         self, function: Callable[..., T], arguments: tuple[object, ...], timeout: float | None = None, rank: int = 0
     ) -> "Future[T]":
-        """Returns what becomes of ``function(*arguments)``, as of ``Child.call``.
+        """Returns the future of ``function(*arguments)``, which ends as ``Child.call`` does.
 
-        ``timeout`` counts from when it begins.
+        ``timeout`` counts from the start of the task.
         """
         future: Future[T] = Future()
         with uninterrupted(), self._changing:
@@ -347,7 +347,7 @@ class RankedPool:
         return future
 
     def end(self) -> None:
-        """Stop, whatever is under way; whoever waits is told that it is cancelled."""
+        """Stops all tasks; waiting and running ones end with CancelledError."""
         with uninterrupted():
             with self._changing:
                 self._ended = True
@@ -363,7 +363,7 @@ class RankedPool:
                 thread.join()
 
     def _serve(self, child: Child) -> None:
-        """Runs in the thread of one process."""
+        """Runs tasks in the thread of one process."""
         while (task := self._next()) is not None:
             if not task.future.set_running_or_notify_cancel():
                 continue
@@ -381,12 +381,12 @@ class RankedPool:
 
 
 def n_cpus() -> int:
-    """Returns the CPUs that this process may run on, which a batch system or ``taskset`` may have limited."""
+    """Returns the number of CPUs on which this process may run; a batch system or ``taskset`` may limit them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def die_with_parent(parent: int) -> None:
-    """Linux: this process is killed when ``parent`` ends, however it ends. Ctrl-C is the parent's to handle."""
+    """Makes Linux kill this process when ``parent`` ends in any way. Only the parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -400,9 +400,9 @@ def _prctl(option: int, value: object) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next allocation: page faults, of many processes at a time, cost more.
+    """Makes glibc keep freed memory for the next allocation, since page faults of many processes at a time cost more.
 
-    On a virtual machine of 32 cores a campaign took 28 s so, and 40 s otherwise.
+    On a virtual machine with 32 cores a campaign took 28 s with this, and 40 s without.
     """
     with suppress(AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
@@ -411,6 +411,6 @@ def keep_freed_memory() -> None:
 
 
 def work_quietly() -> None:
-    """Lowers the priority of compile processes, so that the measuring process goes first."""
+    """Lowers the priority of this compile process, so that the measuring process goes first."""
     keep_freed_memory()
     os.nice(5)

@@ -1,4 +1,4 @@
-"""A lock for sweeps that share a bench: the lowest rank that waits gets it next."""
+"""A lock for sweeps that share a bench: of the waiting threads, the one with the lowest rank gets it next."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from threading import Condition
 
 
 class RankedLock:
-    """Not reentrant; ranks of threads that wait beside each other differ."""
+    """A lock with ranks. It is not reentrant, and waiting threads must have different ranks."""
 
     def __init__(self) -> None:
         self._changing = Condition()
@@ -15,7 +15,7 @@ class RankedLock:
 
     @contextmanager
     def held(self, rank: int) -> Iterator[None]:
-        """Wait for the lock, and release it at the end."""
+        """Waits for the lock, and releases it at the end."""
         with self._changing:
             self._waiting.add(rank)
             try:

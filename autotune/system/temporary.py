@@ -1,7 +1,7 @@
-"""Folders in the temporary folder for what compilers write: those that killed processes left are cleared.
+"""Temporary folders for the files of compilers; folders that killed processes left behind are removed.
 
-A folder's name has the process that made it and when that began, so that nobody's work is taken for what was left, not
-even where a number of a process comes again.
+A folder's name contains its process and the start time of this process. So the folder of a running process is never
+removed, even if a process number is reused.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-NAME = re.compile(r"autotune-([0-9a-f]{8})-(\d+)-(\d+)-\w+")  # the machine, the process and when it began
+NAME = re.compile(r"autotune-([0-9a-f]{8})-(\d+)-(\d+)-\w+")  # machine, process, and its start time
 
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yields a folder of this process, and removes it with all that is in it."""
+    """Yields a folder of this process, and removes it with its content."""
     _clear_once(os.getpid())
     prefix = f"autotune-{_machine()}-{os.getpid()}-{_began(os.getpid())}-"
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
@@ -27,7 +27,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def clear_left() -> None:
-    """Removes the folders of this user's processes on this machine that have ended."""
+    """Removes the folders of this user's ended processes on this machine."""
     with suppress(OSError):
         for path in Path(tempfile.gettempdir()).iterdir():
             found = NAME.fullmatch(path.name)
@@ -45,7 +45,7 @@ def _clear_once(process: int) -> None:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Returns a digest of the boot and of the namespace that numbers of processes count in: others' are not known."""
+    """Returns a digest of the boot and of the namespace of process numbers; processes outside it cannot be checked."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         return hashlib.sha256(f"{boot}{os.readlink('/proc/self/ns/pid')}".encode()).hexdigest()[:8]
@@ -53,7 +53,7 @@ def _machine() -> str:
 
 
 def _began(process: int) -> str:
-    """Returns when a process began, in ticks since the boot; "0" where there is none, or no /proc says it."""
+    """Returns the start time of a process, in ticks since the boot; "0" if it does not exist, or without /proc."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     return "0"

@@ -1,5 +1,5 @@
-"""Predicts times at a problem from times elsewhere, of configs beside each other (``model``) and of the best one in
-seconds (``duration``): Gaussian processes over configs and problems.
+"""Predicts times at a problem from times at other problems, by Gaussian processes over configs and problems: relative
+times of configs (``model``), and the best time in seconds (``duration``).
 
-It imports ``core`` and the rooms below it, and NumPy alone, so that packages of winners may bring it along.
+It imports ``core`` and the rooms below it, and from outside only NumPy, so packages of winners may contain it.
 """

@@ -1,7 +1,7 @@
-"""Where (config, problem, device) lies: columns in fixed units, so that length scales hold for other problems, too.
+"""Coordinates of (config, problem, device), in fixed units, so that length scales also hold for other problems.
 
-The search's own columns (features.py) are made for the configs of one problem. These are the same whichever configs
-and problems they are asked for: a parameter is measured across all values that its space declares, a field in octaves.
+The search's own columns (features.py) depend on the configs of one problem. These columns do not depend on the set of
+configs and problems: a parameter is scaled by all values that its space declares, and a field is measured in octaves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from .features import ABSENT, is_number, levels_of, log_or_rank, powers_of_two
 from .neighbour import MISMATCH, octave
 from .off_default import KNOWN
 
-DEVICE = "device"  # the group of the octaves that a device is away
+DEVICE = "device"  # the group of the column with the device's distance in octaves
 Domain = Mapping[str, Sequence[Value]]  # the values of each parameter
 
 
 @dataclass(frozen=True)
 class TransferPoint:
-    """A configuration at a problem: its problem's fields, the octaves that its device is away, what else is known of it
-    (KNOWN, or the first of these), and its time relative to the best.
+    """A configuration at a problem: the problem's fields, the distance of its device in octaves, its KNOWN columns (or
+    the first of them), and its time relative to the best.
     """
 
     config: Config
@@ -50,18 +50,18 @@ def domain_of(parameters: Mapping[str, Parameter]) -> Domain:
 
 
 def coordinates(points: Sequence[TransferPoint], domain: Domain) -> Coordinates:
-    """Returns where ``points`` lie.
+    """Returns the coordinates of ``points``.
 
-    - a number: its logarithm (its rank where zero or less is among the values); of several values that are not all
-      powers of two, also how often two divides it;
-    - another value: a column each;
-    - a parameter that some configs lack: whether it is there; its own columns stand in the middle where it is not;
+    - a number: its logarithm (its rank if one of its values is zero or less); if its values are not all powers of two,
+      also how often two divides it;
+    - any other type: one column for each value;
+    - a parameter that some configs lack: whether it is present; where it is absent, its own columns are 1/2;
     - two numbers of several values each: the logarithm of their product;
-    - what else is known: how launches fill the device, in octaves, and how far the kernel's default is; the octaves
-      that the device is away;
+    - KNOWN columns: how launches fill the device, in octaves, and the distance from the kernel's default; the distance
+      of the device in octaves;
     - a field of the problem: octaves, or MISMATCH between two words.
 
-    ``domain``: the values of each parameter, by which columns are scaled.
+    ``domain``: the values of each parameter, which scale its columns.
     """
     configs = list(dict.fromkeys(point.config for point in points))
     number = {config: row for row, config in enumerate(configs)}
@@ -85,7 +85,7 @@ def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.
     presence: set[bytes] = set()
     for name, values, level in zip(levels.names, levels.values, levels.table.T, strict=True):
         there = level != ABSENT
-        if not there.all() and there.tobytes() not in presence:  # parameters that come together share the column
+        if not there.all() and there.tobytes() not in presence:  # parameters present in the same configs share it
             presence.add(there.tobytes())
             found[f"{name}?"] = [there.astype(float)]
         if len(values) < 2:
@@ -107,7 +107,7 @@ def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.
 
 
 def _with_others(domain: Domain, configs: Sequence[Config]) -> Domain:
-    """Returns the domain with what else occurs: an older space may have had other values."""
+    """Returns the domain with all other values that occur, since an older space may have had others."""
     whole = {name: dict.fromkeys(values) for name, values in domain.items()}
     for config in configs:
         for name, value in config.items():
@@ -122,7 +122,7 @@ def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
 
 
 def columns_of_field(values: Sequence[object]) -> list[np.ndarray]:
-    """Returns the columns of a problem's field, each float [n_values]; two different words are MISMATCH apart."""
+    """Returns the columns of a problem's field, each float [n_values]; different words are MISMATCH apart."""
     given = [_hashable(value) for value in values]
     if all(is_number(value) for value in given):
         return [np.array([octave(float(value)) for value in given])]  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def columns_of_field(values: Sequence[object]) -> list[np.ndarray]:
 
 
 def _hashable(value: object) -> object:
-    """Returns lists (which records have instead of tuples) and objects as text."""
+    """Returns ``value``; lists (which stand for tuples in records) and objects as text."""
     if isinstance(value, (list, tuple)):
         return str(list(value))
     return str(value) if isinstance(value, dict) else value

@@ -23,19 +23,19 @@ class Prior:
     weight: tuple[float, float] = (
         -1.0,
         1.0,
-    )  # a column alone takes correlation to 0.90 across its whole range
+    )  # one column alone reduces correlation to 0.90 across its whole range
     noise: tuple[float, float] = (
         -5.0,
         1.5,
-    )  # variance, as a share of that of the observations
-    amplitude: tuple[float, float] = (0.0, 1.0)  # variance, likewise
+    )  # variance, as a share of the observations' variance
+    amplitude: tuple[float, float] = (0.0, 1.0)  # variance, as a share of the observations' variance
 
 
 PRIOR = Prior()
 
 
 def matern(r2: np.ndarray) -> np.ndarray:
-    """Correlation at squared distances ``r2``, in their precision; ``r2`` is overwritten."""
+    """Returns the correlation at squared distances ``r2``, in their precision; overwrites ``r2``."""
     s: np.ndarray = np.sqrt(r2, out=r2)
     s *= ROOT5
     decay = np.exp(-s)
@@ -48,7 +48,7 @@ def matern(r2: np.ndarray) -> np.ndarray:
 
 
 def matern_and_slope(r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Correlation and its derivative by r2."""
+    """Returns the correlation and its derivative with respect to r2."""
     s = ROOT5 * np.sqrt(r2)
     decay = np.exp(-s)
     return (1.0 + s + s * s / 3.0) * decay, (-5.0 / 6.0) * (1.0 + s) * decay
@@ -64,9 +64,9 @@ def squared_differences(columns: np.ndarray, groups: np.ndarray, n_groups: int) 
 
 
 class Hyperparameters:
-    """``theta``: logarithms of the groups' weights, of the noise and of the amplitude.
+    """The hyperparameters. ``theta``: the logarithms of the groups' weights, of the noise and of the amplitude.
 
-    A fit starts where the last one ended, the first one at the prior's mean.
+    The first fit starts at the prior's mean, and each other one where the last one ended.
     """
 
     def __init__(self, n_groups: int, prior: Prior = PRIOR) -> None:
@@ -77,7 +77,7 @@ class Hyperparameters:
 
     @staticmethod
     def of(weights: Sequence[float], noise: float, amplitude: float) -> "Hyperparameters":
-        """Returns those that were fitted elsewhere; a group of weight 0 does not matter."""
+        """Returns hyperparameters with these values; a group of weight 0 has no effect."""
         own = Hyperparameters(len(weights))
         own.theta = np.log(np.maximum([*weights, noise, amplitude], 1e-30))
         return own
@@ -96,13 +96,13 @@ class Hyperparameters:
         return float(np.exp(self.theta[-1]))
 
     def fit(self, squares: np.ndarray, y: np.ndarray, n_steps: int = N_STEPS) -> None:
-        """Climb the posterior density of theta by BFGS. ``squares`` [n_groups, n, n]; ``y`` [n], centred."""
+        """Maximises the posterior density of theta by BFGS. ``squares`` [n_groups, n, n]; ``y`` [n], centred."""
         theta = self.theta
         value, slope = self.loss(theta, squares, y)
         inverse_hessian = np.eye(len(theta)) / max(1.0, float(np.abs(slope).max()))
         for _ in range(n_steps):
             step = -inverse_hessian @ slope
-            step *= min(1.0, 1.5 / float(np.abs(step).max() + 1e-12))  # no factor beyond e**1.5 at once
+            step *= min(1.0, 1.5 / float(np.abs(step).max() + 1e-12))  # largest factor per step: e**1.5
             descent = float(slope @ step)
             if descent > -1e-4:
                 break
@@ -122,7 +122,7 @@ class Hyperparameters:
         self.theta = theta
 
     def loss(self, theta: np.ndarray, squares: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-        """Negative log posterior density of ``theta`` up to a constant, and its gradient."""
+        """Returns the negative log posterior density of ``theta``, up to a constant, and its gradient."""
         n_groups = self.n_groups
         weights2, noise, amplitude = (
             np.exp(2.0 * theta[:n_groups]),

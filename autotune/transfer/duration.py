@@ -1,8 +1,8 @@
-"""Predicts how long a launch of a kernel takes at a problem, from the best times of recorded problems.
+"""Predicts the time of a kernel's launch at a problem from the best times at recorded problems.
 
-A Gaussian process over the problem's fields, in octaves, predicts the logarithm of time / floor. The floor is what the
-data sheet leaves (``floor.py``), so that most of what sizes and devices change is in it, and little is left to learn.
-Times of one architecture are learnt from together.
+A Gaussian process over the problem's fields, in octaves, predicts the logarithm of time / floor. The floor is the time
+according to the device's data sheet (``floor.py``). It covers most of the effect of sizes and devices, so the process
+has little to learn. All times of one architecture are fitted together.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,14 +23,14 @@ from .neighbour import apart
 from .posterior import Posterior
 
 HERE, ELSEWHERE, EXPECTED = HOW = "measured here", "scaled from another GPU", "predicted"
-SAME = 0.01  # octaves up to which two problems count as one: a buffer that is longer by a few samples
-PRIOR = Prior(weight=(-2.5, 1.0))  # an octave of one field takes correlation to 0.99: most of it is in the floor
+SAME = 0.01  # problems within so many octaves count as equal, such as a buffer that is a few samples longer
+PRIOR = Prior(weight=(-2.5, 1.0))  # an octave of one field reduces correlation to 0.99: the floor covers the rest
 N_STEPS = 40
 
 
 @dataclass(frozen=True)
 class ExpectedTime:
-    """The time of a launch by the best config known, and how it is known: one of HOW."""
+    """The expected time of a launch with the best known config, and its source: one of HOW."""
 
     seconds: float
     how: str
@@ -52,17 +52,17 @@ class _Timed:
 
 
 class Durations:
-    """What is known of a kernel's times. ``problems``: recorded ones, of any devices."""
+    """The recorded times of a kernel, and predictions from them. ``problems``: recorded ones, on any devices."""
 
     def __init__(self, kernel: Kernel[Problem], problems: Iterable[MeasuredProblem]) -> None:
         self._kernel, self._problems = kernel, tuple(problems)
-        self._known: dict[str, _Known | None] = {}  # by architecture
+        self._known: dict[str, _Known | None] = {}  # architecture -> times
 
     def expected(self, problem: Problem, device: Device) -> ExpectedTime | None:
-        """Returns the time to expect; None where nothing was recorded on a device of that architecture.
+        """Returns the expected time; None if nothing was recorded on a device of this architecture.
 
-        The same problem's time on this very device is taken as it is, on other devices of the architecture as its mean
-        ratio to their floors. Other times are predicted.
+        If the same problem was recorded on this device, its time is returned; if on other devices of the architecture,
+        this device's floor times the geometric mean of time / floor there. Other times are predicted.
         """
         known = self._of(device.arch)
         if known is None:
@@ -78,7 +78,7 @@ class Durations:
         return ExpectedTime(floor.seconds * exp(known.predicted(problem, floor)), EXPECTED)
 
     def left_out_errors(self, arch: str) -> list[tuple[MeasuredProblem, float]]:
-        """Returns predicted / recorded time of each problem, predicted from all others of the architecture."""
+        """Returns predicted / recorded time for each problem, predicted from all others of the architecture."""
         known = self._of(arch)
         found = []
         for timed in known.timed if known else ():
@@ -98,7 +98,7 @@ class Durations:
 
 @dataclass(frozen=True)
 class _Known:
-    """Times of one architecture with the length scales fitted to them; ``memory``: bytes per second, by device."""
+    """The times of one architecture, with fitted length scales; ``usual_memory``: bytes/s of unknown devices."""
 
     kernel: Kernel[Problem]
     timed: tuple[_Timed, ...]
@@ -109,7 +109,7 @@ class _Known:
         return floor_of(self.kernel, problem, device, bytes_per_s(device) or self.usual_memory)
 
     def without(self, left_out: Callable[[_Timed], bool]) -> "_Known":
-        """Returns what is known but for some problems; the length scales stay."""
+        """Returns these times without some problems; the length scales stay."""
         return replace(self, timed=tuple(timed for timed in self.timed if not left_out(timed)))
 
     def predicted(self, problem: Problem, floor: Floor) -> float:
@@ -123,7 +123,7 @@ class _Known:
 
 
 def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _Known | None:
-    """Fits length scales to the times of one architecture; None where there are none."""
+    """Returns the times of one architecture with fitted length scales; None if there are no times."""
     known_memory = sorted(rate for one in problems if (rate := bytes_per_s(one.device)))
     usual = known_memory[len(known_memory) // 2] if known_memory else 1e12
     timed = []
@@ -131,7 +131,7 @@ def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _
         try:
             problem = kernel.problem(dict(one.problem))
             floor = floor_of(kernel, problem, one.device, bytes_per_s(one.device) or usual)
-        except Exception:  # another definition may have recorded what this one has no work or launch of
+        except Exception:  # another definition may have recorded problems that this one refuses
             continue
         timed.append(_Timed(problem, one.device, one.seconds, floor))
     if not timed:
@@ -145,7 +145,7 @@ def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _
 
 
 def _place(points: Sequence[tuple[dict[str, object], Floor]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns columns, float [n_points, n_columns], and their groups: the fields, the floor, and what bounds it."""
+    """Returns columns, float [n_points, n_columns], and groups: fields, floor, and its ratio of bytes to flops."""
     names = dict.fromkeys(name for fields, _ in points for name in fields)
     found = [columns_of_field([fields.get(name) for fields, _ in points]) for name in names]
     found.append([np.array([log2(floor.seconds) for _, floor in points])])

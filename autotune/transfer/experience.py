@@ -1,6 +1,6 @@
-"""Experience with one kernel: what was measured at recorded problems, and the length scales fitted to it.
+"""Experience with one kernel: times measured at recorded problems, and the length scales fitted to them.
 
-It answers for a problem that nobody recorded. Packages bring it along as data, ``measured.json``.
+It predicts for problems without a record. Packages contain it as data, ``measured.json``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,17 +36,17 @@ from .model import CAP, Scales, expect, fitted, points_of, some
 from .neighbour import AWAY, OTHER_DEVICE, SAME_DEVICE, Neighbour, apart, kinship
 from .off_default import known_at
 
-N_FITTED, N_STEPS = 600, 40  # observations that length scales are fitted to, and steps
-N_MODEL = 5  # configurations that the model names, before the default
-N_NEAR = 30  # problems that a prediction is made from
+N_FITTED, N_STEPS = 600, 40  # observations to which length scales are fitted, and steps
+N_MODEL = 5  # configurations of the model that come before the default
+N_NEAR = 30  # problems from which a prediction is made
 MODEL, NEIGHBOUR, DEFAULT = METHODS = "model", "neighbour", "default"
-DECIMALS = 4  # of a relative time
+DECIMALS = 4  # stored decimals of a relative time
 
 
 @dataclass(frozen=True)
 class MeasuredProblem:
-    """One sweep. ``measured``: some of its configurations with median / best median, best first; ``seconds``: the best
-    median.
+    """The times of one sweep. ``measured``: some of its configurations with median / best median, best first.
+    ``seconds``: the best median.
     """
 
     problem: Mapping[str, object]
@@ -57,8 +57,8 @@ class MeasuredProblem:
 
 @dataclass(frozen=True)
 class Experience:
-    """What is known of a kernel. ``method``: what predicts best, by leaving recorded problems out: MODEL, the winner of
-    the nearest problem (NEIGHBOUR), or the kernel's own DEFAULT.
+    """The recorded times of a kernel. ``method``: the predictor that did best at recorded problems that were left out:
+    MODEL, the winner of the nearest problem (NEIGHBOUR), or the kernel's own DEFAULT.
     """
 
     kernel: str
@@ -71,7 +71,7 @@ class Experience:
         return replace(self, problems=tuple(one for one in self.problems if not left_out(one)))
 
     def near(self, fields: Mapping[str, object], device: Device, n: int = N_NEAR) -> list[Neighbour]:
-        """Returns the ``n`` nearest problems, nearest first, of devices of that kind."""
+        """Returns the ``n`` nearest problems on devices of the same kind, nearest first."""
         found = []
         for one in self.problems:
             if one.device.kind == device.kind:
@@ -80,14 +80,14 @@ class Experience:
         return sorted(found, key=lambda near: (near.distance + AWAY[near.kinship], near.kinship))[:n]
 
     def knows(self, device: Device) -> bool:
-        """Returns whether a device of that architecture is among those of the problems."""
+        """Returns whether a problem was recorded on a device of this architecture."""
         return any(kinship(one.device, device) != OTHER_DEVICE for one in self.problems)
 
 
 def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Experience:
-    """Fits the length scales to what was measured; raises ValueError where that is nothing.
+    """Fits the length scales to the measured times; raises ValueError if there are none.
 
-    Devices without multiprocessors (host) are left out: nothing is predicted for them.
+    Devices without multiprocessors (host) are left out, since nothing is predicted for them.
     """
     kept, points = [], list[TransferPoint]()
     for one in problems:
@@ -96,7 +96,7 @@ def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> E
         fill = partial(known_at, kernel, one.device)
         try:
             own = points_of(one.problem, one.device, AWAY[SAME_DEVICE], some(one.measured), fill)
-        except Exception:  # another definition may have recorded what this one cannot launch
+        except Exception:  # another definition may have recorded configs that this one cannot launch
             continue
         points += own
         kept.append(replace(one, measured=tuple((point.config, _rounded(point.time)) for point in own)))
@@ -107,18 +107,18 @@ def experience_of(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> E
 
 
 def ranked(experience: Experience, kernel: Kernel[Any], problem: Problem, device: Device, n: int) -> tuple[Config, ...]:
-    """Returns the first ``n`` allowed configurations, that which is expected to be the fastest first.
+    """Returns the ``n`` allowed configurations with the least expected times, the fastest first.
 
-    Raises UsageError where none is allowed.
+    Raises UsageError if no configuration is allowed.
     """
     return tuple(islice(candidates(experience, kernel, problem, device), n))
 
 
 def candidates(experience: Experience, kernel: Kernel[Any], problem: Problem, device: Device) -> Iterator[Config]:
-    """Yields allowed configurations, each once, that which is expected to be the fastest first: by the method, then
-    what the model expects, the kernel's default among the first N_MODEL.
+    """Yields allowed configurations, each once, in the order of their expected times: first those of the method, then
+    the first N_MODEL of the model, then the kernel's default.
 
-    Raises UsageError where none is allowed.
+    Raises UsageError if no configuration is allowed.
     """
     default = kernel.default_config(problem, device)
     near = experience.near(named_fields(problem), device)
@@ -136,7 +136,7 @@ def candidates(experience: Experience, kernel: Kernel[Any], problem: Problem, de
     yield from dict.fromkeys(config for config in rest if config not in first)
 
 
-@lru_cache(maxsize=4)  # the same problem is predicted from several experiences when it is left out of them
+@lru_cache(maxsize=4)  # a problem that is left out is predicted from several experiences
 def _enumerated(kernel: Kernel[Any], problem: Problem, device: Device) -> Enumeration:
     return kernel.space.enumerate(problem, device)
 
@@ -147,7 +147,7 @@ def _rounded(time: float) -> float:
 
 # ---------------------------------------------------------------------- as data
 def as_json(experiences: Iterable[Experience]) -> dict[str, object]:
-    """Returns the content of ``measured.json``: configurations as numbers of values, -1 for a missing parameter."""
+    """Returns the content of ``measured.json``: configurations as indices of values, -1 for a missing parameter."""
     content, devices = {}, dict[str, Device]()
     for one in experiences:
         values = _values(config for problem in one.problems for config, _ in problem.measured)
@@ -171,7 +171,7 @@ def as_json(experiences: Iterable[Experience]) -> dict[str, object]:
 
 
 def read_experiences(content: Any) -> dict[str, Experience]:
-    """Returns the experiences by kernel. Raises Unsound where the content is not what ``as_json`` writes."""
+    """Returns the experiences by kernel. Raises Unsound if ``as_json`` cannot have written the content."""
     checked = _content(content)
     devices = {name: device_of(values) for name, values in checked["devices"].items()}
     return {name: _experience(name, row, devices) for name, row in checked["kernels"].items()}
@@ -182,7 +182,7 @@ def _experience(kernel: str, row: Mapping[str, Any], devices: Mapping[str, Devic
     names, values = list(row["values"]), list(row["values"].values())
     for one in row["problems"]:
         if one["device"] not in devices:
-            raise Unsound(f"names the device {one['device']}, of which nothing is known")
+            raise Unsound(f"names the device {one['device']}, which it does not describe")
         if len(one["configs"]) != len(one["times"]):
             raise Unsound(f"has {len(one['configs'])} configs and {len(one['times'])} times at a problem of {kernel}")
         configs = [_config(names, values, numbers) for numbers in one["configs"]]
@@ -193,7 +193,7 @@ def _experience(kernel: str, row: Mapping[str, Any], devices: Mapping[str, Devic
 
 def _config(names: Sequence[str], values: Sequence[Sequence[Value]], numbers: Sequence[int]) -> Config:
     if len(numbers) != len(names) or any(not -1 <= i < len(each) for i, each in zip(numbers, values, strict=True)):
-        raise Unsound(f"has a config {list(numbers)} that is not of its values")
+        raise Unsound(f"has a config {list(numbers)} with values that it does not list")
     return Config({name: each[i] for name, each, i in zip(names, values, numbers, strict=True) if i >= 0})
 
 

@@ -1,4 +1,4 @@
-"""Turns configs into numbers: levels to compare values, columns to measure distances between configs."""
+"""Turns configs into numbers: levels, which compare values, and columns, which measure distances between configs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import numpy as np
 
 from ..core.config import Config, Value
 
-ABSENT = -1  # the level of a parameter that a config does not have
-SAME = 1 - 1e-9  # cosine of the angle between columns that are equal up to an affine map
+ABSENT = -1  # the level of a parameter that a config lacks
+SAME = 1 - 1e-9  # least cosine of the angle between columns that count as equal up to an affine map
 
 
 @dataclass(frozen=True)
 class Levels:
-    """``table[i, j]`` is the index in ``values[j]`` of config i's parameter ``names[j]``; -1 if it has none."""
+    """``table[i, j]`` is the index in ``values[j]`` of config i's value of ``names[j]``; -1 if it has none."""
 
     names: tuple[str, ...]
     values: tuple[tuple[Value, ...], ...]
@@ -24,24 +24,24 @@ class Levels:
     def differences(self, row: int) -> np.ndarray:
         """Counts the parameters in which each config differs from ``row``, int [n_configs].
 
-        Parameters that one of the two does not have do not count: another ALGORITHM is one step away, whatever
-        parameters come with it.
+        A parameter that one of the two lacks does not count: another ALGORITHM is one step away, whatever parameters
+        belong to it.
         """
         mine = self.table[row]
         differ: np.ndarray = ((self.table != mine) & (self.table != ABSENT) & (mine != ABSENT)).sum(axis=1)
         return differ
 
     def first_difference(self, rows: np.ndarray, row: int) -> np.ndarray:
-        """Returns the number of the first parameter in which each of ``rows`` differs from ``row``, int [n_rows]."""
+        """Returns the index of the first parameter in which each of ``rows`` differs from ``row``, int [n_rows]."""
         return np.asarray(np.argmax(self.table[rows] != self.table[row], axis=1))
 
 
 @dataclass(frozen=True)
 class Features:
-    """Coordinates whose weighted distances say how alike two configs are.
+    """Coordinates of configs; their weighted distances measure how similar two configs are.
 
-    ``columns[i, k]``: config i in [0, 1], float [n_configs, n_columns]. Columns with the same ``groups[k]`` share a
-    length scale. ``names``: one of each group, for people.
+    ``columns[i, k]``: coordinate k of config i, in [0, 1], float [n_configs, n_columns]. Columns with the same
+    ``groups[k]`` share a length scale. ``names``: the name of each group, for people.
     """
 
     columns: np.ndarray
@@ -54,9 +54,9 @@ class Features:
 
 
 def levels_of(configs: Sequence[Config], domain: Mapping[str, Sequence[Value]] | None = None) -> Levels:
-    """Assigns levels: numbers in ascending order, other values in the order of their text.
+    """Returns levels: numbers are in ascending order, other values in the order of their text.
 
-    ``domain``: the values of each parameter; without it, those that occur.
+    ``domain``: the values of each parameter; by default, the values that occur.
     """
     names = tuple(domain or dict.fromkeys(name for config in configs for name in config))
     values, columns = [], []
@@ -71,16 +71,16 @@ def levels_of(configs: Sequence[Config], domain: Mapping[str, Sequence[Value]] |
 
 
 def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyType({})) -> Features:
-    """Returns the columns of a GPU kernel's parameters and those ``known`` of each config, float [n_configs].
+    """Returns the columns of a GPU kernel's parameters, and the ``known`` columns, each float [n_configs].
 
-    - a number: its logarithm, for sizes act by their ratios (its rank where zero or less is among the values);
-    - a number of several values that are not all powers of two: also how often two divides it, for 96 and 128 fill
-      warps, banks and vectors alike and 97 does not;
-    - other values: a column each, one group;
-    - a parameter that some configs lack: whether it is there; its own columns stand in the middle where it is not;
-    - two numbers of several values each: the logarithm of their product, for threads, tiles and bytes are products.
+    - a number: its logarithm, since ratios of sizes matter (its rank if one of its values is zero or less);
+    - a number of several values that are not all powers of two: also how often two divides it, since 96 and 128 fill
+      warps, banks and vectors alike, and 97 does not;
+    - any other type: one column for each value, in one group;
+    - a parameter that some configs lack: whether it is present; where it is absent, its own columns are 1/2;
+    - two numbers of several values each: the logarithm of their product, since threads, tiles and bytes are products.
 
-    Columns equal to another up to an affine map are left out.
+    A column that equals another one up to an affine map is left out.
     """
     columns: list[np.ndarray] = []
     groups: list[int] = []
@@ -132,7 +132,7 @@ def _unit(numbers: np.ndarray) -> np.ndarray:
 
 
 def log_or_rank(values: Sequence[Value]) -> np.ndarray:
-    """Returns the logarithms of numbers, or their ranks where one is negative; of 1 + them, where one is zero."""
+    """Returns log2 of numbers; log2(1 + number) if one is zero; their ranks if one is negative."""
     numbers = np.array([float(v) for v in values])
     if numbers.min() < 0:
         return np.arange(len(numbers), dtype=float)
@@ -146,13 +146,13 @@ def powers_of_two(values: Sequence[Value]) -> np.ndarray:
 
 
 def _direction(column: np.ndarray) -> np.ndarray:
-    """Removes the mean of a column and scales it to length 1, or returns 0."""
+    """Returns a column without its mean, scaled to length 1; 0 for a constant column."""
     centred = column - column.mean()
     return np.asarray(centred / max(float(np.sqrt(centred @ centred)), 1e-12))
 
 
 def is_number(value: object) -> bool:
-    """Returns whether ``value`` is a number; truth values are not."""
+    """Returns whether ``value`` is a number, and not a truth value."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

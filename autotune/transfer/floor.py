@@ -1,6 +1,6 @@
-"""The time that a launch owes to its work by a device's data sheet: bytes over memory, and operations over arithmetic.
+"""The time of a launch according to the device's data sheet: bytes / memory rate + operations / arithmetic rate.
 
-It is what times are compared with, not a bound: caches serve bytes faster, and no kernel reaches both rates at once.
+It is a reference for times, not a bound: caches serve bytes faster, and no kernel reaches both rates at once.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from math import prod
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem
 
-LATENCY_S = 2e-6  # of a launch that does nothing, as the GPU's clock sees it
-MEMORY = {  # bytes per second, by words of the name: NVIDIA's data sheet of each
+LATENCY_S = 2e-6  # time of an empty launch on the GPU's clock
+MEMORY = {  # words of the name -> bytes per second, from NVIDIA's data sheets
     ("H200",): 4.8e12,
     ("H100", "HBM3"): 3.35e12,
     ("H100", "NVL"): 3.9e12,
@@ -27,8 +27,8 @@ MEMORY = {  # bytes per second, by words of the name: NVIDIA's data sheet of eac
     ("B200",): 8.0e12,
     ("5090",): 1.792e12,
 }
-# Operations of a multiprocessor in a clock: float32 from the CUDA Programming Guide (5.1, throughput of arithmetic
-# instructions, two operations each), dense tensor cores from the peak rates of NVIDIA's data sheets
+# Operations per multiprocessor and clock: float32 from the CUDA Programming Guide (5.1, throughput of arithmetic
+# instructions, two operations each), dense tensor cores from the peak rates in NVIDIA's data sheets.
 OPERATIONS = {
     "sm_80": {"float32": 128, "float16": 2048, "int8": 4096},
     "sm_86": {"float32": 256, "float16": 1024, "int8": 2048},
@@ -38,25 +38,25 @@ OPERATIONS = {
     "sm_120": {"float32": 256, "float16": 1024, "int8": 2048},
 }
 USUAL = OPERATIONS["sm_90"]
-THREADS = 256  # that keep a multiprocessor at work: two warps for each of its four schedulers
-N_MULTIPROCESSORS, CLOCK_HZ = 100, 1.5e9  # where a record does not say them
+THREADS = 256  # threads that keep a multiprocessor busy: two warps for each of its four schedulers
+N_MULTIPROCESSORS, CLOCK_HZ = 100, 1.5e9  # assumed where a record lacks them
 
 
 @dataclass(frozen=True)
 class Floor:
-    """Seconds that bytes and operations take on the multiprocessors that have a block."""
+    """The seconds for bytes, and for operations, on the multiprocessors that have a block."""
 
     of_bytes: float
     of_operations: float
 
     @property
     def seconds(self) -> float:
-        """Returns the sum of both, with the latency of a launch."""
+        """Returns the sum of both and the latency of a launch."""
         return self.of_bytes + self.of_operations + LATENCY_S
 
 
 def bytes_per_s(device: Device) -> float | None:
-    """Returns the nominal rate of the device's memory; None where its model is not known."""
+    """Returns the nominal rate of the device's memory; None for an unknown model."""
     words = set(device.name.replace("-", " ").split())
     return next((rate for model, rate in MEMORY.items() if words.issuperset(model)), None)
 
@@ -64,8 +64,8 @@ def bytes_per_s(device: Device) -> float | None:
 def floor_of(kernel: Kernel[Problem], problem: Problem, device: Device, memory: float) -> Floor:
     """Returns the floor of a launch; ``memory``: bytes per second.
 
-    A block runs on one multiprocessor: with fewer blocks, by the kernel's default config, or with few threads, only a
-    share of the device is at work.
+    A block runs on one multiprocessor: if the kernel's default config has fewer blocks than the device has
+    multiprocessors, or few threads, only a share of the device is busy.
     """
     work, n = kernel.work(problem), device.n_multiprocessors or N_MULTIPROCESSORS
     steps = kernel.launch(problem, kernel.default_config(problem, device)).steps

@@ -1,6 +1,6 @@
-"""What a model loses at recorded problems that are left out, beside what the winner of the nearest problem loses there.
+"""The losses at left-out recorded problems of the model, and of the nearest problem's winner.
 
-It says which of the two a search should try first at a problem that nobody recorded.
+They decide which of the two a search tries first at a problem without a record.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from .coordinates import Domain, TransferPoint
 from .model import Fill, Scales, points_of, posterior_of, some
 from .neighbour import AWAY, OTHER_DEVICE, Neighbour, apart
 
-N_LEFT_OUT = 12  # problems, the nearest
-WORST_LOSS = 1.0  # a loss that counts as such when means are compared: twice the time
+N_LEFT_OUT = 12  # nearest problems, each of which is left out once
+WORST_LOSS = 1.0  # losses are capped here, at twice the time, when means are compared
 
 
 @dataclass(frozen=True)
 class LeftOutLoss:
-    """Relative times minus one, at one recorded problem: of the config that the model ranks first among those that were
-    measured there, and of the nearest problem's winner; None where that was not measured.
+    """The losses, relative time - 1, at one recorded problem. ``model``: of the measured config that the model ranks
+    first. ``winner``: of the nearest problem's winner; None if it was not measured there.
     """
 
     model: float
@@ -28,16 +28,17 @@ class LeftOutLoss:
 
 
 def losses_nearby(near: Sequence[Neighbour], domain: Domain, fill: Fill | None, scales: Scales) -> list[LeftOutLoss]:
-    """Returns the losses at the nearest problems, each of which is left out in turn, on all of its devices.
+    """Returns the losses at the nearest problems. Each one is left out in turn, on all of its devices.
 
-    ``near``: nearest first; those of other architectures predict, and are not left out. ``scales``: fitted to them.
+    ``near``: nearest first; neighbours on other architectures are used for predictions, but are never left out.
+    ``scales``: fitted to ``near``.
     """
     observed, asked = list[TransferPoint](), list[TransferPoint]()
-    of_observed, of_asked = list[int](), list[int]()  # the number of each point's neighbour
+    of_observed, of_asked = list[int](), list[int]()  # index of each point's neighbour
     for number, one in enumerate(near):
         is_left_out = one.kinship != OTHER_DEVICE and len(set(of_asked)) < N_LEFT_OUT
         measured = one.measured if is_left_out else some(one.measured)
-        with suppress(Exception):  # another definition may have recorded what this one cannot launch
+        with suppress(Exception):  # another definition may have recorded configs that this one cannot launch
             points = points_of(one.problem, one.device, AWAY[one.kinship], measured, fill)
             observed += some(points)
             of_observed += [number] * (len(observed) - len(of_observed))
@@ -65,12 +66,12 @@ def _loss_of_winner(others: Sequence[Neighbour], left_out: Neighbour) -> float |
 
 
 def model_is_better(losses: Sequence[LeftOutLoss]) -> bool:
-    """Returns whether the model loses less, in the mean over the problems where the nearest winner was measured."""
+    """Returns whether the model loses less, on average over the problems where the nearest winner was measured."""
     told = [(min(one.model, WORST_LOSS), min(one.winner, WORST_LOSS)) for one in losses if one.winner is not None]
     return sum(model for model, _ in told) < sum(winner for _, winner in told)
 
 
 def _distance(one: Neighbour, other: Neighbour) -> float:
-    """Returns the octaves between two neighbours of one problem."""
+    """Returns the distance in octaves between two neighbours of one problem."""
     away = 0.0 if one.device.name == other.device.name else max(AWAY[one.kinship], AWAY[other.kinship])
     return apart(one.problem, other.problem) + away

@@ -1,10 +1,10 @@
-"""Predicts each configuration of a problem from recorded neighbours, to choose where a search begins, or what runs.
+"""Predicts the times of a problem's configurations from recorded neighbours, to begin a search or to choose a config.
 
-A Gaussian process over (configuration, problem): times of one sweep, relative to its best, say something of a like
-configuration at a near problem. Two points correlate by the Matern covariance of the search (covariance.py), over the
-coordinates of both configurations, how their launches fill the device, and the octaves between both problems; how much
-each of these matters is fitted. After Swersky, Snoek and Adams, Multi-Task Bayesian Optimization, NIPS 2013, with the
-distance of the problems in place of a learned covariance of tasks.
+It is a Gaussian process over (configuration, problem): the times of one sweep, relative to its best, predict similar
+configurations at near problems. The covariance of two points is the Matern covariance of the search (covariance.py) of
+the coordinates of both configurations, of how their launches fill the device, and of the distance of both problems in
+octaves; the weight of each is fitted. After Swersky, Snoek and Adams, Multi-Task Bayesian Optimization, NIPS 2013, with
+the distance of the problems in place of a learned covariance of tasks.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -24,11 +24,11 @@ from .covariance import Hyperparameters, squared_differences
 from .neighbour import AWAY, Neighbour
 from .posterior import Posterior
 
-CAP = 2.0  # relative times are capped here: how slow a slow config is says nothing about fast ones
-N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
-ROUNDS = ((200, 25), (450, 12))  # observations that a search fits the length scales to, its own first, and steps
-DARING = 0.5  # standard deviations below the expected time at which hints are ranked
-CAUTION = 0.5  # and above it, where no trial will tell whether it was right
+CAP = 2.0  # relative times are capped here: how slow a slow config is carries no information about fast ones
+N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and a sample of the others, best to worst
+ROUNDS = ((200, 25), (450, 12))  # observations to which a search fits length scales, its own first; and steps
+DARING = 0.5  # hints are ranked by the expected time minus so many standard deviations
+CAUTION = 0.5  # choices that no trial will check are ranked by the expected time plus so many
 
 T = TypeVar("T")
 Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
@@ -36,7 +36,7 @@ Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray
 
 @dataclass(frozen=True)
 class Scales:
-    """What was fitted to many problems: the weight of each group of coordinates, the noise and the amplitude, and the
+    """Values fitted to many problems: the weight of each group of coordinates, the noise and the amplitude, and the
     mean and the deviation of the logarithms of relative times.
     """
 
@@ -47,18 +47,18 @@ class Scales:
     deviation: float
 
     def standardized(self, points: Sequence[TransferPoint]) -> np.ndarray:
-        """Returns what is predicted of points, float [n_points]."""
+        """Returns the standardized logarithms of the points' relative times, float [n_points]."""
         return (logarithms(points) - self.mean) / (self.deviation + 1e-12)
 
 
 class Expectation:
-    """Predicts the ``asked`` points from points ``elsewhere`` and the problem's ``own``.
+    """The prediction of the ``asked`` points from points ``elsewhere`` and the problem's ``own``.
 
-    ``times``: the mean of each, of standardized logarithms, float [n_asked]. ``scales``: those that it predicts by.
+    ``times``: the mean standardized logarithm for each, float [n_asked]. ``scales``: the scales in use.
 
     Args:
         domain: the values of each parameter.
-        scales: fitted before; without them they are fitted to the points.
+        scales: scales that were fitted before; by default they are fitted to the points.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class Expectation:
         self.times = self._posterior.mean(self._values)
 
     def ranked(self, k: int) -> tuple[Config, ...]:
-        """Returns the ``k`` configurations to run without a trial: the least of mean + CAUTION deviations."""
+        """Returns the ``k`` configurations to run without a trial: those with the least mean + CAUTION deviations."""
         mean, deviation = self._posterior.predict(self._values, np.ones(self._n_observed, bool))
         return tuple(self.configs[i] for i in np.argsort(mean + CAUTION * deviation, kind="stable")[:k])
 
     def hints(self, k: int, known: Container[Config] = ()) -> tuple[Config, ...]:
-        """Returns at most k configurations worth a trial, the most promising first, none of ``known``.
+        """Returns at most k configurations worth a trial, without ``known`` ones, the most promising first.
 
-        The least of mean - DARING deviations; each counts as if its outcome were its mean when the next is chosen, so
-        that they are not k times the same.
+        They have the least mean - DARING deviations. When the next one is chosen, the outcomes of the chosen ones are
+        assumed to equal their means, so that the k configurations are not all alike.
         """
         taken = np.array([config in known for config in self.configs])
         chosen: list[int] = []
@@ -110,17 +110,17 @@ def expect(
     fill: Fill | None = None,
     scales: Scales | None = None,
 ) -> Expectation | None:
-    """Predicts every allowed configuration of ``problem`` from ``neighbours``; None if they have no data.
+    """Returns the prediction of every allowed configuration of ``problem`` from ``neighbours``; None without data.
 
     ``domain``: the values of each parameter.
-    ``own``: medians in seconds that are known at the problem itself; they count, too.
-    ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as occupancy().
-    ``scales``: fitted before; without them they are fitted to what is known here.
+    ``own``: known medians, in seconds, at the problem itself, which are used as well.
+    ``fill``: (a problem's fields, a neighbour's device or None for the own one, configurations) -> as occupancy().
+    ``scales``: scales that were fitted before; by default they are fitted to these data.
     """
     fields = named_fields(problem)
     elsewhere: list[TransferPoint] = []
     for n in neighbours:
-        with suppress(Exception):  # another definition may have recorded what this one cannot launch
+        with suppress(Exception):  # another definition may have recorded configs that this one cannot launch
             elsewhere += points_of(n.problem, n.device, AWAY[n.kinship], some(n.measured), fill)
     if not elsewhere or not enumeration.configs:
         return None
@@ -145,24 +145,24 @@ def points_of(
 
 
 def some(measured: Sequence[T]) -> list[T]:
-    """Selects, from what is ordered by time, the best and others spread over the rest."""
+    """Returns, from items ordered by time, the best ones and others spread over the rest."""
     rest = measured[N_BEST:]
     step = max(1, len(rest) // N_OTHERS)
     return [*measured[:N_BEST], *rest[::step][:N_OTHERS]]
 
 
 def logarithms(points: Sequence[TransferPoint]) -> np.ndarray:
-    """Returns the logarithms of relative times, capped: what is predicted, float [n_points]."""
+    """Returns the logarithms of capped relative times, float [n_points]."""
     return np.asarray(np.log(np.minimum([point.time for point in points], CAP)))
 
 
 def fitted(
     points: Sequence[TransferPoint], domain: Domain, rounds: Sequence[tuple[int, int]], n_own: int = 0
 ) -> Scales:
-    """Fits the length scales to points of many problems.
+    """Returns scales fitted to points of many problems.
 
-    ``rounds``: how many of the points count, and steps; each round begins where the one before ended, for few points
-    lead cheaply to where many are to be asked. The first ``n_own`` points are among them, if there is room.
+    ``rounds``: (number of points, steps) of each round. A round begins where the last one ended, since few points find
+    a good start for many at low cost. The first ``n_own`` points are always among them, as far as there is room.
     """
     place: Coordinates = coordinates(points, domain)
     values = logarithms(points)
@@ -181,7 +181,7 @@ def fitted(
 def posterior_of(
     observed: Sequence[TransferPoint], asked: Sequence[TransferPoint], domain: Domain, scales: Scales
 ) -> Posterior:
-    """Returns the process conditioned on the ``observed`` points; ``asked`` ones are its pool."""
+    """Returns the process conditioned on the ``observed`` points, with the ``asked`` points as its pool."""
     place = coordinates([*observed, *asked], domain)
     weights = [scales.weights.get(name, 0.0) for name in place.names]
     hyper = Hyperparameters.of(weights, scales.noise, scales.amplitude)

@@ -1,4 +1,4 @@
-"""What was measured near a problem, and how far away that is. Only ratios within one sweep are used, never times."""
+"""Recorded sweeps near a problem, and their distances. Only ratios within one sweep are used, never times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from ..core.config import Config
 from ..core.definition import Device
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
-AWAY = {SAME_DEVICE: 0.0, SAME_ARCHITECTURE: 1.0, OTHER_DEVICE: 3.0}  # octaves that a foreign device counts as
-MISMATCH = 8.0  # octaves that two different words or truth values count as
+AWAY = {SAME_DEVICE: 0.0, SAME_ARCHITECTURE: 1.0, OTHER_DEVICE: 3.0}  # distance of the device, in octaves
+MISMATCH = 8.0  # distance of two different words or truth values, in octaves
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,17 @@ class Neighbour:
     problem: Mapping[str, object]
     device: Device
     kinship: int  # SAME_DEVICE, SAME_ARCHITECTURE or OTHER_DEVICE
-    distance: float  # octaves: the sum over the problem's fields of |log2 ratio|, MISMATCH where there is no ratio
+    distance: float  # octaves: the sum of |log2 ratio| over the problem's fields, or MISMATCH where there is no ratio
     measured: tuple[tuple[Config, float], ...]
 
 
 def octave(value: float) -> float:
-    """Returns log2 of a number, continued below for zero and negative numbers; distances are in this unit."""
+    """Returns log2 of a positive number; for others a continuation to lower values. Distances are in this unit."""
     return log2(value) if value > 0 else -1 - log2(1 - value)
 
 
 def apart(one: Mapping[str, object], other: Mapping[str, object]) -> float:
-    """Returns the distance of two problems in octaves; MISMATCH for two words, and for a field that one lacks."""
+    """Returns the distance of two problems in octaves: MISMATCH for two words, and for a field that one lacks."""
     return sum(_apart(one.get(name), other.get(name)) for name in one.keys() | other.keys())
 
 

@@ -1,7 +1,7 @@
-"""Computes how a launch fills the device, which a search uses besides a config's parameters.
+"""Computes how a launch fills the device, which a search uses in addition to a config's parameters.
 
-A kernel takes as long as its last block, so what an uneven last wave wastes is a factor of the time. It follows from
-several parameters and the problem's size together, and a model of the parameters alone would have to learn it.
+A kernel takes as long as its last block, so an uneven last wave multiplies the time. This factor depends on several
+parameters and the problem's size together, and a model of the parameters alone would have to learn it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure
 from ..core.problem import Problem
 
-UNKNOWN = ARCHITECTURES["sm_90"]  # whose limits stand in for those of an architecture that is not known
+UNKNOWN = ARCHITECTURES["sm_90"]  # assumed limits of an unknown architecture
 COLUMNS = ("waves", "last wave", "threads at a time")
 
 
 def occupancy(kernel: Kernel[Problem], problem: Problem, configs: Sequence[Config], device: Device) -> np.ndarray:
-    """log2 of COLUMNS for each configuration, float [n_configs, 3]; of no columns where there are no multiprocessors.
+    """Returns log2 of COLUMNS for each configuration, float [n_configs, 3]; [n_configs, 0] without multiprocessors.
 
-    waves: blocks over those that the device has room for at a time, by their threads, their dynamic shared memory, and
-    their registers if the definition knows these. last wave: the waves that it takes over those. threads at a time: of
-    a multiprocessor. Where a config has several launches, they are those of the one with the most threads.
+    waves: the number of blocks divided by the number that the device can hold, given their threads, dynamic shared
+    memory, and registers if the definition knows them. last wave: waves rounded up, divided by waves. threads at a
+    time: per multiprocessor. If a config has several launches, the one with the most threads counts.
     """
     if not device.n_multiprocessors:
         return np.zeros((len(configs), 0))
@@ -36,19 +36,19 @@ def occupancy(kernel: Kernel[Problem], problem: Problem, configs: Sequence[Confi
 def known_of(
     kernel: Kernel[Problem], problem: Problem, configs: Sequence[Config], device: Device
 ) -> dict[str, np.ndarray]:
-    """Returns the same columns by name, as a search takes them."""
+    """Returns the columns of ``occupancy`` by name."""
     return dict(zip(COLUMNS, occupancy(kernel, problem, configs, device).T, strict=False))
 
 
 def occupancy_at(
     kernel: Kernel[Problem], own: Device, fields: Mapping[str, object], other: Device | None, configs: Sequence[Config]
 ) -> np.ndarray:
-    """Returns occupancy for a neighbour's problem and device; if that device is None or unknown, for this one."""
+    """Returns occupancy for a neighbour's problem on ``other``; on ``own`` if ``other`` is None or unknown."""
     device = other if other and other.n_multiprocessors else own
     return occupancy(kernel, kernel.problem(dict(fields)), configs, device)
 
 
-@lru_cache(maxsize=1 << 16)  # searches of a campaign ask for their neighbours' again and again
+@lru_cache(maxsize=1 << 16)  # searches of a campaign need those of their neighbours again and again
 def _row(kernel: Kernel[Problem], problem: Problem, config: Config, device: Device) -> tuple[float, float, float]:
     try:
         launch = max(kernel.launch(problem, config).steps, key=lambda step: prod(step.grid) * prod(step.block))

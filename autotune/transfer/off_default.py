@@ -1,6 +1,6 @@
-"""Columns that say how far a config lies from the kernel's own default at its problem.
+"""Columns with the distance of a config from the kernel's own default at its problem.
 
-A default that knows its problem says what is fast where nothing near was recorded; how much it says is fitted.
+A default that depends on the problem hints at fast configs where nothing near was recorded; its weight is fitted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ from ..core.problem import Problem
 from .occupancy import COLUMNS, occupancy_at
 
 KNOWN = (*COLUMNS, "off the default", "default")
-OCTAVES_OF_A_STEP = 2.0  # between two numbers: farther apart they count as two words do, one step
-LEAST_STEP = 0.2  # between two numbers that are nearly the same
+OCTAVES_OF_A_STEP = 2.0  # numbers so many octaves apart or more are one step apart, like two words
+LEAST_STEP = 0.2  # steps between two numbers that are nearly equal
 
 
 def known_at(
     kernel: Kernel[Problem], own: Device, fields: Mapping[str, object], other: Device | None, configs: Sequence[Config]
 ) -> np.ndarray:
-    """Returns KNOWN for each config, float [n_configs, 5]: how it fills the device, the root of its steps off the
-    default there, and whether it is the default.
+    """Returns the KNOWN columns for each config, float [n_configs, 5]: how it fills the device, the square root of its
+    number of steps from the default, and whether it is the default.
 
-    ``other``: a neighbour's device; if it is None or unknown, that is ``own``.
+    ``other``: a neighbour's device; if it is None or unknown, ``own`` is used.
     """
     device = other if other and other.n_multiprocessors else own
     default = _default(kernel, kernel.problem(dict(fields)), device)
@@ -34,7 +34,7 @@ def known_at(
 
 
 def n_steps(config: Config, default: Config) -> float:
-    """Returns the parameters in which two configs differ; numbers that are near each other count as less than one."""
+    """Returns in how many parameters two configs differ; two near numbers count as less than one."""
     return sum(_step(config.get(name), default.get(name)) for name in config.keys() | default.keys())
 
 
@@ -47,6 +47,6 @@ def _step(a: Value | None, b: Value | None) -> float:
     return min(1.0, LEAST_STEP + abs(log2(numbers[0] / numbers[1])) / OCTAVES_OF_A_STEP)
 
 
-@lru_cache(maxsize=4096)  # a problem is asked about again and again when others are left out
+@lru_cache(maxsize=4096)  # the same problem returns each time another one is left out
 def _default(kernel: Kernel[Problem], problem: Problem, device: Device) -> Config:
     return kernel.default_config(problem, device)

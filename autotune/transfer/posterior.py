@@ -1,7 +1,7 @@
-"""A Gaussian process conditioned on configs, which predicts candidates and grows by one config at a time.
+"""A Gaussian process that is conditioned on configs, predicts candidates, and grows by one config at a time.
 
-The factor depends on which configs are known, not on their values: a config can join when it is proposed, its value
-be filled in by what the others predict for it (the kriging believer), and be replaced when it has come, in any order.
+The factor depends on the set of configs, not on their values. So a config is added when it is proposed, with the value
+that the others predict for it (the kriging believer), and gets its real value when it arrives, in any order.
 Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize optimization, 2010.
 """
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from .covariance import Hyperparameters, matern
 
-ROOM = 64  # rows to grow by before arrays are copied
+ROOM = 64  # spare rows; arrays are copied when they are used up
 
 
 class Posterior:
-    """``rows``: numbers of the configs it is conditioned on; ``pool``: of the candidates it is asked about.
+    """The conditioned process. ``rows``: indices of the configs that condition it; ``pool``: indices of the candidates.
 
-    ``columns``: features, float [n_configs, n_columns]. What concerns the pool is kept in single precision.
+    ``columns``: features, float [n_configs, n_columns]. Arrays over the pool are in single precision.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Posterior:
         covariance = self._covariance(self._known, self._known)
         covariance.flat[:: n + 1] = self._amplitude + self._noise
         inverse = np.linalg.inv(np.linalg.cholesky(covariance))
-        # cross[k, c] = (factor^-1 covariance(rows, pool))[k, c]: everything about a candidate follows from its column
+        # cross[k, c] = (factor^-1 covariance(rows, pool))[k, c]: its column determines a candidate's prediction
         cross = inverse.astype(np.float32) @ self._covariance(self._known.astype(np.float32), self._pooled)
         self._variance = self._amplitude - np.einsum("kc,kc->c", cross, cross)
         self._factor_inverse = np.zeros((n + ROOM, n + ROOM))
@@ -47,7 +47,7 @@ class Posterior:
         self._cross[:n] = cross
 
     def add(self, row: int) -> None:
-        """Condition on one more config; its value comes with ``predict``."""
+        """Adds one config to the conditions; ``predict`` gets its value."""
         n = len(self.rows)
         if n == len(self._cross):
             self._grow()
@@ -66,7 +66,7 @@ class Posterior:
         self.rows.append(row)
 
     def predict(self, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (mean, standard deviation) at the pool, without noise. ``values`` [n_rows] counts where ``known``."""
+        """Returns (mean, standard deviation) at the pool, without noise; uses ``values`` [n_rows] where ``known``."""
         return self.mean(self._believed(values, known)), np.sqrt(np.maximum(self._variance, 1e-8))
 
     def mean(self, values: np.ndarray) -> np.ndarray:
@@ -76,9 +76,9 @@ class Posterior:
         return np.asarray(solved.astype(np.float32) @ self._cross[:n])
 
     def believe(self, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (mean, standard deviation) of the rows that are not ``known``, without noise, given those that are.
+        """Returns (mean, standard deviation) of the rows that are not ``known``, without noise, given the known rows.
 
-        By blocks of the covariance's inverse, which is at hand, rather than by a factor of the known rows alone:
+        It uses blocks of the covariance's inverse, which exists already, instead of a factor of the known rows alone:
         Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, the second form of equation A.6.
         """
         n = len(self.rows)
@@ -89,7 +89,7 @@ class Posterior:
         return -covariance @ (precision[:, known] @ values[known]), np.sqrt(np.maximum(variance, 1e-8))
 
     def _believed(self, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Fills the unknown ``values`` with their predictions from the known ones."""
+        """Returns ``values`` with the unknown ones replaced by predictions from the known ones."""
         if known.all():
             return values
         filled = values.copy()

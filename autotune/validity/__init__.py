@@ -1,4 +1,4 @@
-"""Says whether what was recorded still holds: whether today's texts are, or make, the machine code that was measured.
+"""Checks whether records still hold: whether today's texts are unchanged, or give the measured machine code.
 
 It imports ``trial`` and the rooms below it.
 """

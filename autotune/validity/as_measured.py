@@ -1,4 +1,4 @@
-"""Renders a recorded config as it is today, and shows by text or machine code that it is what was measured."""
+"""Renders a recorded config as it is today, and shows by text or machine code that it is the measured one."""
 
 import logging
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ TEXT, MACHINE_CODE = "text", "machine code"
 
 
 class CannotTell(UsageError):
-    """Whether a recorded config is what was measured cannot be told: texts differ, and machine code is unknown."""
+    """A recorded config cannot be compared with the measured one: texts differ, and machine code is unknown."""
 
 
 @dataclass(frozen=True)
 class MeasuredVariant:
-    """A variant that is what was measured; ``by`` says what showed it: TEXT or MACHINE_CODE."""
+    """A variant that equals the measured one; ``by`` says what showed this: TEXT or MACHINE_CODE."""
 
     variant: Variant
     by: str
@@ -37,14 +37,14 @@ class MeasuredVariant:
 def as_measured(
     folder: SweepFolder, kernel: AnyKernel, device: Device, config: Mapping[str, object], key: str | None
 ) -> MeasuredVariant:
-    """Returns the variant of a config that the sweep in ``folder`` measured under ``key``.
+    """Returns the variant of a config, which the sweep in ``folder`` measured under ``key``.
 
-    Compiles where the text has changed, unless `autotune digest` has stored what the present one makes.
+    If the text has changed, it compiles the present one, unless `autotune digest` has stored the digest of its code.
 
     Raises:
-        UsageError: when it is another one today, or the device cannot run it any more; says what to do.
-        CannotTell: when nothing here shows whether it is.
-        TrialFailure: when it no longer renders.
+        UsageError: when the machine code differs today, or the device can no longer run it; it says what to do.
+        CannotTell: when the machine code cannot be compared here.
+        TrialFailure: when the config no longer renders.
     """
     about = folder.about()
     problem = problem_of(kernel, about)
@@ -61,16 +61,16 @@ def as_measured(
     was = f"the template of {kernel.name} has changed since: {key}, which was measured, is now {variant.key}, and"
     try:
         if not _is_same_code(folder.of_space(kernel.space), device, variant):
-            raise UsageError(f"{was} its machine code is another, too. {again}")
+            raise UsageError(f"{was} its machine code differs, too. {again}")
     except CannotTell as unknown:
         raise CannotTell(
-            f"{was} whether its machine code is the same cannot be told here: {unknown}. {again}"
+            f"{was} whether its machine code is the same cannot be checked here: {unknown}. {again}"
         ) from None
     return MeasuredVariant(variant, MACHINE_CODE)
 
 
 def validity_text(folder: SweepFolder, device: Device, config: Mapping[str, object], key: str | None) -> str:
-    """Says whether a recorded config is what its definition makes today; "" where the definition is not here."""
+    """Returns in words whether a recorded config is unchanged today; "" if its definition is not installed."""
     try:
         kernel = recorded_kernel(folder.about().content, {})
     except UsageError:
@@ -81,11 +81,11 @@ def validity_text(folder: SweepFolder, device: Device, config: Mapping[str, obje
         return f"unknown: {unknown}"
     except (UsageError, TrialFailure) as stale:
         return f"stale: {stale}"
-    return "its text is as it was measured" if by == TEXT else "its text has changed, its machine code has not"
+    return "its text is unchanged" if by == TEXT else "its text has changed, its machine code has not"
 
 
 def _is_same_code(folder: SweepFolder, device: Device, variant: Variant) -> bool:
-    """Returns whether the machine code of ``variant`` is the recorded one. Raises CannotTell, with the reason."""
+    """Returns whether ``variant`` has the recorded machine code. Raises CannotTell with the reason."""
     trial = next((t for t in reversed(folder.current()) if t.config == variant.config), None)
     if trial is None:
         raise CannotTell("its trial is missing in the record")
@@ -101,13 +101,13 @@ def _is_same_code(folder: SweepFolder, device: Device, variant: Variant) -> bool
     try:
         compiler = module.compiler(device)
     except UsageError as error:
-        raise CannotTell(f"{error}; or store it where there is {where}: {digest}") from None
+        raise CannotTell(f"{error}; or store a digest where there is {where}: {digest}") from None
     if compiler not in made_by:
-        raise CannotTell(f"what {compiler} makes of both is not recorded; store it where there is {where}: {digest}")
+        raise CannotTell(f"no digest by {compiler} is recorded; store one where there is {where}: {digest}")
     return _still_makes(device.kind, variant, device, made_by[compiler])
 
 
-@lru_cache(maxsize=1024)  # who wants times and then sources asks twice
+@lru_cache(maxsize=1024)  # a caller that needs times and then sources calls twice
 def _still_makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
     _tell_that_it_takes_a_while()
     return code_of(kind, variant, device, code) == code

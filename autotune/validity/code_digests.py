@@ -1,7 +1,7 @@
-"""Stores digests of machine code for the compiler at hand, so that templates may be rewritten.
+"""Stores digests of machine code by the present compiler, so that templates may be rewritten.
 
-Those of recorded trials can be found only while their sources are as they were. Those of present sources show later,
-and without a compiler, that a winner is what was measured although its text has changed.
+Digests of recorded trials can be computed only while their sources are unchanged. Digests of present sources show
+later, without a compiler, that a winner has the measured machine code although its text has changed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,21 +26,21 @@ from ..trial.compile import CompilePool, Pending, RecordedConfig
 
 @dataclass(frozen=True)
 class DigestCounts:
-    """Counts of one sweep's trials: those with a known digest, with a new one, and without."""
+    """Numbers of one sweep's trials: with a known digest, with a new one, and without one."""
 
     n_known: int
     n_new: int
     n_changed: int  # trials whose source has changed or does not compile
-    n_texts: int  # new digests of what present texts make
+    n_texts: int  # new digests of present texts
 
 
 def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> DigestCounts:
-    """Add the digests of all trials in ``folder`` by the compiler of ``pool``, and of its winner's and default's text.
+    """Adds the digests of all trials in ``folder``, and of the final round's texts, by the compiler of ``pool``.
 
-    ``folder`` is read in the kernel's present space.
+    ``folder`` is read with the kernel's present space.
 
     Raises:
-        UsageError: when the record is not of that definition, or does not say how it was measured.
+        UsageError: when the record does not fit the definition, or does not state how it was measured.
     """
     folder = folder.of_space(kernel.space)
     about, known, compiler = folder.about(), folder.digests(), pool.compiler
@@ -69,7 +69,7 @@ def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> Di
 
 
 def _texts(folder: SweepFolder, kernel: Kernel[P], problem: P, pool: CompilePool, known: Digests) -> dict[str, str]:
-    """Returns digests of the machine code that present texts make, by key: of the final round, where they changed."""
+    """Returns key -> machine code digest of the final round's present texts, as far as these have changed."""
     sweep = SweepRecord.of(folder)
     named = [each for each in (sweep.winner, sweep.default, *sweep.finalists) if each is not None]
     latest = {trial.config: trial for trial in sweep.trials}
@@ -87,7 +87,7 @@ def _texts(folder: SweepFolder, kernel: Kernel[P], problem: P, pool: CompilePool
 
 
 def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[CompilePool, list[SweepFolder]]]:
-    """Yields the sweeps of each device with compile processes for it; the device need not be present."""
+    """Yields compile processes and sweeps for each device; the device need not be present."""
     by_device: dict[Device, list[SweepFolder]] = {}
     for folder in folders:
         try:
@@ -100,13 +100,13 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
 
 
 def _start(kernel: Kernel[P], problem: P, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
-    """Start compiling what ``trial`` ran; returns None if its source has changed since."""
+    """Starts to compile the source of ``trial``. Returns None if the source has changed since."""
     variant = _variant(kernel, problem, trial)
     return pool.submit(variant) if variant is not None and variant.key == trial.key else None
 
 
 def _variant(kernel: Kernel[P], problem: P, trial: Trial) -> Variant | None:
-    """Renders the config of ``trial`` as it is today; returns None where that is impossible."""
+    """Returns the config of ``trial`` as it renders today, or None if it does not."""
     try:
         return of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))
     except (TrialFailure, UsageError):

@@ -1,8 +1,8 @@
-"""Resumes a record: finds the trials that still hold, since their source text or their machine code is unchanged.
+"""Resumes a record: finds the trials that still hold, because their source text or their machine code is unchanged.
 
-A time belongs to the machine code that ran, to the geometry of its launch, to what the definition calls right, and to
-how it was measured. Comments, names and the order of two functions decide nothing of these. A config that the
-definition excludes by now does not count, however it was measured.
+A time depends on the machine code, the launch geometry, the definition's reference and tolerance, and the measuring
+protocol. Comments, names and the order of functions affect none of these. A trial of a config that the definition now
+excludes does not count.
 """
 
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ from ..trial.stations import stamp
 
 @dataclass(frozen=True)
 class ResumedRecord:
-    """The trials that hold, in recorded order; ``n_by_code`` of them hold although their text has changed.
+    """The trials that hold, in recorded order. ``n_by_code``: how many of them hold although their text has changed.
 
-    ``n_excluded`` of the others are of configs that the definition no longer allows.
+    ``n_excluded``: how many of the others have configs that the definition no longer allows.
     """
 
     log: TrialLog
-    stale: list[int]  # numbers of the others, which keep them
+    stale: list[int]  # numbers of the other trials; these stay in the record
     n_by_code: int
     n_excluded: int = 0
 
 
 def resume(context: Context[P], folder: SweepFolder) -> ResumedRecord:
-    """Returns what holds of the trials in ``folder`` in a sweep of this context; compiles rewritten sources."""
+    """Returns the trials in ``folder`` that hold for a sweep in this context; compiles rewritten sources."""
     recorded = folder.trials()
     allowed = [t for t in recorded if is_allowed(context, t)]
     by_text = {t.number for t in allowed if t.stamp == stamp(context, t.config)}
@@ -51,8 +51,8 @@ def resume(context: Context[P], folder: SweepFolder) -> ResumedRecord:
 def is_allowed(context: Context[P], trial: Trial) -> bool:
     """Returns whether the definition still allows a trial's config here: space, constraints and ``unsupported``.
 
-    A heuristic decides nothing here: what it refuses runs, and was measured. A trial that was skipped because the
-    device cannot run its config stands, since that is what it says.
+    Heuristics are ignored: configs that they refuse do run, and were measured. A trial that was skipped because the
+    device cannot run its config stays valid.
     """
     kernel, device = context.kernel, context.target.device
     try:
@@ -60,18 +60,18 @@ def is_allowed(context: Context[P], trial: Trial) -> bool:
         if trial.status != Status.SKIPPED and kernel.unsupported(config, device) is not None:
             return False
         return kernel.space.broken(context.problem, config, device) is None
-    except UsageError:  # the space has no such config
+    except UsageError:  # the config is not in the space
         return False
-    except TrialFailure:  # `unsupported` fails, and so does the trial of this config
+    except TrialFailure:  # `unsupported` failed, and the trial of this config would fail in the same way
         return True
 
 
 def _by_code(
     context: Context[P], recorded: Sequence[Trial], by_text: set[int], digests: Digests, made_by: str
 ) -> set[int]:
-    """Returns the numbers of trials whose machine code and conditions are unchanged, where their text is not.
+    """Returns the numbers of trials whose text has changed, but not their machine code and conditions.
 
-    ``made_by``: the compiler of what ran, where a trial does not say it.
+    ``made_by``: the compiler of trials that do not name theirs.
     """
     known = {t.config for t in recorded if t.number in by_text}
     rewritten = {t.config: t for t in recorded if t.config not in known}  # the last trial of each config
@@ -84,7 +84,7 @@ def _by_code(
 
 
 def _ask(context: Context[P], trial: Trial, digests: Digests) -> "Future[bool] | None":
-    """Let a compile process look for the machine code of ``trial``; returns None if nothing is known of it."""
+    """Starts the comparison of ``trial`` in a compile process. Returns None if the record lacks its digests."""
     code, conditions = digests.code(trial, context.compiler), digests.condition(trial)
     if not code or not conditions:
         return None
@@ -95,5 +95,5 @@ def _ask(context: Context[P], trial: Trial, digests: Digests) -> "Future[bool] |
 def _is_same(asking: "Future[bool]") -> bool:
     try:
         return asking.result()
-    except (TimeoutError, Died, UsageError):  # a definition that breaks its contract says so when it is swept
+    except (TimeoutError, Died, UsageError):  # a sweep reports a definition that breaks its contract
         return False

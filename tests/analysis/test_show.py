@@ -123,7 +123,7 @@ def test_a_damaged_verdict_is_told_and_taken_as_absent(
     (path / "verdict.json").write_text('{"winner": ')
     assert "unfinished" in shown(capsys, path)
     (told,) = caplog.messages
-    assert f"{path}/verdict.json is damaged" in told and "taken as absent" in told
+    assert f"{path}/verdict.json is damaged" in told and "It is ignored" in told
 
 
 # ---------------------------------------------------------------------- values that fail

@@ -116,8 +116,8 @@ def test_a_winner_is_of_the_space_and_has_a_key(tmp_path: Path, winner: dict[str
             "n_time=True of the record is not a plain value of the type int",
         ),
         ({"problem": {"n_time": [1], "n_chan": 4096}}, "of the type int"),
-        ({"problem": {"n_time": 100}, "runtime": []}, "has the runtime fields n_chan, its record others"),
-        ({"baked": ["n_time", "n_chan"], "runtime": []}, "has the baked fields n_time, its record others"),
+        ({"problem": {"n_time": 100}, "runtime": []}, "has the runtime fields n_chan, but its record has others"),
+        ({"baked": ["n_time", "n_chan"], "runtime": []}, "has the baked fields n_time, but its record has others"),
     ],
 )
 def test_values_of_a_problem_have_the_fields_types(tmp_path: Path, changes: dict[str, Any], why: str) -> None:

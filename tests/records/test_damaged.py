@@ -57,7 +57,7 @@ def rewrite_line(path: Path, number: int, /, **changes: Any) -> None:
         ({"median_s": 1e300}, "median_s is 1e+300"),
         ({"median_s": float("inf")}, "Infinity is not a number"),
         ({"median_s": 1.0}, "is not between the quartiles"),
-        ({"status": "wrong"}, "its status is wrong, and it has a median"),
+        ({"status": "wrong"}, "its status is wrong, but it has a median"),
         ({"samples_s": [1e-3, None]}, "samples_s is None"),
         ({"samples_s": 3}, "samples_s is 3"),
         ({"grid": "8"}, "grid is '8'"),
@@ -75,7 +75,7 @@ def test_a_damaged_line_is_left_out_and_named(
     assert [t.number for t in SweepFolder(path).trials()] == [0, *range(2, N)]
     assert len(load_trials(tmp_path)) == N - 1
     (told,) = caplog.messages
-    assert told.startswith(f"{path}/trials.jsonl:2: left out this line, which is damaged: ") and why in told
+    assert told.startswith(f"{path}/trials.jsonl:2: this line is damaged and ignored: ") and why in told
 
 
 def test_a_gap_in_the_numbers_of_a_sweep_without_a_verdict_is_told(
@@ -96,7 +96,7 @@ def test_many_damaged_lines_are_one_message(tmp_path: Path, caplog: pytest.LogCa
     (path / "trials.jsonl").write_bytes(b"\n".join(lines))
     assert len(SweepFolder(path).trials()) == N - 3
     (told,) = caplog.messages
-    assert ":2: left out this line and 2 more, such as line 4, which is damaged: it is nested too deeply" in told
+    assert ":2: this line is damaged and ignored (and 2 more, such as line 4): it is nested too deeply" in told
 
 
 def test_what_a_terminal_would_obey_is_shown_as_its_escape(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_newer_record_is_refused_by_name(tmp_path: Path, caplog: pytest.LogCap
     [
         ({"winner": None}, "winner is None"),
         ({"winner": {"config": {}}}, "winner lacks median_s"),
-        ({"winner": {"config": {"WGS": 1}, "median_s": 1.0}}, "the winner is none of the finalists"),
+        ({"winner": {"config": {"WGS": 1}, "median_s": 1.0}}, "the winner is not among the finalists"),
         ({"finalists": [1]}, "finalists is 1"),
         ({"counts": {"measured": "six"}}, "counts measured is 'six'"),
         ({"speed_up": float("nan")}, "NaN is not a number"),
@@ -173,7 +173,7 @@ def test_a_damaged_verdict_is_told_and_the_search_counts(
     (overview,) = json.loads(CliRunner().invoke(app, ["show", str(path), "--json"]).stdout)
     assert not overview["finished"] and overview["best_s"] == 2e-4
     (told,) = caplog.messages
-    assert told.startswith(f"{path}/verdict.json is damaged: ") and why in told and "taken as absent" in told
+    assert told.startswith(f"{path}/verdict.json is damaged: ") and why in told and "It is ignored" in told
 
 
 # ---------------------------------------------------------------------- what a verdict was made from
@@ -231,7 +231,7 @@ def test_a_sweep_goes_on_beside_damaged_records(tmp_path: Path, caplog: pytest.L
     assert swept(512).best is not None
     again = swept(256)
     assert sum(again.counts.values()) == 4 and len(load_trials(first.path)) == 4, "the damaged one was tried again"
-    assert "sweep.json is damaged" in caplog.text and "It is written anew" in caplog.text
+    assert "sweep.json is damaged" in caplog.text and "It is replaced" in caplog.text
 
 
 # ---------------------------------------------------------------------- paths

@@ -209,8 +209,8 @@ def test_a_folder_of_sweeps_becomes_a_folder_of_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "out", "says"),
     [
-        ("t4", None, "2 sweeps is several files; name a folder"),
-        ("kernel-tuner", None, "2 sweeps is several files; name a folder"),
+        ("t4", None, "writes several files for 2 sweeps; name a folder"),
+        ("kernel-tuner", None, "writes several files for 2 sweeps; name a folder"),
         ("kernel-tuner", "one.json", "is one file, and there are 2 sweeps: name a folder"),
         ("t4", "file.txt", "is one file, and there are 2 sweeps: name a folder"),
         ("parquet", None, "is not text; name a file"),

@@ -110,9 +110,7 @@ def test_a_file_has_a_study_for_each_problem_and_none_of_another_record(tmp_path
 def test_a_file_that_is_another_or_damaged_is_told_and_left(tmp_path: Path, contents: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(contents)
-    with pytest.raises(
-        UsageError, match=r"x: it is not a whole journal of Optuna's \(.*\); name another file"
-    ) as caught:
+    with pytest.raises(UsageError, match=r"x: it is not a complete Optuna journal \(.*\); name another file") as caught:
         swept(tmp_path, trials=3, dashboard=path)
     assert "\n" not in str(caught.value) and path.read_bytes() == contents
     assert not (tmp_path / "results").exists()

@@ -102,7 +102,7 @@ def test_a_line_without_an_end_is_left_out_and_not_held(
         file.write(b'{"torn": 1}\n')
         file.truncate(50_000)  # sparse: nothing but zeros
     assert trials.read_trials(tmp_path, False) == []
-    assert "longer than 4096 bytes; all that follows is left out, too" in caplog.text.replace("\n", " ") or (
+    assert "longer than 4096 bytes; the rest of the file is ignored" in caplog.text.replace("\n", " ") or (
         "and 1 more, such as line 2" in caplog.text
     )
     trials.mend_last_line(tmp_path)

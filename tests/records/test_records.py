@@ -60,7 +60,7 @@ def test_fields_of_a_later_version_are_kept_and_told_once(tmp_path: Path, caplog
     read = SweepFolder(folder.path).trials()
     assert [t.others for t in read] == [{}, later, later] and [t.number for t in read] == [0, 1, 2]
     assert [r.getMessage().partition(" has ")[2] for r in caplog.records] == [
-        "fields that only a later autotune knows (sm_occupancy, stalls): they are kept as they are"
+        "fields that only a later autotune knows (sm_occupancy, stalls): they are kept unchanged"
     ]
     copy = folder_in(tmp_path / "copy")
     for one in read:
@@ -124,7 +124,7 @@ def test_numpy_numbers_are_recorded_as_numbers(tmp_path: Path) -> None:
 
 
 def test_nothing_recorded_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no recorded sweep .* `autotune sweep` makes one"):
+    with pytest.raises(UsageError, match=r"holds no recorded sweep .* `autotune sweep` records one"):
         find_sweeps(tmp_path)
 
 

@@ -73,7 +73,7 @@ def test_a_winner_of_the_final_round_is_told_beside_the_best(tmp_path: Path) -> 
 
 def test_a_study_is_of_one_sweep(path: Path, tmp_path: Path) -> None:
     several = [recorded.record(tmp_path, H200, {DEFAULT: 9.0}, n_time=n) for n in (100, 200)]
-    with pytest.raises(UsageError, match="holds 2 sweeps, and a study is of one") as caught:
+    with pytest.raises(UsageError, match="holds 2 sweeps, but a study shows one") as caught:
         autotune.study(tmp_path)
     assert all(str(one) in str(caught.value) for one in several) and "\n" not in str(caught.value)
     with pytest.raises(UsageError, match="holds no recorded sweep"):

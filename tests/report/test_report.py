@@ -137,7 +137,7 @@ def without_newer(figure: dict[str, Any]) -> dict[str, Any]:
 def test_problems_without_arithmetic_are_named_beside_the_roofline(tmp_path: Path) -> None:
     of_ddc = DDC / "taps=128,decimation=8,sample_bits=10,n_pols=2,n_samples=33554432"
     page = seen(tmp_path / "x.html", DDC.parent / "dequantize", of_ddc)
-    assert "Not drawn: problems of dequantize (7) that have no arithmetic to do" in page.text
+    assert "Not drawn: problems of dequantize (7) that have no arithmetic; only bytes limit them" in page.text
     assert "they reach 92." in page.text and not any(line["name"] == "dequantize" for line in page.figures[0]["data"])
 
 

@@ -178,7 +178,7 @@ def test_devices_by_name() -> None:
     known = wisdom(entry(H200, 1000, WIDE), entry(A100, 1000, TALL))
     assert device_named(known, "NVIDIA A100") == A100
     for number in ("cuda:0", "cuda"):
-        with pytest.raises(UsageError, match="is the number of a GPU here, and a name is expected"):
+        with pytest.raises(UsageError, match="is the number of a GPU; give a name"):
             device_named(known, number)
     assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device_named(known, "sm_90")).tier == "architecture"
     assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device_named(known, "sm_120")).tier == "default"

@@ -23,7 +23,7 @@ def test_the_pair_loads_and_renders(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["class", "float", "9a", "Sum", "a b", "_a", "numpy", "json", "../a", "", "ä"])
 def test_names_that_cannot_be_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot be a kernel's name|a word of Python or C\+\+|a Python module"):
+    with pytest.raises(UsageError, match=r"cannot be a kernel's name|a keyword of Python or C\+\+|a Python module"):
         write_starter(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -31,7 +31,7 @@ def test_names_that_cannot_be_are_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("there", ["total.py", "total.cu.j2"])
 def test_files_are_not_written_over(there: str, tmp_path: Path) -> None:
     (tmp_path / there).write_text("mine")
-    with pytest.raises(UsageError, match=f"{there} is there already; choose another name"):
+    with pytest.raises(UsageError, match=f"{there} exists already; choose another name"):
         write_starter("total", tmp_path)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(there, "mine")]
     (tmp_path / "file").touch()

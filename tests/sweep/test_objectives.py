@@ -86,9 +86,9 @@ def test_a_sweep_by_time_goes_on_as_one_by_energy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("objectives", "metrics", "said"),
     [
-        (("speed",), {}, "there is no objective 'speed'; there are time, energy, and"),
+        (("speed",), {}, "there is no objective 'speed'; there are time, energy, and --metric"),
         (("time", "max:time"), {}, "give one, or two different ones"),
-        (("time",), {"time": "1"}, "the metric 'time': this is taken"),
+        (("time",), {"time": "1"}, "the metric name 'time' is taken"),
         (("time",), {"x": "__import__('os')"}, "there is no '__import__'"),
         (("time",), {"x": "time.real"}, "not time.real"),
         (("time",), {"x": "tme"}, "there is no 'tme'; there are n_time"),
@@ -107,7 +107,7 @@ def test_a_device_without_a_meter_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as told:
         sizes = {"n_chan": 64}
         autotune.sweep(EXAMPLE, problem=sizes, device="host", results=tmp_path, trials=1, objectives=("energy",))
-    assert "does not say what energy it takes" in str(told.value)
+    assert "does not report its energy" in str(told.value)
 
 
 def test_the_command_line_reads_metrics(

@@ -70,7 +70,7 @@ def test_a_record_is_read_with_what_older_ones_mean(tmp_path: Path) -> None:
     assert problem_of(kernel, named) == kernel.problem({**fields, "weight": 2})
     for wrong, why in (
         ({"baked": ("n_time", "weight")}, "lacks the problem's field weight"),
-        ({"baked": ()}, "has the baked fields weight, n_time, its record others"),
+        ({"baked": ()}, "has the baked fields weight, n_time, but its record has others"),
         ({"problem": {**fields, "weight": "2"}}, "weight='2' of the record is not a plain value of the type int"),
     ):
         with pytest.raises(UsageError, match=why):

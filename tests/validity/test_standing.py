@@ -170,7 +170,7 @@ def test_emit_takes_a_winner_whose_machine_code_is_as_it_was(tmp_path: Path) -> 
     assert any(path.read_text().endswith("// a remark\n") for path in out.glob("sources/*.cu"))
     template.write_text(template.read_text().replace("half /= 2", "half >>= 1"))
     emitted = autotune("emit", results, "--out", out, "--kernel", definition)
-    assert emitted.returncode == 2 and "and its machine code is another, too" in emitted.stderr
+    assert emitted.returncode == 2 and "and its machine code differs, too" in emitted.stderr
 
 
 def test_what_was_recorded_without_digests_gets_them_while_its_text_is_as_it_was(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatc
     monkeypatch.setattr(as_measured, "code_of", counted)
     as_measured._still_makes.cache_clear()
     for edited, told, n_compared in (
-        (text, "its text is as it was measured", 0),
+        (text, "its text is unchanged", 0),
         (text + "// a remark\n", "its text has changed, its machine code has not", 1),
         (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since", 2),
     ):
@@ -241,14 +241,16 @@ def test_digests_of_texts_say_without_a_compiler_whether_a_winner_holds(
 
     monkeypatch.setattr(host, "compiler", missing)
     for edited, told in (
-        (text, "its text is as it was measured"),
+        (text, "its text is unchanged"),
         (text + "// a remark\n", "its text has changed, its machine code has not"),
         (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since"),
         (text + "// another remark\n", "unknown: the template of detect has changed since"),
     ):
         template.write_text(edited)
         assert holds(SweepRecord.of(folder)).startswith(told)
-    with pytest.raises(UsageError, match=r"cannot be told here: there is no compiler here; or store it where there is"):
+    with pytest.raises(
+        UsageError, match=r"cannot be checked here: there is no compiler here; or store a digest where there is"
+    ):
         emit(results, tmp_path / "tuned", kernels=[definition])
     template.write_text(text + "// a remark\n")
     emit(results, tmp_path / "tuned", kernels=[definition])
@@ -290,7 +292,7 @@ def test_a_space_that_grew_with_another_value_is_found_out_by_machine_code(
     swept: tuple[Path, Path], tmp_path: Path
 ) -> None:
     definition, results = grown(swept, tmp_path, 2)
-    with pytest.raises(UsageError, match=r"has changed since: .* and its machine code is another, too"):
+    with pytest.raises(UsageError, match=r"has changed since: .* and its machine code differs, too"):
         emit(results, tmp_path / "tuned", kernels=[definition])
 
 

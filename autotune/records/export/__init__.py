@@ -1,6 +1,6 @@
-"""Recorded sweeps for other programs, one module for each format: CSV, Parquet, T4 results, Kernel Tuner's cache files.
+"""Exports recorded sweeps for other programs: CSV, Parquet, T4 results, Kernel Tuner cache files; a module for each.
 
-Installed packages add formats by entry points of the group ``autotune.exports``.
+Installed packages add formats with entry points in the group ``autotune.exports``.
 """
 
 from importlib import import_module
@@ -14,15 +14,15 @@ MODULES = {"csv": "csv", "parquet": "parquet", "t4": "t4", "kernel-tuner": "kern
 
 
 def formats() -> tuple[str, ...]:
-    """The names of all formats, those of installed packages last."""
+    """Returns the names of all formats, those of installed packages last."""
     return tuple(dict.fromkeys((*MODULES, *installed(EXPORTS))))
 
 
 def format_module(name: str) -> ExportFormat:
-    """The module of one format, imported when first asked for.
+    """Returns the module of one format, which is imported on first use.
 
     Raises:
-        UsageError: for a format that there is not.
+        UsageError: for an unknown format.
     """
     if name in MODULES:
         return cast(ExportFormat, import_module(f"{__name__}.{MODULES[name]}"))

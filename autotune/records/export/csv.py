@@ -1,4 +1,4 @@
-"""CSV: one row a trial, in text."""
+"""Exports CSV: one row per trial."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ is_table, is_text = True, True
 
 
 def contents(sweeps: Sequence[SweepRecord]) -> Contents:
-    """Every trial; lists are written as Python prints tuples."""
+    """Returns a CSV file of all trials; lists are written as Python prints tuples."""
     return {
         ".csv": trials_table(sweep.folder for sweep in sweeps).to_csv(index=False).encode(errors="backslashreplace")
     }

@@ -1,4 +1,4 @@
-"""Writes the exported files of one sweep or of many."""
+"""Writes the exported files of one or many sweeps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,26 +11,26 @@ from .exporter import ExportFormat
 
 
 def write_exports(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> list[Path]:
-    """Write the files of ``sweeps`` in the format called ``name`` -> where they are.
+    """Writes the files of ``sweeps`` in the format called ``name``. Returns their paths.
 
     Raises:
-        UsageError: when ``out`` is not a place for them.
+        UsageError: when they cannot be written to ``out``.
     """
     return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
 
 
 def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) -> str:
-    """The only file of ``sweeps``, for stdout.
+    """Returns the text of the only file of ``sweeps``, for stdout.
 
     Raises:
-        UsageError: when there are several, or when it is not text.
+        UsageError: when there are several files, or the format is not text.
     """
     if not format.is_text:
         raise UsageError(f"--format {name} is not text; name a file with --out, such as --out trials.{name}")
     found = format.contents(sweeps) if format.is_table or len(sweeps) == 1 else {}
     if len(found) != 1:
         n = f"{len(sweeps)} sweep{'s' if len(sweeps) > 1 else ''}"
-        raise UsageError(f"--format {name} of {n} is several files; name a folder for them with --out")
+        raise UsageError(f"--format {name} writes several files for {n}; name a folder for them with --out")
     return next(iter(found.values())).decode()
 
 
@@ -39,15 +39,17 @@ def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat,
         raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
     found = format.contents(sweeps)
     if len(found) != 1:
-        raise UsageError(f"--format {name} calls itself a table and made {len(found)} files; its module must make one")
+        raise UsageError(
+            f"--format {name} is declared a table, but returns {len(found)} files; its module must return one"
+        )
     return _written(out, next(iter(found.values())))
 
 
 def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) -> list[Path]:
-    """The files of every sweep.
+    """Writes the files of every sweep. Returns their paths.
 
-    One sweep and ``out`` ending in .json: beside one another, named from ``out``. Otherwise ``out`` is a folder, made
-    where it is missing, with the layout of recorded sweeps: <device>/<kernel>/<problem>...
+    If there is one sweep and ``out`` ends in .json, the files are named after ``out`` and lie side by side. Otherwise
+    ``out`` is a folder, created if missing, with the layout of recorded sweeps: <device>/<kernel>/<problem>...
     """
     is_file = out.suffix == ".json" and not out.is_dir()
     if (is_file or out.is_file()) and len(sweeps) > 1:

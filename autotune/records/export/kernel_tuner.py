@@ -1,7 +1,7 @@
-"""Writes a sweep as Kernel Tuner's cache file, which its simulation mode replays and the benchmark hub shares.
+"""Exports a sweep as a Kernel Tuner cache file, which its simulation mode replays and the benchmark hub shares.
 
-Times are in milliseconds. Kernel Tuner's spaces have no conditional parameters, so each entry names all of them, and
-one that a config does not have takes the value ``absent``. The file's key ``autotune`` says so, with the problem.
+Times are in milliseconds. Kernel Tuner's spaces have no conditional parameters, so each entry names all parameters, and
+one that a config lacks has the value ``absent``. The file's key ``autotune`` states this word, and the problem.
 """
 
 import json
@@ -23,10 +23,10 @@ ERROR = {
     Status.DEFINITION_FAILED: NOT_COMPILED,
     Status.RENDER_FAILED: NOT_COMPILED,
     Status.COMPILE_FAILED: NOT_COMPILED,
-    Status.RESOURCES: NOT_RUN,  # Kernel Tuner's status of a launch that the driver refuses
+    Status.RESOURCES: NOT_RUN,  # Kernel Tuner's status for a launch that the driver refuses
     Status.LAUNCH_FAILED: NOT_RUN,
     Status.TIMED_OUT: NOT_RUN,
-    Status.WRONG: NOT_RUN,  # it has no code for a wrong output; "status" beside it has
+    Status.WRONG: NOT_RUN,  # Kernel Tuner has no code for wrong outputs; our own key "status" says it
     Status.NOISY: NOT_RUN,
 }
 
@@ -35,16 +35,16 @@ is_table, is_text = False, True
 
 
 def contents(sweeps: Sequence[SweepRecord]) -> Contents:
-    """The cache file of one sweep."""
+    """Returns the cache file of one sweep."""
     (sweep,) = sweeps
     return {".json": f"{cache(sweep)}\n".encode()}
 
 
 def cache(sweep: SweepRecord) -> str:
-    """Returns the text of the cache file: one line a trial, in the order of the search.
+    """Returns the text of the cache file: one line per trial, in the order of the search.
 
     Raises:
-        UsageError: without trials, or when a parameter bears the name of one of an entry's own keys.
+        UsageError: without trials, or when a parameter has the name of one of an entry's own keys.
     """
     if not sweep.trials:
         raise UsageError(f"{sweep.folder.path} has no trials yet, so there is no space to write; let the sweep run")
@@ -106,7 +106,7 @@ def _error(trial: Trial) -> str:
 
 
 def _values(sweep: SweepRecord, name: str) -> list[Value]:
-    """Returns the values of the space (in older records, those tried): numbers sorted, words as they came."""
+    """Returns the values of the space (in older records, the tried ones): numbers sorted, words in their order."""
     tried = (trial.config[name] for trial in sweep.trials if name in trial.config)
     seen = list(dict.fromkeys([*sweep.about.space.get(name, ()), *tried]))
     return sorted(seen) if all(isinstance(v, (int, float)) for v in seen) else seen

@@ -1,4 +1,4 @@
-"""Parquet: one row a trial, with lists as lists and whole numbers as whole numbers."""
+"""Exports Parquet: one row per trial; lists stay lists, and whole numbers stay whole numbers."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ is_table, is_text = True, False
 
 
 def contents(sweeps: Sequence[SweepRecord]) -> Contents:
-    """Every trial, as the content of a Parquet file.
+    """Returns a Parquet file of all trials.
 
     Raises:
         UsageError: without pyarrow.
@@ -36,7 +36,7 @@ def contents(sweeps: Sequence[SweepRecord]) -> Contents:
 
 
 def uniform(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """``rows`` with one type a column, as a typed format wants it.
+    """Returns ``rows`` with one type per column, as a typed format needs.
 
     Tuples become lists. A column whose values are of several types (a parameter that is a number in one kernel and a
     word in another) becomes text, and so do mappings, as JSON.

@@ -1,7 +1,7 @@
-"""T4, the autotuning community's format of results: a results file and a metadata file, valid against schema 1.0.0.
+"""Exports T4, the autotuning community's format: a results file and a metadata file, valid against schema 1.0.0.
 
-The schema is of https://github.com/odgaard/TuningSchema; Kernel Tuner ships it, KTT and the benchmark hub use it.
-Times are in milliseconds, as the file's ``metadata.timeunit`` says, because the tools that read T4 expect them so.
+The schema comes from https://github.com/odgaard/TuningSchema; Kernel Tuner ships it, KTT and the benchmark hub use it.
+Times are in milliseconds, as the file's ``metadata.timeunit`` says, because programs that read T4 expect this unit.
 """
 
 import json
@@ -33,24 +33,24 @@ INVALIDITY = {
 }
 
 _MEASUREMENTS = {name: figure.unit for name, figure in figures_of(Trial).items() if figure.in_exports}
-_NAMES = {"key": "variant"}  # what T4 calls it
+_NAMES = {"key": "variant"}  # field -> its name in the file
 
 
 is_table, is_text = False, True
 
 
 def contents(sweeps: Sequence[SweepRecord]) -> Contents:
-    """The pair of files of one sweep."""
+    """Returns the two files of one sweep."""
     (sweep,) = sweeps
     found = {"-results.json": json.dumps(results(sweep)), "-metadata.json": json.dumps(metadata(sweep), indent=1)}
     return {end: f"{text}\n".encode() for end, text in found.items()}
 
 
 def results(sweep: SweepRecord) -> dict[str, object]:
-    """Returns the results file: one entry a trial, in the order of the search.
+    """Returns the results file: one entry per trial, in the order of the search.
 
-    ``times`` holds what was recorded and nothing else: a stage whose time is not known is left out, never 0, but for
-    stages that were certainly not reached.
+    ``times`` contains only recorded times: a stage with an unknown time is left out. Only stages that were certainly
+    not reached have time 0.
     """
     final = {_key(f.config): f.median_s for f in sweep.finalists}
     return {
@@ -67,7 +67,7 @@ def results(sweep: SweepRecord) -> dict[str, object]:
 
 
 def metadata(sweep: SweepRecord) -> dict[str, object]:
-    """Returns the metadata file: device, machine, versions, commit, settings, and how the sweep ended."""
+    """Returns the metadata file: device, machine, versions, commit, settings, and the outcome."""
     about, content = sweep.about, sweep.about.content
     found: dict[str, object] = {
         "hardware": {"hardware_description": [dict(content["device"])], "operating_system": about.machine},
