@@ -122,7 +122,7 @@ def test_a_recording_that_was_stopped_is_named(
     monkeypatch.setattr(sky_command, "_follow", pressed)
     example = Path(__file__).parents[2] / "docs" / "example" / "sky.toml"
     code, told = ended(["sky", str(example), "--out", str(tmp_path / "night")], capsys, monkeypatch)
-    assert code == 130 and f"the recording is not whole; remove {tmp_path}/night and run" in told.splitlines()[-1]
+    assert code == 130 and f"the recording is incomplete; remove {tmp_path}/night and run" in told.splitlines()[-1]
 
 
 @pytest.mark.quick
