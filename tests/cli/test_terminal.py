@@ -108,7 +108,7 @@ def test_ctrl_c_ends_every_command_in_one_line(
     monkeypatch.setattr(typer.core.TyperCommand, "invoke", pressed)
     code, told = ended([name, *WORDS[name]], capsys, monkeypatch)
     assert code == 130 and told.startswith("autotune: stopped by Ctrl-C; ") and told.count("\n") == 1
-    assert "run the same command again" in told or "is kept for the next time" in told
+    assert "run the same command again" in told or "stay in the cache" in told
     assert ("resume" in told) == (name in ("sweep", "tune", "campaign"))
 
 

@@ -19,7 +19,7 @@ X, N = np.zeros(8, np.float32), np.int32(8)
         ({"arguments": [X, X]}, r"takes 3 arguments \(y, x, n\); 2 were given"),
         ({"arguments": [X, X, 8]}, "the argument n is int, must be a NumPy number of int"),
         ({"arguments": [X, X, np.int64(8)]}, r"the argument n is int64, and the kernel takes int: give np\.int32"),
-        ({"arguments": [X, 3, N]}, "the argument x is int, must be an array"),
+        ({"arguments": [X, 3, N]}, "the argument x is int, must be a NumPy array"),
         ({"tune_params": {}}, "tune_params is empty"),
         ({"tune_params": {"a b": [1]}}, "'a b' of tune_params is not a name"),
         ({"tune_params": {"t": []}}, "the values of t must be numbers or texts"),

@@ -82,7 +82,7 @@ def test_an_index_that_is_read_stays_in_range(tmp_path: Path) -> None:
 
 def test_a_call_whose_output_holds_its_answer_is_refused_where_nothing_would_pass(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match="y holds its answer before the launch, and the first config leaves it as it is"
+        UsageError, match="y holds its answer before the launch, and the first config does not change it"
     ):
         tuned(tmp_path, "", X.copy(), X)
     out_of_range = "if (i < n) y[(int)y[i] == 0 ? i : i + 1000000] = 0;"  # other contents are not indices
