@@ -107,7 +107,7 @@ class _Count(ProgressColumn):
         return Text(f"{done}elapsed {clock_text(task.elapsed or 0.0)}{left}")
 
 
-class _What(ProgressColumn):
+class _LastStep(ProgressColumn):
     """Shows the last step that was done."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class ProgressLine:
         self._bar: Bar | None = None
         if stderr.is_terminal:
             bar = BarColumn(NARROW_BAR if stderr.width < NARROW else WIDE_BAR)
-            self._bar = Bar(bar, _Count(in_percent), _What(), console=stderr, transient=transient)
+            self._bar = Bar(bar, _Count(in_percent), _LastStep(), console=stderr, transient=transient)
             self._bar.update(self._bar.add_task("", total=n_total, told=ProgressText()), completed=n_done)
             self._bar.start()
 

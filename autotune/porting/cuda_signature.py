@@ -12,7 +12,7 @@ from .syntax import Item, last_identifier, text_of, walk
 
 NOT_OF_TYPE = re.compile(r"\b(?:volatile|typename|struct|class|enum|union|const|register)\b|\b(?:cuda::)?std::|^\s*::")
 LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of integer types, in any order
-MOST_ALIASES = 32  # in a chain
+MOST_ALIASES = 32  # longest chain of aliases
 KINDS = {  # C++ type of a scalar argument -> NumPy type of the value that is passed
     "bool": "?",
     "char": "b",

@@ -89,8 +89,8 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     blanked = OF_LIBRARY.sub(lambda found: found[0] if found[1] in used else "", _blanked(text, spans, sorted(starts)))
     gone_by_why = [[cuts[span][0] for span in spans if cuts[span][1] is is_texture] for is_texture in (False, True)]
     whys = "host code", "textures are not supported"
-    told = [_told(file, why, left_out) for why, left_out in zip(whys, gone_by_why, strict=True)]
-    return DeviceCode(blanked, tuple(filter(None, told)))
+    lines = [_removal_line(file, why, left_out) for why, left_out in zip(whys, gone_by_why, strict=True)]
+    return DeviceCode(blanked, tuple(filter(None, lines)))
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int]) -> str:
@@ -120,7 +120,7 @@ def _directives(text: str) -> Iterator[tuple[int, int]]:
             yield begin, at
 
 
-def _told(file: str, why: str, left_out: Sequence[Item]) -> str:
+def _removal_line(file: str, why: str, left_out: Sequence[Item]) -> str:
     """Returns a line that names the removed items; "" if there are none."""
     functions = list(dict.fromkeys(name for item in left_out if item.function is not None for name in item.names))
     n_others = sum(item.function is None for item in dict.fromkeys(left_out))

@@ -139,7 +139,7 @@ class WithAnswers:
     bench: Bench
     folder: Path
     checks: tuple[ContentCheck, ...]
-    digest: str  # of the answers and the checks
+    digest: str  # digest of the answers and the checks
 
     @staticmethod
     def of(answers: Answers, probed: ProbeResult, bench: Bench) -> "WithAnswers | None":

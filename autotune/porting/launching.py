@@ -27,7 +27,7 @@ class Ready:
 
     binary: Binary
     launch: Launch
-    folder: Path  # with the caller's arrays
+    folder: Path  # folder with the caller's arrays
     arguments: tuple[tuple[str, np.generic | None, bool], ...]  # name, number or None, whether it may be written
     constants: tuple[str, ...]
 

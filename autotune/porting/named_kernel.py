@@ -97,10 +97,10 @@ def _only(found: Sequence[Item], name: KernelName, file: str) -> Item:
         raise UsageError(f"{file} has no kernel {'::'.join(name.path)!r}; it has {known or 'none'}")
     if len(several) != 1:
         paths = {each.node.id: "::".join((*filter(None, each.scope), name.last)) for each in alike}
-        is_told = len(set(paths.values())) == len(alike)
+        is_unique = len(set(paths.values())) == len(alike)
         casts = [f"static_cast<void (*)({types_of(each)})>({paths[each.node.id]})" for each in alike]
-        told = " or ".join(paths.values() if is_told else casts)
-        raise UsageError(f"{file} has {len(alike)} kernels {name.last!r}: say which one as {told}")
+        choices = " or ".join(paths.values() if is_unique else casts)
+        raise UsageError(f"{file} has {len(alike)} kernels {name.last!r}: say which one as {choices}")
     return several[0]
 
 

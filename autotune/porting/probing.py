@@ -29,7 +29,7 @@ class Other:
 
     argument: CallArgument
     before: np.ndarray
-    after: Mapping[str, np.ndarray]  # that output, and the outputs whose results it changes
+    after: Mapping[str, np.ndarray]  # results of this output, and of the outputs that it changes
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
     is_seen = {other.argument.name for other in probed.others if _shows(other, answers.each[other.argument.name])}
     passes = [name for name, answer in kept.items() if not answer.differs(answer.argument.memory.stored)]
     if answers.each and len(passes) == len(answers.each) and not is_seen.intersection(passes):
-        raise UsageError(_told_nothing(call, passes, probed))
+        raise UsageError(_nothing_shown(call, passes, probed))
     kinds = dict(unchecked(call, probed).kinds)
     compared: dict[str, Answer] = {}
     for name, answer in answers.each.items():
@@ -198,7 +198,7 @@ def _shows(other: Other, answer: Answer) -> bool:
     return unlike(before, after, loose(before, tolerances)) is not None
 
 
-def _told_nothing(call: Call, passes: Sequence[str], probed: ProbeResult) -> str:
+def _nothing_shown(call: Call, passes: Sequence[str], probed: ProbeResult) -> str:
     name = passes[0]
     why = probed.failure.message if probed.failure else probed.doubt.get(name, "")
     unknown = f"it is unknown what the kernel does to it ({why})"

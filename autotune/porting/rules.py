@@ -101,7 +101,7 @@ def _is_named(given: object) -> bool:
 
 def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
     call, reads = _caller(function, wanted, tuple(space))
-    said = _told_function(function)
+    said = _function_text(function)
     text = traced(call, reads)
     if text is not None:
         with suppress(UsageError):
@@ -140,7 +140,7 @@ def _caller(
     if len(needed) > 1:
         unknown = next(each.name for each in needed if each.name not in names)
         raise UsageError(
-            f"the restriction {_told_function(function)}: there is no parameter {unknown!r}; "
+            f"the restriction {_function_text(function)}: there is no parameter {unknown!r}; "
             f"there are {', '.join(names)}"
         )
     return lambda config: function(dict(config)), names
@@ -166,7 +166,7 @@ def _some(space: Choices) -> list[dict[str, object]]:
     return [{name: draw.choice(values) for name, values in space.items()} for _ in range(N_COMPARED)]
 
 
-def _told_function(function: Callable[..., Any]) -> str:
+def _function_text(function: Callable[..., Any]) -> str:
     code = getattr(function, "__code__", None)
     name = getattr(function, "__name__", type(function).__name__)
     return f"{name} (line {code.co_firstlineno})" if code is not None else str(name)

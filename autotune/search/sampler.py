@@ -61,7 +61,7 @@ class ListSampler(BaseSampler):
         self.log_s: dict[int, float] = {}  # successful configs: logarithm of the first objective, mostly seconds
         self.failed: set[int] = set()
         self.pending: dict[int, None] = {}  # proposed configs without an outcome, the oldest first
-        self.signs: tuple[int, ...] = ()  # by objective: 1 to minimize, -1 to maximize; () before the first trial
+        self.signs: tuple[int, ...] = ()  # one for each objective: 1 to minimize, -1 to maximize; () before any trial
         self._number = {config: i for i, config in enumerate(self.configs)}
         self._values: dict[str, dict[Value, None]] = {}
         for config in self.configs:

@@ -93,27 +93,27 @@ class Sweep:
         return figure(SweepRecord.of(SweepFolder(self.path)))
 
     def __repr__(self) -> str:
-        told = self._told()
+        lines = self._summary()
         return "\n".join(
-            [f"Sweep in {one_line(str(self.path))}", *(f"  {name:<9} {text}" for name, text in told.items())]
+            [f"Sweep in {one_line(str(self.path))}", *(f"  {name:<9} {text}" for name, text in lines.items())]
         )
 
     def _repr_html_(self) -> str:
         """Returns the summary that notebooks show."""
-        return html_table(f"Sweep in {self.path}", self._told())
+        return html_table(f"Sweep in {self.path}", self._summary())
 
-    def _told(self) -> dict[str, str]:
+    def _summary(self) -> dict[str, str]:
         """Returns the lines of a short summary, by name."""
-        told = {
-            name: f"{seconds_text(trial.median_s)}  {trial.config}" if trial else "not correct"
+        lines = {
+            name: f"{seconds_text(trial.median_s)}  {trial.config}" if trial else "no correct result"
             for name, trial in (("best", self.best), ("default", self.default))
         }
         if self.speed_up is not None:
-            told["speed-up"] = f"{self.speed_up:.3f} x the default"
+            lines["speed-up"] = f"{self.speed_up:.3f} x the default"
         counts = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in self.counts.items()) or "none"
-        told["trials"] = counts + ("; interrupted, the same call resumes" if self.interrupted else "")
-        told["search"] = self.sampler
-        return {name: one_line(text) for name, text in told.items()}
+        lines["trials"] = counts + ("; interrupted, the same call resumes" if self.interrupted else "")
+        lines["search"] = self.sampler
+        return {name: one_line(text) for name, text in lines.items()}
 
 
 def run_sweep(

@@ -74,7 +74,7 @@ def staying_crew(target: Target, n_processes: int, compile_deadline_s: float) ->
     _keep(crew)
 
 
-_staying: list[Crew] = []  # at most one unused crew
+_staying: list[Crew] = []  # the unused crew, if there is one
 _changing = threading.Lock()
 
 

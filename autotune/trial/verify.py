@@ -139,7 +139,7 @@ def _check_parts(
             buffer.free()
 
 
-_of_oracles: dict[str, Case | TrialFailure] = {}  # by problem and stand-in
+_of_oracles: dict[str, Case | TrialFailure] = {}  # keys name a problem and a stand-in
 
 
 def case_of_oracle(session: Session, kernel: AnyKernel, case: Case, config: Config, oracle: Binary) -> Case:

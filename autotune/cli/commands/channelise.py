@@ -91,7 +91,7 @@ def channelise(
         )
     for band in made.bands:
         if not band.why_nothing:
-            stdout.print(_told(band), markup=False)
+            stdout.print(_band_text(band), markup=False)
     n = made.bands[0].counters.samples_in
     rate = f"{si(n / made.seconds)}S/s" if made.seconds else ""
     note(f"{seconds_text(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
@@ -103,7 +103,7 @@ def channelise(
         raise nothing(f"{lacking.path or plot}: {lacking.why_nothing}")
 
 
-def _told(band: BandResult) -> str:
+def _band_text(band: BandResult) -> str:
     counters, info = band.counters, band.info
     shape = f"{info.n_channels} channels x {info.spectra_per_heap} spectra x {info.n_pols} polarisations"
     parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]

@@ -130,7 +130,7 @@ def correlate(
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
     if not (why := made.why_nothing):
-        stdout.print(_told(made), markup=False)
+        stdout.print(_result_text(made), markup=False)
     note(_pace(made))
     if plot is not None and not why:
         stdout.print(str(plot), markup=False)
@@ -143,7 +143,7 @@ def correlate(
         raise nothing(why)
 
 
-def _told(made: CorrelateResult) -> str:
+def _result_text(made: CorrelateResult) -> str:
     info, counters = made.info, made.counters
     products = "1 product" if info.n_products == 1 else f"{info.n_products} products"
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x {products}"

@@ -78,14 +78,14 @@ def _records(folders: Folders) -> list[SweepRecord]:
 
 
 def _wait_for_sweeps(paths: list[Path]) -> None:
-    is_told = False
+    is_noted = False
     while True:
         try:
             all_sweeps(paths)
         except UsageError as nothing:
-            if not is_told:
+            if not is_noted:
                 note(f"waiting: {nothing}")
-            is_told = True
+            is_noted = True
             time.sleep(LOOKS_EVERY_S)
         else:
             return

@@ -189,7 +189,7 @@ def sweep(
     for chosen in problems:
         check_memory(definition, chosen)
     if device == "auto":
-        _tell_device(target)
+        _note_device(target)
     done = []
     with Bench(target, compile_processes, compile_deadline, note=note) as bench:
         for chosen in problems:
@@ -211,7 +211,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _tell_device(target: Target) -> None:
+def _note_device(target: Target) -> None:
     if target.kind == "host":
         note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
     else:

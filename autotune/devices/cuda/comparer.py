@@ -35,7 +35,7 @@ class Comparer:
         module = self._module(self._source, "differ")
         self._differ = module.get_function("differ")
         self._changed = module.get_function("changed")
-        self._modules: dict[str, Any] = {}  # by type of output, loaded on first use
+        self._modules: dict[str, Any] = {}  # type of output -> its module, loaded on first use
         self._blocks = 8 * max(1, device.n_multiprocessors)
         self._found = cupy.zeros(FOUND.itemsize, cupy.uint8)
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()

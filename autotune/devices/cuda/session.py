@@ -71,7 +71,7 @@ class CudaBuffer:
         n, first = int(flat.size), flat[:LOOKED_AT].get()
         step = max(1, MOVED_BYTES // flat.itemsize)
         last = flat[n - 1 :].copy()
-        for end in range(n, 1, -step):  # from the end, so that no element is overwritten before it moves
+        for end in range(n, 1, -step):  # it begins at the end, so that no element is overwritten before it moves
             begin = max(1, end - step)
             flat[begin:end] = flat[begin - 1 : end - 1].copy()
         flat[:1] = last

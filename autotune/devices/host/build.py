@@ -32,7 +32,7 @@ from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
-PART = re.compile(r"L?(\d+)")  # in a mangled name: the number of characters that follow
+PART = re.compile(r"L?(\d+)")  # the number in front of a part of a mangled name: how many characters follow
 STATEMENT_END = re.compile(r"[;{}()]")
 STATIC = re.compile(r"\bstatic\b[^=]*")
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -51,9 +51,9 @@ COMMON_FLAGS = (
 )
 BUILD_FLAGS = {
     # Every load, store and undefined operation calls a hook of the runtime. Shifts of negative numbers are allowed:
-    # CUDA and C++20 define them. gdwarf-4: binutils 2.40 names the wrong file under DWARF 5. Variables are not tracked
-    # for a debugger, which would take up to half of a compile: only line numbers are used. Og would compile faster, but
-    # then a structure in shared memory that is passed by value is read without a hook.
+    # CUDA and C++20 define them. gdwarf-4: binutils 2.40 names the wrong file under DWARF 5. No variables are tracked:
+    # this takes up to half of a compile, and only line numbers are used. Og would compile faster, but then a structure
+    # in shared memory that is passed by value is read without a hook.
     "check": (
         "-O1",
         "-g1",
