@@ -144,7 +144,7 @@ def emit(
     """Writes the winners of recorded sweeps as an installable package at ``out``, and returns its path.
 
     ``portfolio``: at most this many configurations for each kernel and device serve all problems. ``kernels``: paths of
-    definitions that are not installed; code runs only from definitions that you name, never from a record alone.
+    definitions that are not installed; code runs only from installed or named definitions, never from a record alone.
     ``problems``: TOML lists of problems without a record; their configs are predicted and rendered now.
 
     Raises:

@@ -145,7 +145,7 @@ def _cluster(
 def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[TaskResult]:
     """Yields the result of each sweep when it ends; if a worker dies, Dask gives its sweep to another worker.
 
-    A problem's second sweep follows its first one, after the first sweeps of half as many other problems. Second
+    A problem's second sweep begins when half of the campaign's problems have begun their first sweep after it. Second
     sweeps mostly use the devices and first sweeps the compilers, so the mixture keeps both busy.
     """
     futures: dict[Future[TaskResult], Task] = {}

@@ -109,7 +109,7 @@ def _blanked(text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int])
 
 
 def _directives(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the begin and the end of each preprocessor line."""
+    """Yields the start and the end of each preprocessor line."""
     at, is_inside, begin = 0, False, 0
     for line in text.split("\n"):
         if not is_inside and line.lstrip().startswith("#"):

@@ -49,7 +49,7 @@ class Preprocessed:
 
     original: str
     text: str
-    starts: tuple[int, ...]  # begin of each token in ``text``
+    starts: tuple[int, ...]  # start of each token in ``text``
     places: tuple[Place, ...]  # place of each token in ``original``
     names: frozenset[str]  # names in the text, and in the conditions of directives
     assumed: frozenset[str]  # names in conditions without a definition here; the compiler's headers may define them
@@ -71,7 +71,7 @@ class Preprocessed:
         return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
 
     def at(self, start: int) -> int:
-        """Returns the begin, in the original, of the token at the place ``start`` of ``text``."""
+        """Returns the start, in the original, of the token at the place ``start`` of ``text``."""
         return self.places[self._token(start)].start
 
     def _token(self, at: int) -> int:

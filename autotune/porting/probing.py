@@ -210,7 +210,7 @@ def _nothing_shown(call: Call, passes: Sequence[str], probed: ProbeResult) -> st
 
 
 def unchecked(call: Call, probed: ProbeResult, note: str = "") -> Outputs:
-    """Returns roles for a kernel without answers: written arrays (if unknown, all that may be) are scratch."""
+    """Returns roles without answers: written arrays are scratch; if no config ran, all arrays that may be written."""
     may = {each.name for each in call.arguments if each.may_be_written}
     scratch = may if probed.failure is not None else may & probed.written.keys()
     kinds = {e.name: "scratch" if e.name in scratch else "in" for e in call.arguments if e.is_array}

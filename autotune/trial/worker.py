@@ -29,7 +29,7 @@ from .measure import check_carried, measure, release_all, repeated, sustained, t
 from .verify import Verdict, case_of_oracle, verify
 
 RELEASE_S = 10.0
-LARGE_BYTES = 1 << 26  # arrays from this size on are only checked when they are timed, which saves a second placement
+LARGE_BYTES = 1 << 26  # larger arrays are checked only when they are timed, which saves placing them once more
 T = TypeVar("T")
 
 

@@ -61,7 +61,7 @@ def correlate(
     channels: Annotated[
         int | None,
         typer.Option(
-            "--channels", min=1, max=1 << 24, help="Channels; needed for samples, since voltages have theirs."
+            "--channels", min=1, max=1 << 24, help="Channels; required for samples. Voltages already have channels."
         ),
     ] = None,
     out: Annotated[

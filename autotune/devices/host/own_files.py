@@ -16,7 +16,7 @@ _seen: dict[Path, tuple[int, int, int]] = {}
 def own_library(name: str, options: Sequence[str], text: str, source: str) -> Path:
     """Returns the shared library that is compiled from ``text``, from the cache if it is there.
 
-    ``name``: the begin of the file's name. ``options``: all options of the compiler, with the language (``-x``) last.
+    ``name``: the prefix of the file's name. ``options``: all options of the compiler, with the language (``-x``) last.
     ``source``: identifies the library, together with compiler and options: ``text``, or a digest of its includes.
 
     Raises:
