@@ -77,9 +77,9 @@ def sweep(
         typer.Option(
             "--hints",
             min=0,
-            help="How many predictions of a model of recorded sweeps are tried first. Recorded winners are tried first, "
-            "too: those of this problem (on similar devices, or before the kernel was edited) and of the two nearest "
-            "problems. 0 is a cold start: no earlier sweep is used.",
+            help="How many predictions of a model of recorded sweeps are tried first. Recorded winners are tried "
+            "first, too: those of this problem (on similar devices, or before the kernel was edited) and of the two "
+            "nearest problems. 0 is a cold start: no earlier sweep is used.",
         ),
     ] = Settings.n_hints,
     only: Annotated[
