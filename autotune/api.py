@@ -1,7 +1,7 @@
-"""The Python interface: one call for each thing the command line does, and ``run`` for notebooks and bug reports.
+"""The Python interface: one call for each task of the command line, and ``run`` for notebooks and bug reports.
 
-Each call imports the rooms that it needs. Processes that compile and measure import this package, too, and start in
-three fifths of the time without them.
+Each call imports the rooms that it needs. Processes that compile and measure import this package, too; without those
+rooms they start in three fifths of the time.
 """
 
 import atexit
@@ -40,17 +40,17 @@ def run(
     config: Mapping[str, object] | None = None,
     device: str = "auto",
 ) -> dict[str, np.ndarray]:
-    """Launch ``kernel`` once on ``inputs`` and return its outputs by name, as NumPy arrays.
+    """Launches ``kernel`` once on ``inputs``; returns its outputs by name, as NumPy arrays.
 
     Args:
         kernel: a name, or the path of a definition.
-        inputs: arrays and numbers by name, in the shapes and dtypes that the definition's ``arrays`` states.
-        problem: baked fields; runtime fields follow from the inputs' shapes, and are given here where they do not.
-        config: None is the default configuration.
+        inputs: arrays and numbers by name; shapes and dtypes are those of the definition's ``arrays``.
+        problem: baked fields, and the runtime fields that do not follow from the inputs' shapes.
+        config: parameter values by name; None: the default configuration.
         device: ``auto``, ``host``, ``cuda:0``.
 
     Raises:
-        UsageError: for unknown names, inputs of the wrong shape or dtype, or a size that their shapes do not determine.
+        UsageError: for unknown names, inputs of a wrong shape or dtype, or a size that does not follow from the shapes.
         TrialFailure: when the variant does not compile or the launch fails.
     """
     from .rendering.render import render
@@ -90,11 +90,11 @@ def sweep(
     progress: "Progress | None" = None,
     **settings: Any,
 ) -> "Sweep":
-    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame), ``plot()`` and ``path``.
+    """Tunes ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame), ``plot()`` and ``path``.
 
-    ``dashboard``: a file for ``optuna-dashboard``, which shows the trials while they run. ``effort`` is quick, normal
-    or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,
-    time_s, sampler, seed, ...), which go before. Started again with the same arguments it goes on where it stopped.
+    ``dashboard``: a file for ``optuna-dashboard``, which shows the trials while they run. ``effort``: quick, normal or
+    full. ``settings``: fields of ``autotune.sweep.settings.Settings`` (trials, time_s, sampler, seed, ...); they
+    override the values of ``effort``. The same call, run again, resumes where it stopped.
 
     Raises:
         UsageError: for unknown names and values, an empty space, or a record that cannot be written.
@@ -141,14 +141,14 @@ def emit(
     kernels: Sequence[str | Path] = (),
     problems: Sequence[str | Path] = (),
 ) -> Path:
-    """Write the winners of recorded sweeps as an installable package at ``out``.
+    """Writes the winners of recorded sweeps as an installable package at ``out``, and returns its path.
 
-    ``portfolio``: at most so many configurations of each kernel and device serve all its problems. ``kernels``: the
-    paths of definitions that are not installed; a record alone decides on no code that runs. ``problems``: TOML lists
-    of problems that nobody recorded, for which configs are predicted and rendered now.
+    ``portfolio``: at most this many configurations for each kernel and device serve all problems. ``kernels``: paths of
+    definitions that are not installed; code runs only from installed or named definitions, never from a record alone.
+    ``problems``: TOML lists of problems without a record; their configs are predicted and rendered now.
 
     Raises:
-        UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
+        UsageError: if the records hold no measured config, or ``out`` cannot be a package.
     """
     from .emit.writer import write_package
 
@@ -162,13 +162,13 @@ def emit(
 
 
 def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
-    """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+    """Returns a table with one row for each recorded trial under ``path`` (one sweep or a tree of sweeps).
 
-    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
-    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
+    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, and
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not use is missing (NA).
 
     Raises:
-        UsageError: when there is no recorded sweep.
+        UsageError: if there is no recorded sweep.
     """
     from .records.table import load_trials
 
@@ -178,15 +178,15 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
 def study(path: str | os.PathLike[str]) -> "optuna.Study":
     """Returns the recorded sweep at or under ``path`` as a study of Optuna's in memory.
 
-    It has a trial for each config whose trial still holds, in the order of the record: its parameters are categorical
-    (one that a config does not have is absent), its values are of the sweep's objectives, mostly the search's median in
-    seconds, and it failed where the record has none. User attributes of a trial are the record's columns (status,
-    message, registers, efficiency, ...) and ``final_median_s`` of a finalist; of the study kernel, problem, device,
-    clock, objectives, path, default, and the sweep's winner, which a final round may have chosen before ``best_trial``.
-    Nothing done to the study is recorded.
+    The study has one trial for each config whose trial is still valid, in the order of the record. Parameters are
+    categorical; a parameter that a config does not use is absent. Values are those of the sweep's objectives, by
+    default the search's median in seconds; a trial without them is a failed trial. User attributes of a trial are the
+    record's columns (status, message, registers, efficiency, ...), and ``final_median_s`` for a finalist. User
+    attributes of the study are kernel, problem, device, clock, objectives, path, default, and the sweep's winner; the
+    final round may have preferred it to ``best_trial``. Changes of the study are not recorded.
 
     Raises:
-        UsageError: when there is no recorded sweep, or more than one.
+        UsageError: if there is no recorded sweep, or more than one.
     """
     from .records.study import optuna_study
 
@@ -203,7 +203,7 @@ def _resolved(kernel: str, device: str) -> "tuple[Any, Target]":
 
 
 def _check_inputs(binding: "Binding", given: Mapping[str, Any], config: "Config") -> None:
-    """Raises UsageError for inputs that are missing, unknown, or not of the type and shape that they must have."""
+    """Raises UsageError for inputs that are missing or unknown, or have a wrong type or shape."""
     from .runtime.signature import call_order
 
     definition = binding.kernel
@@ -226,7 +226,7 @@ _workers: "dict[str, Worker]" = {}
 
 
 def _worker(target: "Target") -> "Worker":
-    """Returns the device's worker, which is kept for the next call and closed at exit."""
+    """Returns the device's worker process. It stays for the next call, and is closed at exit."""
     from .trial.worker import Worker
 
     if target.identifier not in _workers:

@@ -1,4 +1,4 @@
-"""Runs a campaign: hands out problems, gathers and retries sweeps, and sums up what came of them."""
+"""Runs a campaign: distributes problems, gathers and retries sweeps, and sums up their results."""
 
 import time
 from collections import Counter, defaultdict
@@ -51,7 +51,7 @@ class Campaign:
 
     @property
     def spent_s(self) -> dict[str, float]:
-        """Returns the sweeps' own time by purpose; sweeps overlap, so the sum exceeds ``wall_s``."""
+        """Returns the sweeps' own time by activity, in seconds; sweeps overlap, so the sum exceeds ``wall_s``."""
         total: defaultdict[str, float] = defaultdict(float)
         for one in self.tuned:
             for what, seconds in one.spent_s.items():
@@ -66,7 +66,7 @@ class Campaign:
 
     @property
     def compile_s(self) -> float:
-        """Returns the compile time of all compilers together."""
+        """Returns the total compile time of all compilers, in seconds."""
         return sum(o.compile_s for o in self.tuned)
 
     @property
@@ -85,14 +85,14 @@ def run_campaign(
     compile_processes: int | None = None,
     certificates: Certificates | None = None,
 ) -> Campaign:
-    """Tune every problem of ``plan``; what is recorded already is not measured again.
+    """Tunes every problem of ``plan``; recorded trials are not measured again.
 
-    ``scheduler``: address of a Dask scheduler whose workers share the results folder; None is a cluster on this
-    machine with a worker for each of ``devices`` (None: those of the plan, or every GPU here), each with
+    ``scheduler``: address of a Dask scheduler whose workers share the results folder; None: a cluster on this machine
+    with one worker for each of ``devices`` (None: those of the plan, or every GPU here), each with
     ``compile_processes`` (None: its share of the cores). ``certificates``: for a scheduler at tls://.
 
     Raises:
-        UsageError: for a plan, device or scheduler that is not there.
+        UsageError: for a missing device or scheduler, or a plan whose values are not problems.
     """
     began = time.monotonic()
     tuned: dict[str, TaskResult] = {}
@@ -143,10 +143,10 @@ def _cluster(
 
 
 def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[TaskResult]:
-    """Yields problems as they are tuned; Dask hands a sweep whose worker died to another worker.
+    """Yields the result of each sweep when it ends; if a worker dies, Dask gives its sweep to another worker.
 
-    A problem's later look follows its earlier one, and comes when half as many first looks as there are have begun
-    since: later looks keep the devices busy, first ones the compilers, and beside each other they keep both.
+    A problem's second sweep begins when half of the campaign's problems have begun their first sweep after it. Second
+    sweeps mostly use the devices and first sweeps the compilers, so the mixture keeps both busy.
     """
     futures: dict[Future[TaskResult], Task] = {}
     earlier: dict[int, Future[TaskResult]] = {}

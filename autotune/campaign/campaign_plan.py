@@ -1,4 +1,4 @@
-"""The plan of a campaign, read from a TOML file: a kernel, a grid of problems, and what each may spend.
+"""The plan of a campaign, read from a TOML file: a kernel, a grid of problems, and the budget of each.
 
 kernel = "ddc"
 pilots = 4                      # problems, spread over the grid, that go first, with pilot_effort
@@ -12,12 +12,12 @@ sample_bits = [8, 10]
 taps = "ratio * decimation"
 n_pols = 2
 
-[[problems]]                    # problems besides those of the grid, or instead of it
+[[problems]]                    # single problems, in addition to the grid or in place of it
 ratio = 12
 decimation = 7
 sample_bits = 9
 
-[sweep]  # of each problem: effort, trials, time, sampler, samples, finalists, sustained, checked_launches, hints, seed
+[sweep]  # for each problem: effort, trials, time, sampler, samples, finalists, sustained, checked_launches, hints, seed
 effort = "quick"
 """
 
@@ -66,7 +66,7 @@ OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # pilots ta
 
 @dataclass(frozen=True)
 class CampaignPlan:
-    """A campaign, in the order in which its problems are tuned."""
+    """A campaign's problems and settings."""
 
     kernel: str  # the name or path that registry.load_kernel takes
     values: tuple[dict[str, object], ...]  # the fields of each problem
@@ -77,24 +77,24 @@ class CampaignPlan:
     devices: tuple[str, ...] | None = None  # None: every GPU of this machine, or host if there is none
 
     def problems(self, target: Target) -> list[Any]:
-        """Returns the problems for that kind of device without duplicates: first the pilots, spread over the grid.
+        """Returns the problems for this kind of device, without duplicates; pilots, spread over the grid, come first.
 
         Raises:
-            UsageError: for values that are not a problem.
+            UsageError: for values that are not a problem of the kernel.
         """
         kernel = load_kernel(self.kernel)
         found = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
         return far_apart(list(found))
 
     def settings_of(self, index: int) -> Settings:
-        """Returns the settings of the problem at ``index``; its first final round is short if a second look follows."""
+        """Returns the settings of a problem's first sweep; its final round is short if a second sweep follows."""
         settings = self.pilot if index < self.n_pilots else self.settings
         if not self.n_revisit:
             return settings
         return replace(settings, n_finalists=2, finalist_samples=9, placements=1, sustained_s=0.0, checked_launches=0)
 
     def settings_again(self, index: int, kind: str) -> Settings:
-        """Returns the settings of its second look, which adds trials that begin with its neighbours' best configs."""
+        """Returns the settings of a problem's second sweep; its new trials begin with the neighbours' best configs."""
         first = self.pilot if index < self.n_pilots else self.settings
         if first.trials is None and first.sampler == "exhaustive":
             return first
@@ -103,10 +103,10 @@ class CampaignPlan:
 
 
 def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
-    """Returns the plan in the file ``path``; ``results`` goes before the file's own.
+    """Returns the plan in the file ``path``; ``results``, if given, overrides the file's folder.
 
     Raises:
-        UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
+        UsageError: for a file that does not exist, is not TOML, or has a wrong value; the message names the key.
     """
     text = toml_of(path, "the campaign")
     try:
@@ -145,8 +145,8 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
 def far_apart(problems: list[Any]) -> list[object]:
     """Orders problems so that the first few, however many, lie far apart in the logarithms of their fields.
 
-    The first is the one in the middle; each next one is the farthest from all those before it (Gonzalez, Clustering to
-    minimize the maximum intercluster distance, 1985). What is tuned early then tells something of all the others.
+    The first problem is the one in the middle; each next one is the farthest from all earlier ones (Gonzalez,
+    Clustering to minimize the maximum intercluster distance, 1985). So early sweeps inform the search of all others.
     """
     if len(problems) < 3:
         return problems
@@ -182,7 +182,7 @@ def _settings(given: Mapping[str, Any], results: Path) -> Settings:
     check_numbers({"samples": samples}, {"samples": SAMPLES})
     if names_module(str(fields.get("sampler", ""))):
         raise UsageError(
-            f"sampler={fields['sampler']!r} names a module to import, which no campaign's file may; "
+            f"sampler={fields['sampler']!r} names a module to import, which a campaign's file may not do; "
             "register its class in the entry-point group autotune.samplers and give that name"
         )
     protocol = Protocol(n_samples=samples)

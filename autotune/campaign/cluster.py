@@ -1,4 +1,4 @@
-"""Dask's processes: one worker for each device, here or on other hosts, each restarted when it dies."""
+"""Dask's processes: one worker for each device, here or on other hosts. A worker that dies is restarted."""
 
 import asyncio
 import logging
@@ -22,17 +22,17 @@ from .task_worker import COMPILE_PROCESSES, DEVICE_VARIABLE, SHARING, OneBench
 
 LOOPBACK = "127.0.0.1"
 N_SHARING = 12  # concurrent sweeps per device: one uses it, the others wait for compilers and references
-# The pages are not served; any free port will do, since another campaign may hold the usual one.
+# Dask's web pages are off; their port is any free one, since another campaign may use the default.
 NO_PAGES: dict[str, object] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
 CONFIG = {
     "distributed.worker.profile.enabled": False,  # the profiler inspects all threads a hundred times a second
     "distributed.worker.daemon": False,  # a daemon may not have child processes, and a worker has some
-    "distributed.scheduler.allowed-failures": 5,  # worker deaths that are blamed on one sweep before it fails
+    "distributed.scheduler.allowed-failures": 5,  # worker deaths during one sweep before the sweep fails
     "distributed.worker.memory.terminate": False,  # references are mapped files, which a memory limit should not count
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.target": False,
-    "distributed.worker.http.routes": [],  # no pages or metrics, which anybody could read
+    "distributed.worker.http.routes": [],  # no pages or metrics: everybody could read them
     "distributed.scheduler.http.routes": [],
 }
 
@@ -49,16 +49,16 @@ def all_devices() -> tuple[str, ...]:
 def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[tuple[Client, list[Target]]]:
     """Yields a client of a new cluster on this machine, and its devices.
 
-    Each of ``devices`` gets a worker process with compile processes of its own.
+    Each of ``devices`` gets a worker process with its own compile processes.
 
-    All of it listens on loopback only, and speaks to nobody without its certificate: other users reach loopback, too.
+    All processes listen on loopback only, and require the cluster's certificate: other users reach loopback, too.
 
     Raises:
-        UsageError: for a device that is not there.
+        UsageError: for a device that does not exist.
     """
     security = temporary()
     specs = {device: worker_spec(device, LOOPBACK, security) for device in devices}
-    with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # both start slowly
+    with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # cluster and devices start slowly, so in parallel
         finding = finder.submit(_found, devices, compile_processes)
         with _cluster(specs, security) as cluster, Client(cluster) as client:
             found = finding.result()
@@ -71,7 +71,7 @@ def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
     """Yields a client of the scheduler at ``address``, whose workers ``autotune worker`` provides.
 
     Raises:
-        UsageError: when nobody answers, the certificates do not fit, or there is no worker.
+        UsageError: if no scheduler answers, the certificates do not fit, or there is no worker.
     """
     security = security_for(address, certificates)
     with _quiet():
@@ -89,7 +89,7 @@ def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
 
 
 def _register(client: Client, plugin: OneBench) -> None:
-    """Give every worker ``plugin``; a worker that is killed meanwhile gets it once it has been replaced."""
+    """Gives every worker the plugin; if a worker dies meanwhile, its replacement gets it."""
     for _ in range(MOST_STARTS - 1):
         with suppress(OSError):
             client.register_plugin(plugin)
@@ -103,13 +103,13 @@ def _found(devices: Sequence[str], compile_processes: int | None) -> dict[str, t
 
 
 def worker_spec(device: str, host: str, security: Security, compile_processes: int | None = None) -> dict[str, Any]:
-    """Returns how Dask starts the worker of a device of this machine; a Nanny restarts it when it dies.
+    """Returns Dask's specification of the worker for a device of this machine; a Nanny restarts it when it dies.
 
     Args:
-        device: a name that ``find_device`` takes.
-        host: the address that both listen on.
-        security: the certificates they use.
-        compile_processes: their number, or None if the plugin will set it.
+        device: a name for ``find_device``.
+        host: the address on which worker and Nanny listen.
+        security: their certificates.
+        compile_processes: the number of compile processes, or None if the plugin will set it.
     """
     environment = {DEVICE_VARIABLE: device, SHARING: str(N_SHARING)}
     if compile_processes is not None:
@@ -120,16 +120,16 @@ def worker_spec(device: str, host: str, security: Security, compile_processes: i
 
 
 def share_of_cores(kind: str) -> int:
-    """Returns the cores for each device: all but one per device, divided among all devices of the kind, used or not.
+    """Returns the cores for each device: one core per device stays free, the rest is divided among all devices.
 
-    The cores of devices that are not in use here stay free for the campaigns of others on this machine.
+    Unused devices count, too, so that other campaigns on this machine have cores for them.
     """
     n_devices = max(1, len(device_module(kind).identifiers()))
     return max(1, (n_cpus() - n_devices) // n_devices)
 
 
 def _cluster(specs: Mapping[str, object], security: Security) -> SpecCluster:
-    """Starts scheduler and workers; Dask gives up if a process is killed while it starts, so this tries again."""
+    """Starts scheduler and workers. It tries again if a process is killed during its start, where Dask gives up."""
     options = {"host": LOOPBACK, "protocol": "tls://", "security": security, **NO_PAGES}
     scheduler = {"cls": Scheduler, "options": options}
     for _ in range(MOST_STARTS - 1):
@@ -145,17 +145,17 @@ def _cluster(specs: Mapping[str, object], security: Security) -> SpecCluster:
 @contextmanager
 def _quiet() -> Iterator[None]:
     with dask.config.set(CONFIG), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Creating scratch directories")  # little is written there
+        warnings.filterwarnings("ignore", "Creating scratch directories")  # autotune writes little to them
         yield
 
 
 def serve(address: str, devices: Sequence[str], security: Security, compile_processes: int | None = None) -> None:
-    """Run worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
+    """Runs worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
 
     They listen on the address of this host that reaches the scheduler.
 
     Raises:
-        UsageError: for a device that is not here, or when nobody answers at ``address``, or not to ``security``.
+        UsageError: for a missing device, if no scheduler answers at ``address``, or if the certificates do not fit.
     """
     for device in devices:
         find_device(device)

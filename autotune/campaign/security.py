@@ -1,4 +1,4 @@
-"""Decides who may connect to a campaign's processes; whoever may, runs code in them: Dask sends pickled functions."""
+"""Decides who may connect to a campaign's processes. Who connects can run code in them: Dask unpickles functions."""
 
 import ssl
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from ..core.errors import UsageError
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files for TLS that authenticate each side to the other; None takes the file in Dask's configuration.
+    """PEM files for TLS, by which both sides authenticate; None: the file in Dask's configuration.
 
     Args:
-        ca: the certificate of the authority that signed those of all clients, workers and schedulers.
+        ca: the certificate of the authority that signed the certificates of all clients, workers and schedulers.
         cert: the certificate of this process.
-        key: its private key; not needed when the file of ``cert`` holds it.
+        key: its private key; not needed if the file of ``cert`` holds it.
     """
 
     ca: Path | None = None
@@ -28,16 +28,16 @@ class Certificates:
 
 
 def temporary() -> Security:
-    """Returns a certificate for one cluster on this machine; its key stays in the memory of its own processes."""
+    """Returns a new certificate for one cluster on this machine; its key stays in the memory of the cluster."""
     made: Security = Security.temporary()
     return made
 
 
 def security_for(address: str, files: Certificates) -> Security:
-    """Returns what a client or a worker of the scheduler at ``address`` needs.
+    """Returns the security settings for a client or a worker of the scheduler at ``address``.
 
     Raises:
-        UsageError: for an address that is none, or files that are missing, unreadable or no certificates.
+        UsageError: for a malformed address, or files that are missing, unreadable or not certificates.
     """
     given = [name for name, path in vars(files).items() if path is not None]
     if _scheme(address) == "tcp":
@@ -57,12 +57,12 @@ def security_for(address: str, files: Certificates) -> Security:
 
 
 def warning(address: str) -> str:
-    """Returns the warning for a scheduler whose address asks for no certificate, or ""."""
+    """Returns a warning for a scheduler that does not ask for a certificate, else ""."""
     if _scheme(address) == "tls" or _is_loopback(host_of(address)):
         return ""
     return (
-        f"warning: {address} is not encrypted and asks for no certificate: whoever reaches its port, or those of its "
-        "workers, runs code there as you. Use tls:// (docs/campaigns.md)"
+        f"warning: {address} is not encrypted and does not ask for a certificate: whoever reaches its port, or a port "
+        "of its workers, can run code there as you. Use tls:// (docs/campaigns.md)"
     )
 
 
@@ -72,10 +72,10 @@ def host_of(address: str) -> str:
 
 
 def _scheme(address: str) -> str:
-    """ "tls" or "tcp".
+    """Returns "tls" or "tcp".
 
     Raises:
-        UsageError: for anything that is not one of both with a host and a port.
+        UsageError: for an address without one of these schemes, a host and a port.
     """
     try:
         parts = urlsplit(address)
@@ -115,7 +115,7 @@ def _check(ca: str, cert: str, key: str | None) -> None:
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is not a certificate in PEM ({error.reason or error}); --tls-ca takes one") from error
     try:
-        # The password of a key would be asked for on a terminal, which a worker process does not have.
+        # OpenSSL would ask for the password of a key on a terminal, which a worker process does not have.
         context.load_cert_chain(cert, key, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or error

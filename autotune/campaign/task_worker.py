@@ -1,7 +1,7 @@
 """The code of a campaign's worker processes, one per device: each runs several sweeps at a time on one bench.
 
-While one sweep waits for its compilers, another has the device. A process that dies takes nothing along but the trial
-in flight: the sweep goes on in the process that replaces it.
+While one sweep waits for its compilers, another uses the device. If a process dies, only its current trials are lost:
+the sweeps resume in the process that replaces it.
 """
 
 import os
@@ -26,7 +26,7 @@ from ..system.memory import check_memory
 from ..system.processes import keep_freed_memory, n_cpus
 from ..trial.bench import Bench
 
-DEVICE_VARIABLE = "AUTOTUNE_DEVICE"  # environment variable that names a worker process's device
+DEVICE_VARIABLE = "AUTOTUNE_DEVICE"  # environment variable: the device of a worker process
 COMPILE_PROCESSES = "AUTOTUNE_COMPILE_PROCESSES"
 SHARING = "AUTOTUNE_SHARING"  # environment variable: concurrent sweeps
 
@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The result of one task. ``error`` says why there is no winner."""
+    """The result of one task. ``error``: why there is no winner, or ""."""
 
     problem: dict[str, object]
     device: str
@@ -59,7 +59,7 @@ class TaskResult:
     error: str = ""
 
     def then(self, later: "TaskResult") -> "TaskResult":
-        """Merges both looks at one problem: the result of the later one, with the time and the trials of both."""
+        """Merges two sweeps of one problem: the result of the later sweep, with the time and the trials of both."""
         spent = Counter(self.spent_s)
         spent.update(later.spent_s)
         return replace(
@@ -73,11 +73,11 @@ class TaskResult:
 
 
 class OneBench(WorkerPlugin):
-    """Dask's plugin that holds the bench of this process; it opens as the campaign starts and closes when it stops.
+    """A Dask plugin that holds the bench of this process. The bench opens with the campaign and closes with it.
 
     Args:
-        found: the devices that workers are for, by name, each with its number of compile processes, so that a worker
-            need not look for its own.
+        found: name of each device -> the device and its number of compile processes, so that a worker need not look
+            for its device.
     """
 
     name = "autotune-bench"
@@ -142,7 +142,7 @@ class _Counter(Quiet):
 
 
 def run_task(task: Task, earlier: TaskResult | None = None) -> TaskResult:
-    """Run one sweep on this process's device; Dask waits for ``earlier`` before it calls this."""
+    """Runs one sweep on this process's device; Dask waits for ``earlier`` before it calls this function."""
     began = time.monotonic()
     device = os.environ.get(DEVICE_VARIABLE, "auto")
     try:

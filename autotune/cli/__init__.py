@@ -7,7 +7,7 @@ import sys
 
 try:
     from .program import app, main
-except KeyboardInterrupt:  # the import takes half a second, in which a command is begun by mistake and stopped
+except KeyboardInterrupt:  # the import takes half a second, in which a user may stop a command typed by mistake
     sys.stderr.write("autotune: stopped by Ctrl-C; nothing had begun\n")
     raise SystemExit(130) from None
 

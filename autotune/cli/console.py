@@ -20,17 +20,17 @@ from ..core.errors import Status
 from ..core.units import seconds_text
 from ..records.trial import Trial
 
-LINE_EVERY_S = 5.0  # between plain progress lines
-NARROW, NARROW_BAR, WIDE_BAR = 110, 10, 24  # a terminal with fewer columns than NARROW has the shorter bar
+LINE_EVERY_S = 5.0  # seconds between plain progress lines
+NARROW, NARROW_BAR, WIDE_BAR = 110, 10, 24  # columns; a terminal narrower than NARROW gets the shorter bar
 LEAST_TEXT = 8  # columns
 stdout = Console(soft_wrap=True, highlight=False, emoji=False)
 stderr = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def whole_streams() -> None:
-    """Open to /dev/null those of stdin, stdout and stderr that this process was started without.
+    """Opens stdin, stdout and stderr to /dev/null where this process was started without them.
 
-    Otherwise files that it opens would take their descriptors.
+    Otherwise a file that it opens later would take the descriptor of a missing stream.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, f"__{name}__") is None:
@@ -43,9 +43,9 @@ def whole_streams() -> None:
 
 @contextmanager
 def only_data() -> Iterator[None]:
-    """Let only ``stdout`` of this module write to standard output in this context.
+    """Lets only this module's ``stdout`` write to standard output within the block.
 
-    What a definition prints, through Python or to the file descriptor, goes to standard error.
+    Output of a definition, through Python or to the file descriptor, goes to standard error.
     """
     python_stdout: TextIO = sys.stdout
     if python_stdout is not sys.__stdout__:  # something in this process captures the output
@@ -67,7 +67,7 @@ def only_data() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ProgressText:
-    """What a line of progress tells; the config is what gives way where the line is too long."""
+    """The text of a progress line. The config is shortened if the line is too long."""
 
     text: str = ""
     config: str = ""
@@ -84,7 +84,7 @@ class ProgressText:
         return cut_middle(str(self), width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Returns the columns that it takes: some at least, all of its text at most."""
+        """Returns the least and the most columns that the text takes: LEAST_TEXT, and all of it."""
         longest = len(str(self))
         return Measurement(min(LEAST_TEXT, longest), longest)
 
@@ -93,7 +93,7 @@ class ProgressText:
 
 
 class _Count(ProgressColumn):
-    """Tells how many of how many, and the time that passed and the time that is left, each by its word."""
+    """Shows the count and the total, the elapsed time and the time left."""
 
     def __init__(self, in_percent: bool) -> None:
         self._in_percent = in_percent
@@ -107,8 +107,8 @@ class _Count(ProgressColumn):
         return Text(f"{done}elapsed {clock_text(task.elapsed or 0.0)}{left}")
 
 
-class _What(ProgressColumn):
-    """Tells what was done last."""
+class _LastStep(ProgressColumn):
+    """Shows the last step that was done."""
 
     def __init__(self) -> None:
         super().__init__(Column(overflow="crop"))
@@ -119,10 +119,10 @@ class _What(ProgressColumn):
 
 
 class ProgressLine:
-    """The line of progress of something that is counted.
+    """A progress line with a count.
 
-    ``in_percent``: shares are counted, up to 1. ``transient``: the bar is gone at the end. Where stderr is no terminal,
-    a line is due every few seconds and when all are done; with ``at_once`` for the first one, too.
+    ``in_percent``: the count is a share, up to 1. ``transient``: the bar disappears at the end. Where stderr is not a
+    terminal, a line is due every LINE_EVERY_S seconds and after the last step; ``at_once``: also after the first step.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ProgressLine:
         self._bar: Bar | None = None
         if stderr.is_terminal:
             bar = BarColumn(NARROW_BAR if stderr.width < NARROW else WIDE_BAR)
-            self._bar = Bar(bar, _Count(in_percent), _What(), console=stderr, transient=transient)
+            self._bar = Bar(bar, _Count(in_percent), _LastStep(), console=stderr, transient=transient)
             self._bar.update(self._bar.add_task("", total=n_total, told=ProgressText()), completed=n_done)
             self._bar.start()
 
@@ -151,7 +151,7 @@ class ProgressLine:
         self.end()
 
     def update(self, n_done: float, told: ProgressText, total: float | None = None) -> bool:
-        """Shows that ``n_done`` are done. Returns whether a plain line is due, which the caller prints."""
+        """Shows that ``n_done`` steps are done. Returns whether a plain line is due; the caller prints it."""
         if total is not None:
             self._total = total
         if self._bar is not None:
@@ -164,14 +164,14 @@ class ProgressLine:
         return True
 
     def left(self, n_done: float) -> str:
-        """Returns the time that the rest takes at the rate of this run, as text; "" where it is not known."""
+        """Returns the estimated time left, as text, at the rate of this run; "" if the rate is not known."""
         passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
         if not n_new or self._total is None or n_done >= self._total:
             return ""
         return f"; {seconds_text(passed_s / n_new * (self._total - n_done))} left"
 
     def end(self) -> None:
-        """Stops the bar, whose last state stays."""
+        """Stops the bar; its last state stays on the terminal."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -209,7 +209,7 @@ class ConsoleProgress:
         self.stop()
 
     def stop(self) -> None:
-        """Ends the line, whatever became of the sweep: a bar hides the cursor."""
+        """Ends the line, also after an error: a bar that is not stopped leaves the cursor hidden."""
         if self._line is not None:
             self._line.end()
             self._line = None
@@ -228,7 +228,7 @@ def clock_text(value: float) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Returns ``text`` in at most ``width`` characters: what is too long has .. in place of its middle."""
+    """Returns ``text`` in at most ``width`` characters; a longer text gets .. in place of its middle."""
     if len(text) <= width:
         return text
     n = max(0, width - 2)

@@ -1,11 +1,11 @@
-"""What ``-h`` shows: commands in groups, values in words, and an example of each command."""
+"""The text of ``-h``: commands in groups, values in words, and an example of each command."""
 
 import re
 from typing import Any
 
 import typer
 
-# Commands by what one wants to do, each with what it does in one line of 80 columns.
+# Commands grouped by purpose, each with a summary that fits a line of 80 columns.
 GROUPS: dict[str, dict[str, str]] = {
     "Tune a kernel": {
         "sweep": "Find the fastest correct config of a kernel",
@@ -97,7 +97,7 @@ class HelpfulCommand(typer.core.TyperCommand):
 
 
 class CommandsInGroups(typer.core.TyperGroup):
-    """The commands in groups, by what one wants to do."""
+    """The commands, grouped by purpose."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""

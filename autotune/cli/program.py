@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. Data to stdout, progress to stderr.
+"""The command line parses words, calls the other rooms and prints: data to stdout, progress to stderr.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
@@ -18,7 +18,7 @@ from .console import only_data, stderr, stdout, whole_streams
 from .help import CommandsInGroups, HelpfulCommand
 from .stopped import NOTHING, STANDS, stopped
 
-MODULES = {  # of the commands, in the order of the help: each is a function of that name
+MODULES = {  # command -> module, in the order of the help; the module has a function with the command's name
     "list": "listing",
     "render": "listing",
     "new": "new",
@@ -45,14 +45,14 @@ MODULES = {  # of the commands, in the order of the help: each is a function of 
     "lookup": "listing",
     "doctor": "doctor",
 }
-FUNCTIONS = {"list": "list_kernels"}  # of other names
+FUNCTIONS = {"list": "list_kernels"}  # commands whose function has another name
 
 
 class Command(HelpfulCommand):
-    """A command whose standard output holds its data and nothing else."""
+    """A command that writes its data, and nothing else, to standard output."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command with only its data on standard output; Ctrl-C ends it in one line."""
+        """Runs the command with only its data on standard output; Ctrl-C ends it with one line."""
         try:
             with only_data():
                 return super().invoke(ctx)
@@ -61,7 +61,7 @@ class Command(HelpfulCommand):
 
 
 class CommandTable(Mapping[str, Any]):
-    """The commands by name. The module of each is imported when it is asked for: one needs a part of the tree."""
+    """The commands by name. A command's module is imported on first use: each command needs a part of the tree."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def main() -> None:
         code = stopped(NOTHING).exit_code
     except UsageError as error:
         _fail(str(error), 1 if _is_of_the_disk(error) else 2)
-    except TrialFailure as failure:  # of the one variant that a command makes
+    except TrialFailure as failure:  # the one variant that a command makes has failed
         _fail(str(failure), 1)
     except BrokenPipeError:  # the reader of our output has closed the pipe
         sys.stderr.close()
@@ -142,13 +142,13 @@ def main() -> None:
 
 
 def _hint(message: str) -> str:
-    """Returns what is probably meant where a list was written with spaces."""
+    """Returns a hint if a list of fields was typed with spaces in place of commas, else ""."""
     found = re.search(r"unexpected extra argument\S* \((\w+=[^ )]*)", message)
     return f"; fields of one option are separated by commas, as --problem taps=64,{found[1]}" if found else ""
 
 
 def _is_of_the_disk(error: UsageError) -> bool:
-    """Returns whether a full or broken disk is what an error tells of."""
+    """Returns whether a full or broken disk caused the error."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, OSError) and found.errno in OF_THE_DISK:

@@ -18,7 +18,7 @@ from ..system.shell import command, definition_words
 from .console import cut_middle, stdout
 from .tables import print_table
 
-# figures that `sweep --json` prints of the best config and of the default
+# figures that `sweep --json` prints for the best config and for the default
 BRIEF = (
     *("median_s", "q1_s", "q3_s", "joules", "watts", "metrics"),
     *(name for name, figure in figures_of(Trial).items() if figure.in_metrics),
@@ -55,7 +55,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, object]:
 
 
 def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
-    """Prints the table at the end of a sweep, where its results are, and the next command.
+    """Prints the table at the end of a sweep, the path of its results, and the next command.
 
     ``kernel`` is the name or path that ``load_kernel`` takes.
     """
@@ -104,7 +104,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
 
 
 def kernel_summary(kernel: Kernel[Problem], device: Device, problem: Problem) -> dict[str, object]:
-    """Returns what `autotune list` shows for a kernel; the space is that of ``problem`` on ``device``."""
+    """Returns the values that `autotune list` shows for a kernel, with the space of ``problem`` on ``device``."""
     space = kernel.space.enumerate(problem, device)
     return {
         "kernel": kernel.name,
@@ -127,7 +127,7 @@ def kernel_summary(kernel: Kernel[Problem], device: Device, problem: Problem) ->
 
 
 def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
-    """Prints one kernel of `autotune list`; ``with_refused``: and how many configs each constraint refuses."""
+    """Prints one kernel of `autotune list`; ``with_refused``: also how many configs each constraint refuses."""
     stdout.print(f"{summary['kernel']}: {summary['computes']}", markup=False, style="bold")
     fields = summary["problem"].items()
     is_default = all(f["value"] == f["default"] for _, f in fields)
@@ -151,7 +151,7 @@ def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[object, 
 
 
 def _efficiency(finalist: Finalist, best: Trial) -> float | None:
-    """Returns the finalist's share of the roofline, by that of the best: both do the same work."""
+    """Returns the finalist's share of the roofline, computed from the best config's: both do the same work."""
     if best.efficiency is None or best.median_s is None:
         return None
     return best.efficiency * best.median_s / finalist.median_s
@@ -162,7 +162,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _first_failures(trials: list[Trial]) -> list[Trial]:
-    """Returns the first trial of each status that is a failure."""
+    """Returns the first trial of each failure status."""
     first: dict[str, Trial] = {}
     for trial in trials:
         if trial.status != Status.MEASURED:

@@ -1,4 +1,4 @@
-"""What a command says when Ctrl-C ends it: one line of what stands and how to go on; its exit code is 130."""
+"""The line that a command prints when Ctrl-C ends it: what is kept, and how to go on. The exit code is 130."""
 
 import signal
 
@@ -11,22 +11,22 @@ STANDS = {
     "sweep": RESUMES,
     "tune": RESUMES,
     "campaign": RESUMES,
-    "digest": "digests of the sweeps before this one are written; run the same command again to go on",
-    "verify": "nothing is recorded; what was compiled is kept for the next time",
+    "digest": "the digests of all sweeps before this one are written; run the same command again to go on",
+    "verify": "nothing is recorded; compiled variants stay in the cache",
     "emit": "no package is half written; run the same command again",
     "export": "no file is half written; run the same command again",
     "report": "no page is half written; run the same command again",
-    "replay": "records are as they were; run the same command again to start anew",
+    "replay": "records are unchanged; run the same command again to start anew",
     **dict.fromkeys(
         ("channelise", "correlate"),
-        "trials of --tune are recorded; remove an output that was begun, and run the same command again",
+        "trials of --tune are recorded; remove the unfinished output, and run the same command again",
     ),
 }
 NOTHING = "nothing was changed; run the same command again"
 
 
 def stopped(stands: str) -> typer.Exit:
-    """Returns what ends a command that Ctrl-C stopped, after saying so and what ``stands``."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the next one ends the process without a word
+    """Prints that Ctrl-C stopped the command and what ``stands``; returns the exit to raise, with code 130."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends the process at once
     note(f"autotune: stopped by Ctrl-C; {stands}")
     return typer.Exit(130)

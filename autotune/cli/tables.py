@@ -1,4 +1,4 @@
-"""Prints tables, and cuts or breaks what is too long for a terminal."""
+"""Prints tables, and cuts or breaks lines that are too long for a terminal."""
 
 import re
 import textwrap
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from . import console
 from .console import cut_middle
 
-LEAST_CELL = 24  # columns that are worth having for what is cut
+LEAST_CELL = 24  # columns that a shortened cell keeps at least
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: str = "", below: str = "") -> None:
-    """Prints columns as wide as their longest cell. Lines are whole in a pipe, and on a terminal that is wide enough.
+    """Prints columns as wide as their longest cell. In a pipe, and on a wide terminal, lines are printed whole.
 
-    Otherwise, on a terminal, cells of the column ``cut`` are shortened in the middle; those of the last column, if it
-    is ``below``, go to lines of their own, which end after commas.
+    On a terminal that is too narrow, cells of the column ``cut`` are shortened in the middle. If the last column is
+    ``below``, its cells go to lines of their own, which break after commas.
     """
     lines = [tuple(columns), *(tuple(str(cell) for cell in row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
@@ -34,7 +34,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: s
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Returns ``text`` in lines of at most ``width`` characters, which end between words, as far as they can."""
+    """Returns ``text`` in lines of at most ``width`` characters, broken between words; a longer word stays whole."""
     indent = len(text) - len(text.lstrip())
     lines = textwrap.wrap(
         text,
@@ -47,7 +47,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def broken_at_commas(text: str, width: int) -> list[str]:
-    """Returns ``text`` in lines of at most ``width`` characters that end after commas, where there are any."""
+    """Returns ``text`` in lines of at most ``width`` characters, broken after commas; a longer part stays whole."""
     lines = [""]
     for part in re.split("(?<=,)", text):
         if lines[-1] and len(lines[-1]) + len(part) > width:

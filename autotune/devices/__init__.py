@@ -1,9 +1,9 @@
-"""Drivers: one module for each kind of device, behind the interface of ``base``; the first that is here is ``auto``.
+"""Drivers: one module for each kind of device, with the interface in ``base``. ``auto`` is the first usable device.
 
-Installed packages add kinds by entry points of the group ``autotune.devices``. Those are used by name only.
+Installed packages add kinds by entry points of the group ``autotune.devices``; ``auto`` never chooses these.
 
-They describe, compile, load and launch; they verify and measure nothing. The room imports ``records`` and
-the rooms below it.
+A driver describes, compiles, loads and launches; it does not verify or measure. The room imports ``records`` and the
+rooms below it.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from ..source.installed import DEVICES, installed, load_installed
 from .base import DeviceModule, Finding
 
 MODULES = ("cuda", "host")  # kinds of device, in the order in which ``auto`` tries them
-ON_REQUEST = ("simulated",)  # used only if named
+ON_REQUEST = ("simulated",)  # kinds that are used only by name
 
 
 @dataclass(frozen=True)
 class Target:
-    """A usable device: its module, its name there, and its limits."""
+    """A usable device: its kind, its name within the kind, and its limits."""
 
     kind: str
     identifier: str
@@ -33,10 +33,10 @@ class Target:
 
 
 def device_module(kind: str) -> DeviceModule:
-    """Returns the module of one kind of device, which is imported when first needed.
+    """Returns the module of one kind of device, which is imported on first use.
 
     Raises:
-        UsageError: for a kind that there is not; a record may name anything.
+        UsageError: for an unknown kind; a record may name anything.
     """
     if kind in (*MODULES, *ON_REQUEST):
         return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
@@ -51,33 +51,33 @@ def device_module(kind: str) -> DeviceModule:
 
 
 def kinds() -> tuple[str, ...]:
-    """All kinds of device that can be named, those of installed packages last."""
+    """Returns all kinds of device by name; those of installed packages come last."""
     own = (*MODULES, *ON_REQUEST)
     return (*own, *(kind for kind in installed(DEVICES) if kind not in own))
 
 
 def findings() -> list[Finding]:
-    """Returns what works here of each kind of device, and what does not, for ``autotune doctor``."""
+    """Returns the findings of each kind of device, what works and what is missing, for ``autotune doctor``."""
     found: list[Finding] = []
     for kind in kinds():
         try:
             found += device_module(kind).findings()
-        except UsageError as error:  # an installed package's
+        except UsageError as error:  # the module of an installed package fails
             found.append(Finding(f"device {kind}", False, str(error), "mend or remove the package"))
     return found
 
 
 def find_device(name: str = "auto") -> Target:
-    """Returns the device called ``name``: ``auto``, ``host``, ``cuda``, ``cuda:1``, or one of an installed package's.
+    """Returns the device called ``name``: ``auto``, ``host``, ``cuda``, ``cuda:1``, or a device of another package.
 
     Raises:
-        UsageError: when it is not here; says what is.
+        UsageError: if there is no such device here; the message lists the usable ones.
     """
     usable: list[str] = []
     asked_kind = name.partition(":")[0]
     own = (*MODULES, *ON_REQUEST)
     others = [asked_kind] if asked_kind not in (*own, "auto") and asked_kind in installed(DEVICES) else []
-    for kind in sorted((*own, *others), key=lambda kind: kind != asked_kind):  # no other need be looked for, maybe
+    for kind in sorted((*own, *others), key=lambda kind: kind != asked_kind):  # the named kind first: it may suffice
         module = device_module(kind)
         identifiers = module.identifiers()
         usable += identifiers if kind in MODULES else []

@@ -1,7 +1,7 @@
-"""Digests of machine code, which comments, names and line numbers of the source do not change.
+"""Digests of machine code, which do not depend on comments, names and line numbers of the source.
 
-A time belongs to the machine code that ran. So a record holds for as long as the same comes out of the compiler,
-whatever becomes of the text that it came from.
+A time belongs to the machine code that ran. So a record stays valid as long as the compiler makes the same code, even
+if the source changes.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ from ..runtime.elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sec
 
 LOADED = re.compile(r"\.(rela\.)?(text|nv\.constant\d+|nv\.global\.init|nv\.global|nv\.shared)(?![\w])")
 VARIABLES = re.compile(r"\.nv\.global(\.init)?$")  # sections of variables
-ADDRESSES = re.compile(r"\.nv\.constant4$")  # section of the addresses of variables, which code loads from there
-PTX = ".nv_debug_ptx_txt"  # the section of the PTX that a cubin with line numbers was made from
+ADDRESSES = re.compile(r"\.nv\.constant4$")  # section from which code loads the addresses of variables
+PTX = ".nv_debug_ptx_txt"  # section with the PTX of a cubin that has line numbers
 TOKEN = re.compile(r"[\w$%]+")
 COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")""", re.DOTALL)
 LAUNCH = {0x05: "most threads", 0x10: "threads", 0x3D: "blocks of a cluster"}  # EIATTR_ of .nv.info.<kernel>
@@ -26,10 +26,9 @@ LINE = re.compile(r"^[ \t]*#[ \t]*(line\b|\d).*$", re.MULTILINE)
 def of_cubin(data: bytes, *figures: object) -> str:
     """Returns 16 hex digits over the code, constants and variables of a cubin and ``figures`` such as registers.
 
-    What a kernel demands of its launch, such as the size of clusters, counts too: it need not show in the code. Names
-    of functions and variables are masked, and so is the order of the sections that bear them. Variables that nothing
-    refers to do not count: a compiler makes one of every constant of the source, after it has put its value into the
-    code.
+    A kernel's demands on its launch, such as the size of clusters, count, too, since the code need not show them. Names
+    of functions and variables are masked, and so is the order of their sections. Unused variables do not count: a
+    compiler keeps one for every constant of the source, even after it has put the value into the code.
     """
     found = sections(data)
     cubin = _Cubin(found, list(symbols(found)), _unused(found))
@@ -39,7 +38,7 @@ def of_cubin(data: bytes, *figures: object) -> str:
 
 
 def of_text(text: str) -> str:
-    """Returns 16 hex digits over C++ without comments and layout, for compilers whose output depends on those."""
+    """Returns 16 hex digits over C++ without comments and layout, for compilers whose output depends on them."""
     return digest(*without_comments(LINE.sub("", text)).split())
 
 
@@ -50,14 +49,14 @@ def without_comments(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Cubin:
-    """The sections and symbols of a cubin, and the names of variables that nothing refers to."""
+    """The sections and symbols of a cubin, and the names of unused variables."""
 
     sections: list[Section]
     symbols: list[Symbol]
     unused: frozenset[str]
 
     def part(self, section: Section) -> str:
-        """Returns what a section contributes; "" if that is nothing."""
+        """Returns a section's part of the digest; "" if it has none."""
         content: object = hashlib.sha256(section.data).hexdigest()
         n_bytes = section.n_bytes
         if section.kind == RELOCATIONS:
@@ -69,11 +68,11 @@ class _Cubin:
             content = [_value(section, symbol) for symbol in self._used(section)]
             n_bytes = len(self._used(section))
         elif self.unused and ADDRESSES.match(section.name) and not any(section.data):
-            content, n_bytes = [], 0  # the relocations say what the section holds
+            content, n_bytes = [], 0  # the relocations describe the section's content
         return f"{_masked(section.name)} {n_bytes} {content}" if n_bytes else ""
 
     def _place(self, symbol: Symbol) -> tuple[str, int]:
-        """Returns the section that a symbol is in, and where; of variables that are used, which of them it is."""
+        """Returns a symbol's section and its offset; in sections of variables, its number among the used ones."""
         section = self.sections[symbol.section] if symbol.section < len(self.sections) else None
         if section is None:
             return "", symbol.offset
@@ -87,9 +86,9 @@ class _Cubin:
 
 
 def _unused(found: list[Section]) -> frozenset[str]:
-    """Returns the variables whose names occur once in the PTX: where they are declared. Without PTX there are none.
+    """Returns the variables whose names occur only once in the PTX, in their declaration. Without PTX it returns none.
 
-    Nor are there any if a relocation refers to a section of variables as such: it may mean any of them.
+    It also returns none if a relocation refers to a whole section of variables, since it may mean any of them.
     """
     ptx = next((section.data.decode(errors="replace") for section in found if section.name == PTX), "")
     counts = Counter(TOKEN.findall(ptx))
@@ -105,7 +104,7 @@ def _unused(found: list[Section]) -> frozenset[str]:
 
 
 def _value(section: Section, symbol: Symbol) -> tuple[int, str]:
-    """Returns the length of a variable and a digest of what it begins with."""
+    """Returns the length of a variable and a digest of its initial value."""
     data = section.data[symbol.offset : symbol.offset + symbol.n_bytes]
     return symbol.n_bytes, hashlib.sha256(data).hexdigest()
 

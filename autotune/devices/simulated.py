@@ -1,10 +1,9 @@
 """A device whose times come from a formula, to try campaigns, searches and lookups without hardware.
 
-Nothing is computed, so nothing is verified: every variant counts as right. A time is 100 us
-times a penalty for each parameter that is not at its best value and for neighbouring parameters that do not go
-together, plus 0.5 % of noise. The best values drift slowly with the problem, so that neighbours
-know something of each other, as on real devices. Some configs fail to compile. ``auto`` never chooses this device, and
-what it records is offered to no other one.
+The device computes nothing, so every variant counts as right. A time is 100 us times a penalty for each parameter that
+is not at its best value and for neighbouring parameters that do not fit each other, plus 0.5 % of noise. The best
+values drift slowly with the problem, so that neighbouring problems resemble each other, as on real devices. Some
+configs fail to compile. ``auto`` never chooses this device, and its records are never used for another device.
 """
 
 import time
@@ -35,13 +34,13 @@ defaults = Defaults(checked_launches=1, has_full_sizes=False, caches=(kind,))  #
 N_DEVICES = 8
 COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S overrides it
 NOISE = 0.005
-LEAST_JOULES = 0.03  # a launch takes so much, or up to twice of it
+LEAST_JOULES = 0.03  # energy of a launch: this much to twice as much
 FAILING = 0.05  # share of variants that do not compile
 CEILINGS = Ceilings(bytes_per_s=4e12, flops_per_s=6e13)
 
 
 def identifiers() -> list[str]:
-    """Returns ``simulated:0`` and on."""
+    """Returns ``simulated:0``, ``simulated:1``, ... (N_DEVICES of them)."""
     return [f"simulated:{i}" for i in range(N_DEVICES)]
 
 
@@ -64,7 +63,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     """Writes a file with the inputs of the formula.
 
     Raises:
-        TrialFailure: compile_failed, for some.
+        TrialFailure: compile_failed, for a share FAILING of the variants.
     """
     began = time.monotonic()
     path = cache_dir(kind) / f"{variant.key}.penalty"
@@ -102,7 +101,7 @@ def penalty(variant: Variant) -> float:
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
-    """Returns the same again, since it is a formula."""
+    """Returns the same digest again, since a formula is deterministic."""
     return compile(variant, device).code
 
 
@@ -154,7 +153,7 @@ class _Function:
         return [Sample(1e-4 * self._penalty * (1.0 + float(extra)), 1e9) for extra in noise]
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> LaunchRun:
-        """Makes sustained launches a tenth slower, as on a GPU at its power limit."""
+        """Returns times of which the second half is a tenth slower, as on a GPU at its power limit."""
         n = max(4, round(seconds / (1e-4 * self._penalty)))
         taken = [
             sample.seconds * (1.1 if 2 * i >= n else 1.0)
@@ -178,7 +177,7 @@ class _Session:
         return 0.0
 
     def release(self) -> None:
-        """Nothing is kept."""
+        """Does nothing, since the session keeps no memory."""
 
     def ceilings(self) -> Ceilings:
         return CEILINGS
@@ -195,7 +194,7 @@ def open(identifier: str) -> _Session:
 
 
 def findings() -> list[Finding]:
-    """Returns nothing, since the device has no requirements."""
+    """Returns an empty list, since the device has no requirements."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""Reads what only Kernel Tuner's calls say: options of compilers, strategies, devices, and what cannot be served."""
+"""Reads the arguments that only Kernel Tuner's calls have: compiler options, strategies, devices, unsupported ones."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -19,16 +19,16 @@ WITHOUT_EFFECT = ("-O", "-std=", "--std", "-lineinfo", "--generate-line-info", "
 
 
 def silent(*_: object) -> None:
-    """Takes a line and prints nothing."""
+    """Accepts a line and does not print it."""
 
 
 def refuse_options(others: Mapping[str, Any], lang: str | None) -> None:
-    """Raises UsageError for arguments that are not served, with the reason."""
+    """Raises UsageError for unsupported arguments, with the reason."""
     given = {name: value for name, value in others.items() if value not in (None, False)}
     left_out = {"platform": 0, "log": None, "parallel": None, "compiler": None, "simulation_mode": None}
     reasons = {
-        "texmem_args": "textures are not served: read a const __restrict__ pointer instead",
-        "observers": "observers are not served: times, clocks and registers of each trial are in results.sweep.trials",
+        "texmem_args": "textures are not supported: read a const __restrict__ pointer instead",
+        "observers": "observers are not supported: results.sweep.trials has times, clocks and registers of each trial",
         "simulation_mode": "recorded spaces are replayed by `autotune replay`",
     }
     for name in given:
@@ -46,10 +46,10 @@ def objectives_of(
     objectives: Mapping[str, bool] | None,
     metrics: Mapping[str, Any],
 ) -> dict[str, bool]:
-    """Returns the objectives, and of each whether the largest value is the best: by default of all but time.
+    """Returns objective -> whether its largest value is the best; by default false for time, true for a metric.
 
     Raises:
-        UsageError: for one that is neither time nor a metric, or more than two.
+        UsageError: for an objective that is neither time nor a metric, or for more than two.
     """
     name = objective or "time"
     asked = dict(objectives) if objectives else {name: name != "time" if higher_is_better is None else higher_is_better}
@@ -57,12 +57,16 @@ def objectives_of(
         if each not in ("time", *metrics):
             raise UsageError(f"objective {each!r} is neither time nor a metric ({', '.join(metrics)})")
     if len(asked) > 2:
-        raise UsageError(f"objectives: {', '.join(asked)} are more than two")
+        raise UsageError(f"objectives: {', '.join(asked)}; at most two are supported")
     return asked
 
 
 def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[str, str], list[Path]]:
-    """Returns macros and folders of includes."""
+    """Returns the macros (-D) and the include folders (-I) in compiler options.
+
+    Raises:
+        UsageError: for an option that would change the result.
+    """
     macros: dict[str, str] = {}
     folders: list[Path] = []
     for option in given:
@@ -72,14 +76,14 @@ def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[s
         elif option.startswith("-I"):
             folders.append(Path(option[2:]))
         elif option.startswith(WITHOUT_EFFECT):
-            note(f"compiler_options: {option} is left out; NVRTC compiles for the device, at full optimisation")
+            note(f"compiler_options: {option} is ignored; NVRTC compiles for the device, at full optimisation")
         else:
-            raise UsageError(f"compiler_options: {shlex.quote(option)} is not served; -D and -I are")
+            raise UsageError(f"compiler_options: {shlex.quote(option)} is not supported; -D and -I are")
     return macros, folders
 
 
 def device_asked_for(given: int | str) -> str:
-    """Returns the device's name; a number is a GPU's, and 0, which scripts have for a default, the first device."""
+    """Returns the device's name. A number means that GPU; 0, the default in many scripts, means auto."""
     if isinstance(given, str):
         return given
     return "auto" if given == 0 else f"cuda:{given}"
@@ -96,8 +100,9 @@ def settings_of(
     cache: str | None,
     note: Callable[[str], Any],
 ) -> Settings:
-    """Returns the settings of a sweep: all configs, unless a strategy or a budget is named; a fraction is of those that
-    are allowed.
+    """Returns the settings of a sweep: all configs, unless a strategy or a budget is named.
+
+    ``fraction`` in ``options`` is the share of the allowed configs to try.
     """
     trials = options.get("max_fevals")
     if trials is None and "fraction" in options:
@@ -122,11 +127,11 @@ def settings_of(
 
 
 def _begun_in(cache: str | None, results: Path, note: Callable[[str], Any]) -> Path | None:
-    """Returns the cache file of Kernel Tuner if it is there; it is never written."""
+    """Returns the path of Kernel Tuner's cache file, or None if it does not exist. The file is never written."""
     if cache is None:
         return None
     for path in (Path(cache), Path(f"{cache}.json")):
         if path.is_file():
             return path
-    note(f"cache={cache!r} is not there, and is not written: records are in {results}, where a repeated call resumes")
+    note(f"cache={cache!r} does not exist and is not written: records are in {results}, where the same call resumes")
     return None

@@ -1,4 +1,4 @@
-"""``tune_kernel`` and ``run_kernel``: each argument is read, and goes where autotune has it."""
+"""``tune_kernel`` and ``run_kernel`` translate each argument of Kernel Tuner into autotune's own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -50,47 +50,47 @@ def tune_kernel(
     deadline: float = 60.0,
     **others: object,
 ) -> tuple[Results, dict[str, object]]:
-    """Tune a kernel as it stands in a .cu file: every config is checked, faults are trials, and the record resumes.
+    """Tunes a kernel in an unchanged .cu file. Every config is checked, a failing config is a trial, and calls resume.
 
     Args:
         kernel_name: name of the ``__global__`` function.
-        kernel_source: CUDA as text, the path of a file, several paths of which the first is the kernel's, or a function
+        kernel_source: CUDA as text, the path of a file, a list of paths with the kernel's file first, or a function
             that returns the text.
-        problem_size: what the grid spans: a number, a text over parameters, a tuple of up to three, or a function of
-            the config.
+        problem_size: the extent of the grid: a number, an expression of parameters as text, a tuple of up to three of
+            these, or a function of the config.
         arguments: NumPy arrays and numbers, in the order of the signature.
-        tune_params: name of each parameter, and its values; they are macros of the source.
-        grid_div_x: what the size along x is divided by: texts over parameters that are multiplied, or a function; by
-            default block_size_x.
-        grid_div_y: the same along y; by default block_size_y.
-        grid_div_z: the same along z; by default block_size_z.
-        restrictions: what configs must satisfy: a text, a function of the config or of values by their names, a
-            constraint of python-constraint, or one of these with the names of what it takes; or a list of any.
-        answer: what each argument must hold after a launch, or None for those that are inputs.
+        tune_params: name of each parameter -> its values. Parameters are macros of the source.
+        grid_div_x: divisor of the size along x: a list of expressions that are multiplied, or a function; by default
+            block_size_x.
+        grid_div_y: divisor of the size along y; by default block_size_y.
+        grid_div_z: divisor of the size along z; by default block_size_z.
+        restrictions: conditions on configs: a text, a function of the config or of parameters by name, a constraint of
+            python-constraint, or a pair of one of these and the names of its parameters; or a list of conditions.
+        answer: expected content of each argument after a launch; None for an input.
         atol: |output - answer| <= atol + 1e-5 |answer|.
-        verify: a function (answer, outputs, atol) that judges instead.
+        verify: a function (answer, outputs, atol) that returns whether the outputs are right, in place of ``atol``.
         device: auto, host, cuda:1, or a GPU's number.
         smem_args: ``size``, bytes of dynamic shared memory: a number, a text or a function.
         cmem_args: arrays in constant memory, by the symbol's name.
-        compiler_options: -D and -I; others that change no result are named and left out.
-        defines: macros instead of the parameters.
-        iterations: timed launches of each config; by default as many as the sweep takes.
-        strategy: all configs by default, and with brute_force; any other name searches them by autotune's own search.
+        compiler_options: -D and -I; options that do not change the result are ignored, with a note.
+        defines: macros to define in place of the parameters.
+        iterations: timed launches of each config; by default those of a sweep.
+        strategy: None or brute_force tries all configs; any other name means autotune's own search.
         strategy_options: max_fevals or fraction, and time_limit in seconds.
-        cache: a cache file that Kernel Tuner wrote, whose fastest configs are tried first; it is not written.
-        metrics: name -> function of (parameters and time in ms), or a text over them.
-        objective: ``time``, or a metric, by which the best is told.
-        objectives: one or two of them, and of each whether the largest is the best; of two, the results that none beats
-            in both are told, and returned as ``results.front``.
-        results: the folder for records; a call that is repeated resumes there.
+        cache: a cache file of Kernel Tuner. Its fastest configs are tried first; the file is not written.
+        metrics: name -> function of (parameters and time in ms), or an expression of these as text.
+        objective: ``time``, or the metric that ranks the results.
+        objectives: one or two names -> whether the largest value is the best. With two, the Pareto front is printed,
+            and returned as ``results.front``.
+        results: the folder for records; the same call, run again, resumes there.
         deadline: seconds that the checks, or the timing, of one config may take.
 
     Returns:
-        The results, and what they were measured on.
+        The results, and a description of the device and the record.
 
     Raises:
-        UsageError: for what cannot be served, by name.
-        KeyboardInterrupt: on Ctrl-C; what was measured by then is recorded.
+        UsageError: for an unsupported argument; the message names it.
+        KeyboardInterrupt: on Ctrl-C; all trials until then are recorded.
     """
     refuse_options(others, lang)
     goals = objectives_of(objective, objective_higher_is_better, objectives, metrics or {})
@@ -116,14 +116,14 @@ def tune_kernel(
         strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, cache, note
     )
     if verify is not None and answer is None:
-        raise UsageError("verify judges outputs by an answer: give answer, too")
+        raise UsageError("verify compares outputs with an answer: give answer, too")
     ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, Lines(note, verbose))
-    if ported.sweep.interrupted:  # a script that tunes several kernels ends, as it would anywhere else
-        note(f"interrupted: what was measured is in {ported.sweep.path}, and the same call goes on")
+    if ported.sweep.interrupted:  # Ctrl-C also ends a script that tunes several kernels
+        note(f"interrupted: all trials so far are in {ported.sweep.path}; the same call resumes")
         raise KeyboardInterrupt
     found = results_of(ported, call, metrics or {})
     found.front = front_of_results(found, goals)
-    winner = ported.sweep.best  # of the final round
+    winner = ported.sweep.best  # the final round chose it
     if goals == {"time": False} and winner is not None:
         is_winner = (result for result in found if all(result[name] == v for name, v in winner.config.items()))
         found.front = [next(is_winner)]
@@ -152,12 +152,12 @@ def run_kernel(
     results: str | Path = "results",
     **others: object,
 ) -> list[object]:
-    """Launch a kernel once with the given parameters; returns the arguments as they are afterwards.
+    """Launches a kernel once with the given parameters; returns the arguments as they are after the launch.
 
-    Arguments are those of ``tune_kernel``; ``params`` has one value for each parameter.
+    Arguments are those of ``tune_kernel``; ``params`` maps each parameter to one value.
 
     Raises:
-        UsageError: for what cannot be served, or a kernel that does not compile or run.
+        UsageError: for an unsupported argument, or a kernel that does not compile or run.
     """
     refuse_options(others, lang)
     macros, folders = options_of(compiler_options or (), silent if quiet else print)

@@ -1,4 +1,4 @@
-"""What ``tune_kernel`` returns: results as Kernel Tuner's scripts take them, and where they come from."""
+"""The values that ``tune_kernel`` returns: results in the form of Kernel Tuner, and their origin."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,15 +12,15 @@ from ..records.objectives import unbeaten
 from ..records.record import SweepRecord
 from ..sweep.run import Sweep
 
-# Names that Kernel Tuner's tools for files ask for.
+# names that Kernel Tuner's own tools expect in its files
 TIMES = ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time")
 
 
 class Results(list[dict[str, Any]]):
-    """The configs that were measured: parameters, ``time`` in ms, ``times``, and metrics.
+    """The measured configs: parameters, ``time`` in ms, ``times`` in ms, and metrics.
 
-    ``sweep`` is the sweep itself: winner, finalists, all trials as a DataFrame. ``note`` says what was not checked.
-    ``front`` has the best one, or with two objectives those that none beats in both.
+    ``sweep`` is the sweep itself: winner, finalists, all trials as a DataFrame. ``note`` names the missing checks.
+    ``front`` holds the best result, or the Pareto front of two objectives.
     """
 
     sweep: Sweep
@@ -29,7 +29,7 @@ class Results(list[dict[str, Any]]):
 
 
 def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -> Results:
-    """Returns the configs that were measured, with their metrics."""
+    """Returns the measured configs with their metrics."""
     found = Results()
     found.sweep, found.note = ported.sweep, ported.note
     for trial in _record(ported).trials:
@@ -46,7 +46,7 @@ def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -
 
 
 def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a result with its metrics, each computed from what stands before it."""
+    """Returns a result with its metrics; each may use the parameters, the times and earlier metrics."""
     for name, metric in metrics.items():
         if callable(metric):
             result[name] = metric(dict(result))
@@ -56,7 +56,7 @@ def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str
 
 
 def front_of_results(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, object]]:
-    """Returns the results that no other one beats in all objectives, by the first; of one objective, the best."""
+    """Returns the Pareto front, sorted by the first objective; with one objective, the best result."""
     signs = [-1 if higher else 1 for higher in goals.values()]
 
     def place(result: Mapping[str, Any]) -> tuple[float, ...]:
@@ -73,7 +73,7 @@ def result_text(result: Mapping[str, object], call: Call, goals: Mapping[str, bo
 
 
 def environment_of(ported: PortedSweep) -> dict[str, object]:
-    """Returns what the results were measured on, where they are recorded, and what was not checked."""
+    """Returns the device, the kernel, the paths of record and definition, the missing checks, and trials by status."""
     record = _record(ported)
     return {
         "device_name": record.device.name,

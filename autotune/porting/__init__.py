@@ -1,8 +1,9 @@
-"""Kernels of a plain .cu file: what a call of ``tune_kernel`` says becomes a definition, which is tuned like any other.
+"""Kernels in a plain .cu file: a call of ``tune_kernel`` becomes a definition, which is tuned like any other.
 
-``call`` reads what is said: ``source`` the CUDA, ``signature`` its arguments, ``memory`` arrays as they lie, ``rules``
-restrictions, ``sizes`` which numbers are sizes. ``formulas`` says once what follows for a config. ``probing`` finds out
-what the kernel writes, by launches (``launching``) from other ``contents``; ``answers`` are what outputs must hold, and
-``judges`` compares what a definition's reference does not. ``definition`` writes the definition (``text``, ``tables``)
-and its data, and ``tuning`` runs the sweep. The room imports ``sweep`` and the rooms below it.
+``call`` reads the call: ``source`` reads the CUDA, ``cuda_signature`` its parameters, ``array_memory`` the layout of
+arrays, ``rules`` the restrictions; ``sizes`` finds the numbers that are sizes. ``formulas`` holds grid, block and
+macros as functions of a config. ``probing`` finds the arrays that the kernel writes, by launches (``launching``) with
+other ``contents``. ``answers`` are the expected outputs, and ``judges`` compares those that a definition's reference
+cannot. ``definition_writer`` writes the definition (``text``, ``formula_tables``) and its data, and ``call_tuning``
+runs the sweep. The room imports ``sweep`` and the rooms below it.
 """

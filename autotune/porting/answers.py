@@ -1,4 +1,4 @@
-"""Reads answers: what an argument must hold after a launch, in a type that holds it exactly."""
+"""Reads answers: the expected contents of arguments after a launch, in a type that holds them exactly."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from ..runtime.comparison import compare_arrays, fits
 from .array_memory import BFLOAT16, leaves, stored
 from .call import Call, CallArgument
 
-RTOL = 1e-5  # that of numpy.allclose
+RTOL = 1e-5  # the default of numpy.allclose
 EXACT = Tolerance()
 ROUNDINGS = 2  # units in the last place of float16 and bfloat16 that an output may be off by
 LARGEST = 1e150  # magnitude whose square is a float64
 WHOLE = "biu"
-SMALLEST_STEP = {"float16": 2.0**-10, BFLOAT16: 2.0**-7}  # of the types whose rounding is coarser than RTOL
+SMALLEST_STEP = {"float16": 2.0**-10, BFLOAT16: 2.0**-7}  # relative; types whose rounding is coarser than RTOL
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first number of an array that is not what it must be, and how many there are."""
+    """The first wrong number of an array, and how many numbers are wrong."""
 
     place: str
     got: complex | float | int | None
@@ -37,7 +37,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an argument must hold: ``typed`` has the axes as they lie, and the argument's type or a wider one."""
+    """The expected content of an argument. ``typed``: axes in the order of memory, in its type or a wider one."""
 
     argument: CallArgument
     typed: np.ndarray
@@ -45,33 +45,33 @@ class Answer:
 
     @property
     def tolerance(self) -> Tolerance:
-        """Returns how near an output of numbers must be."""
+        """Returns the tolerance of an output whose elements are numbers."""
         return self.tolerance_of(self.argument.memory.given.dtype)
 
     def tolerance_of(self, dtype: np.dtype[np.generic]) -> Tolerance:
-        """Returns how near numbers of a type must be: integers exactly, floats to a rounding of theirs at least."""
+        """Returns the tolerance of a type: exact for integers, and not below the type's rounding for floats."""
         if dtype.kind in WHOLE and self.atol < 1:
             return EXACT
         return Tolerance(rtol=max(RTOL, ROUNDINGS * SMALLEST_STEP.get(dtype.name, 0.0)), atol=self.atol)
 
     def differs(self, found: np.ndarray) -> Difference | None:
-        """Returns where ``found``, which is stored like the argument, differs from the answer."""
+        """Returns the first difference between the answer and ``found``, which is stored like the argument, or None."""
         own = self.argument.memory.as_typed(found)
         return unlike(own, self.typed, [self.tolerance_of(leaf.dtype) for _, leaf in leaves(own)])
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers by name; none: nothing is known."""
+    """The answers by argument name; empty if no expected output is known."""
 
     each: Mapping[str, Answer] = field(default_factory=dict)
 
 
 def answers_of(call: Call, given: Sequence[object] | None, atol: float) -> Answers:
-    """Returns the answers, checked.
+    """Returns the checked answers.
 
     Raises:
-        UsageError: for one that its argument cannot hold; names it.
+        UsageError: for an answer that its argument cannot hold; the message names it.
     """
     if not 0 <= atol < inf:
         raise UsageError(f"atol={atol}: it must be a finite number, 0 or more")
@@ -88,7 +88,7 @@ def answers_of(call: Call, given: Sequence[object] | None, atol: float) -> Answe
 
 
 def unlike(got: np.ndarray, want: np.ndarray, tolerances: Sequence[Tolerance]) -> Difference | None:
-    """Returns the first difference between arrays of one shape, number by number; None: there is none."""
+    """Returns the first difference between two arrays of one shape, number by number, or None."""
     for (field_name, a), (_, b), tolerance in zip(leaves(got), leaves(want), tolerances, strict=True):
         found = compare_arrays(_comparable(a), _comparable(b), tolerance)
         if found.n_bad:
@@ -125,7 +125,7 @@ def _answer(call: Call, argument: CallArgument, known: object, atol: float) -> A
 
 
 def _why_no_answer(array: np.ndarray, dtype: np.dtype[Any]) -> str | None:
-    """Returns why an output of ``dtype`` cannot hold an answer, and what to do; None: it can."""
+    """Returns why an output of ``dtype`` cannot hold the answer, and a remedy; None if it can."""
     if dtype.names is not None or array.dtype.names is not None:
         if array.dtype.names != dtype.names:
             return f"has elements of {array.dtype}, and the output of {dtype}: give a structure of the same fields"
@@ -140,17 +140,17 @@ def _why_no_answer(array: np.ndarray, dtype: np.dtype[Any]) -> str | None:
     if is_whole and array.dtype.kind not in WHOLE:
         return f"is {array.dtype}, and the output is {dtype}: give whole numbers, as .astype({dtype}) makes them"
     if array.dtype.kind == "c" and not is_complex:
-        return f"is complex, and the output is {dtype}: give its real part, if that is what is meant"
+        return f"is complex, and the output is {dtype}: give its real part, if you mean that"
     if is_whole:
         return None if fits(array, dtype) else f"has values from {array.min()} to {array.max()}, beyond {dtype}"
     magnitude = np.abs(array) if array.size else np.zeros(1)
     if not np.isfinite(magnitude).all():
         n = int(np.count_nonzero(~np.isfinite(magnitude)))
-        return f"has {n} of {array.size} values that are not finite, with which nothing can be compared: leave it out"
+        return f"has {n} of {array.size} values that are not finite, so it cannot be compared: leave it out"
     largest = min(LARGEST, float(np.finfo(np.float32 if dtype.name == BFLOAT16 else dtype).max))
     return None if float(magnitude.max()) <= largest else f"has values up to {magnitude.max():.3g}, beyond {dtype}"
 
 
 def stored_answer(answer: Answer) -> np.ndarray:
-    """Returns an answer as a definition keeps it."""
+    """Returns an answer in the form in which a definition stores it."""
     return answer.typed if answer.argument.memory.is_plain else stored(answer.typed)

@@ -1,7 +1,7 @@
-"""Arrays as the kernel gets them: their bytes as they lie, whatever the order of their axes.
+"""Arrays as the kernel gets them: their bytes in the order of memory, whatever the order of their axes.
 
-A definition states arrays that are C-contiguous and of numbers. So axes are put in the order in which they lie, and
-structures and bfloat16 are stated as their bits. Leaves are what such elements are compared by: the numbers in them.
+A definition states C-contiguous arrays of numbers. So the axes are put in the order of memory, and structures and
+bfloat16 are stated as their bits. Structures are compared by their leaves: the numbers in them.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from ..core.errors import UsageError
 from ..core.structures import check_layout
 
 SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}  # bytes of CUDA's numbers
-BFLOAT16 = "bfloat16"  # of the package ml_dtypes
+BFLOAT16 = "bfloat16"  # a type of the package ml_dtypes
 
 
 @dataclass(frozen=True)
 class Memory:
-    """An array of the caller's, dense in memory.
+    """A dense array of the caller.
 
-    ``order``: its axes as they lie, slowest first: ``given.transpose(order)`` is C-contiguous.
+    ``order``: its axes in the order of memory, slowest first: ``given.transpose(order)`` is C-contiguous.
     """
 
     given: np.ndarray
@@ -30,33 +30,33 @@ class Memory:
 
     @staticmethod
     def of(where: str, value: object) -> "Memory":
-        """Returns an array of NumPy's or CuPy's.
+        """Returns the memory of a NumPy or CuPy array.
 
         Raises:
-            UsageError: for one that has gaps, or elements that CUDA has not; ``where`` says which.
+            UsageError: for an array with gaps, or with a type that CUDA lacks. The message begins with ``where``.
         """
         if hasattr(value, "get") and hasattr(value, "data") and not isinstance(value, np.ndarray):
-            value = value.get(order="A")  # an array of CuPy's, as it lies
+            value = value.get(order="A")  # a CuPy array, copied in the order of memory
         if not isinstance(value, np.ndarray):
-            raise UsageError(f"{where} is {type(value).__name__}, must be an array of NumPy")
+            raise UsageError(f"{where} is {type(value).__name__}, must be a NumPy array")
         if (why := why_not(value.dtype)) is not None:
             raise UsageError(f"{where} {why}")
         order = _order(value)
         if not value.transpose(order).flags.c_contiguous:
             raise UsageError(
-                f"{where} has gaps, or runs backwards (strides {value.strides}), and is passed as it lies in memory: "
+                f"{where} has gaps, or runs backwards (strides {value.strides}), and cannot be passed: "
                 "give np.ascontiguousarray(..) of it"
             )
         return Memory(value, order)
 
     @cached_property
     def typed(self) -> np.ndarray:
-        """Returns the elements as they lie, in the caller's type."""
+        """Returns the elements in the order of memory, in the caller's type."""
         return self.given.transpose(self.order) if self.given.ndim else self.given.reshape(1)
 
     @cached_property
     def stored(self) -> np.ndarray:
-        """Returns what a definition states: numbers, or the bits of what it has no word for. Nothing is copied."""
+        """Returns the array that a definition states: numbers, or bits of a type that it cannot state. It is a view."""
         return stored(self.typed)
 
     @cached_property
@@ -65,22 +65,22 @@ class Memory:
         return digest_of(self.stored)
 
     def restored(self, found: np.ndarray) -> np.ndarray:
-        """Returns ``found``, which is stored like this array, as the caller has it."""
+        """Returns ``found``, stored like this array, with the caller's type and axes."""
         back = self.as_typed(found)
         return back.transpose(np.argsort(self.order)) if self.given.ndim else back.reshape(())
 
     def as_typed(self, found: np.ndarray) -> np.ndarray:
-        """Returns ``found``, which is stored like this array, in the caller's type."""
+        """Returns ``found``, stored like this array, in the caller's type."""
         return as_typed(found, self.given.dtype)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its elements are numbers that a definition can state, so that a reference is compared with them."""
+        """Whether a definition can state the elements as numbers, so that its reference can be compared with them."""
         return is_plain(self.given.dtype)
 
 
 def stored(typed: np.ndarray) -> np.ndarray:
-    """Returns an array's numbers, or the bits of elements that a definition has no word for."""
+    """Returns an array's numbers, or the bits of elements whose type a definition cannot state."""
     if is_plain(typed.dtype):
         return typed
     if typed.dtype.name == BFLOAT16:
@@ -89,7 +89,7 @@ def stored(typed: np.ndarray) -> np.ndarray:
 
 
 def as_typed(found: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
-    """Returns what ``stored`` has made, in its own type."""
+    """Returns the inverse of ``stored``: the array in the type ``dtype``."""
     if is_plain(dtype):
         return found
     if dtype.name == BFLOAT16:
@@ -98,41 +98,41 @@ def as_typed(found: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
 
 
 def is_plain(dtype: np.dtype[np.generic]) -> bool:
-    """Returns whether a definition can state arrays of this type as they are."""
+    """Returns whether a definition can state arrays of this type."""
     return dtype.kind in SIZES
 
 
 def why_not(dtype: np.dtype[np.generic]) -> str | None:
-    """Returns what is wrong with such elements, and what to do; None: CUDA has them."""
+    """Returns why CUDA cannot use elements of this type, and a remedy; None if it can."""
     if dtype.names is not None:
         found = laid_out(dtype)
         return None if found is not None else check_layout(dtype) or "is a structure that C++ lays out otherwise"
     if dtype.name == BFLOAT16:
         return None
     if dtype.itemsize not in SIZES.get(dtype.kind, ()):
-        has = "integers, float16, float32, float64, complex numbers, bfloat16 and structures of them"
-        return f"is of {dtype}, which CUDA has not; it has {has}"
+        known = "integers, float16, float32, float64, complex numbers, bfloat16 and structures of them"
+        return f"is of {dtype}, which CUDA lacks; known are {known}"
     return None if dtype.isnative else f"is of the other byte order; give .astype('{dtype.newbyteorder('=')}')"
 
 
 def laid_out(dtype: np.dtype[np.generic]) -> np.dtype[np.generic] | None:
-    """Returns a structure with its fields aligned as in C++, if they lie so, and None otherwise."""
+    """Returns the structure with C++ alignment, or None if its fields do not have that layout."""
     if dtype.names is None or dtype.fields is None:
         return None
     parts = [dtype.fields[name] for name in dtype.names]
     said = {"names": list(dtype.names), "formats": [part[0] for part in parts], "offsets": [part[1] for part in parts]}
     try:
         aligned: np.dtype[np.generic] = np.dtype({**said, "itemsize": dtype.itemsize}, align=True)  # type: ignore[call-overload]
-    except ValueError:  # a field is not where its alignment wants it
+    except ValueError:  # a field is not at a multiple of its alignment
         return None
     return aligned if check_layout(aligned) is None else None
 
 
 def scalar_as_in_cuda(where: str, value: np.generic) -> np.generic:
-    """Returns a number, or a structure by value as C++ lays it out.
+    """Returns a number, or a structure by value in the layout of C++.
 
     Raises:
-        UsageError: for a structure that lies otherwise.
+        UsageError: for a structure with another layout.
     """
     if (why := why_not(value.dtype)) is not None:
         raise UsageError(f"{where} {why}")
@@ -150,7 +150,7 @@ def digest_of(array: np.ndarray) -> str:
 
 
 def leaves(typed: np.ndarray, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Yields the numbers in an array's elements by the path of their field, as views."""
+    """Yields the numbers in an array's elements: the path of each field, and a view of its values."""
     if typed.dtype.names is None:
         yield name, typed
         return
@@ -159,7 +159,7 @@ def leaves(typed: np.ndarray, name: str = "") -> Iterator[tuple[str, np.ndarray]
 
 
 def is_same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Returns whether two arrays of one type agree bit for bit, but for the room between fields."""
+    """Returns whether two arrays of one type agree bit for bit, except in the padding between fields."""
     return all(
         np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes()
         for (_, x), (_, y) in zip(leaves(a), leaves(b), strict=True)
@@ -167,7 +167,7 @@ def is_same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def dtype_text(dtype: np.dtype[np.generic]) -> str:
-    """Returns Python for a type, of a structure with the places of its fields."""
+    """Returns Python code for a type; that of a structure includes the offsets of its fields."""
     if dtype.subdtype is not None:
         return f"({dtype_text(dtype.subdtype[0])}, {dtype.subdtype[1]!r})"
     if dtype.fields is None or dtype.names is None:
@@ -180,7 +180,7 @@ def dtype_text(dtype: np.dtype[np.generic]) -> str:
 
 
 def _order(array: np.ndarray) -> tuple[int, ...]:
-    """Returns the axes by falling stride; those that are 1 long keep their place among C-contiguous ones."""
+    """Returns the axes by falling stride, with axes of length 1 last; a C-contiguous array keeps its order."""
     if array.flags.c_contiguous:
         return tuple(range(array.ndim))
     if array.flags.f_contiguous:

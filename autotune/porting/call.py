@@ -1,4 +1,4 @@
-"""Reads what a call of ``tune_kernel`` says: values are checked, and texts become expressions of parameters."""
+"""Reads the arguments of ``tune_kernel``: values are checked, and texts become expressions of parameters."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +26,12 @@ from .source import KernelSource, KernelText
 AXES = "xyz"
 BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
 DEFAULT_BLOCK = (256, 1, 1)
-UNROLL = "loop_unroll_factor"  # parameters whose names begin so: 0 takes the pragma away
+UNROLL = "loop_unroll_factor"  # prefix of parameters for #pragma unroll; the value 0 removes the pragma
 FITS = "a block has no more threads than the device allows, in all and along each axis"
 PLAIN = (str, int, float, bool)
 NAME = re.compile(r"[A-Za-z_]\w*")
 
-Divisor = Any  # None, a number, a text, a function of the parameters, or a list of such
+Divisor = Any  # None, a number, a text, a function of the parameters, or a list of these
 ConfigValues = Mapping[str, Any]
 
 
@@ -49,13 +49,13 @@ class CallArgument:
 
     @property
     def memory(self) -> Memory:
-        """Returns the array as it lies; only arrays have one."""
+        """Returns the array's memory; the argument must be an array."""
         assert isinstance(self.value, Memory)
         return self.value
 
     @property
     def number(self) -> np.generic:
-        """Returns the number; only numbers and structures by value have one."""
+        """Returns the value; the argument must be a number, or a structure by value."""
         assert isinstance(self.value, np.generic)
         return self.value
 
@@ -66,11 +66,11 @@ class CallArgument:
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel with its arguments, its space and its geometry, as ``tune_kernel`` was told them.
+    """A kernel with its arguments, its space and its geometry, as the caller gave them to ``tune_kernel``.
 
-    ``device``: whose blocks are the largest; None: blocks may have any size. ``formulas.Formulas`` says what follows
-    from it for a config. ``given_name``: the kernel's name as it was given, ``fir::scale<float, tile>``; ``name``:
-    ``scale`` of it.
+    ``device``: its limits apply to blocks; None: blocks may have any size. ``given_name``: the kernel's name as the
+    caller wrote it, such as ``fir::scale<float, tile>``; ``name``: its last part, ``scale``. ``formulas.Formulas``
+    computes grid, block and macros of a config from a call.
     """
 
     name: str
@@ -91,12 +91,12 @@ class Call:
 
     @property
     def arrays(self) -> tuple[CallArgument, ...]:
-        """Returns the arrays among the arguments, and those in constant memory."""
+        """Returns the arrays among the arguments, and the arrays in constant memory."""
         return tuple(each for each in (*self.arguments, *self.constants) if each.is_array)
 
     @cached_property
     def has_functions(self) -> bool:
-        """Whether something that depends on the config is a Python function."""
+        """Whether the caller gave a Python function of the config anywhere."""
         size = self.problem_size
         given = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
         given += (self.defines or {}).values()
@@ -104,12 +104,12 @@ class Call:
 
     @property
     def is_written(self) -> bool:
-        """Returns whether all restrictions are, or became, texts."""
+        """Returns whether all restrictions are texts, or functions that could be turned into texts."""
         return all(rule.written for rule in self.restrictions)
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Returns the parameters that are threads along an axis of a block."""
+        """Returns the parameters that set the threads along an axis of a block."""
         return tuple(name for name in self.block_names if name in self.space)
 
     @cached_property
@@ -117,7 +117,7 @@ class Call:
         """Returns the configs that all restrictions allow, in the order of the space, or a sample of them.
 
         Raises:
-            UsageError: when no config is allowed, or a restriction raises at one that no other one refuses.
+            UsageError: if no config is allowed, or a restriction raises at a config that the others allow.
         """
         space = Space(**self.space)
         space.constraints += [rule.constraint for rule in self.restrictions]
@@ -141,16 +141,16 @@ class Call:
 
     @property
     def default(self) -> Config:
-        """Returns the first config that is allowed. Raises UsageError where none is."""
+        """Returns the first allowed config. Raises UsageError if no config is allowed."""
         return self.enumeration.configs[0]
 
     def generated(self, config: ConfigValues) -> str:
-        """Returns the source of a config, from the function that makes it."""
+        """Returns the source of a config, from the caller's function."""
         assert self.generate is not None
         return self._read(KernelText(self.generate(dict(config))), config).text
 
     def macros_at(self, config: ConfigValues) -> dict[str, object]:
-        """Returns the macros of a config by name, but for the size of the grid."""
+        """Returns the macros of a config by name, without the size of the grid."""
         if self.defines is not None:
             said: dict[str, object] = {name: self._macro(value, config) for name, value in self.defines.items()}
         else:
@@ -160,18 +160,18 @@ class Call:
         return {**said, **self.macros}
 
     def reading(self, text: KernelText) -> "Call":
-        """Returns the call with its kernel in this text, as it is at the default config."""
+        """Returns the call with the kernel that this text contains at the default config."""
         return replace(self, source=self._read(text, self.default))
 
     def _read(self, text: KernelText, config: ConfigValues) -> KernelSource:
         return text.read(self.given_name, self.macros_at(config))
 
     def _macro(self, given: object, config: ConfigValues) -> str:
-        """Returns a macro of ``defines``, in which names of parameters stand for their values."""
+        """Returns the value of a macro of ``defines``, with parameters replaced by their values."""
         return with_values(str(given(dict(config)) if callable(given) else given), config)
 
     def resolved(self, given: object, config: ConfigValues, what: str) -> Any:
-        """Returns the value at ``config`` of a number, a text, a function, or the product of a list of such."""
+        """Returns the value at ``config`` of a number, a text or a function, or the product of a list of these."""
         if callable(given):
             given = given(dict(config))
         if isinstance(given, tuple | list):
@@ -185,7 +185,7 @@ class Call:
 
 
 def with_values(text: str, config: ConfigValues) -> str:
-    """Returns a text with the values of parameters for their names."""
+    """Returns a text in which names of parameters are replaced by their values."""
     return re.sub(r"\b\w+\b", lambda found: str(config.get(found[0], found[0])), text)
 
 
@@ -206,10 +206,10 @@ def read_call(
     folders: Sequence[Path] = (),
     device: Device | None = None,
 ) -> Call:
-    """Returns the call, checked; ``device``: whose blocks are the largest.
+    """Returns the checked call; ``device``: its limits apply to blocks.
 
     Raises:
-        UsageError: for what cannot be tuned; names the argument.
+        UsageError: for an argument that cannot be tuned; the message names it.
     """
     name = name_of(kernel_name).last
     block = (*(block_size_names or ()), *BLOCK_SIZES[len(block_size_names or ()) :])
@@ -239,7 +239,7 @@ def read_call(
 
 
 def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Returns the values of each parameter, each once; those of a block are whole numbers."""
+    """Returns the distinct values of each parameter; the values of block sizes become integers."""
     space = {}
     for name, values in given.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -253,7 +253,7 @@ def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[
             raise UsageError(f"the values of {name} must be finite: {plain!r}")
         for value in plain:
             try:
-                as_scalar(value)  # what a record can hold
+                as_scalar(value)  # a record must be able to hold it
             except Unsound as why:
                 raise UsageError(f"a value of {name} {why}") from why
         if name in block:
@@ -272,7 +272,7 @@ def _check_sizes(
     problem_size: Any,
     smem_args: Mapping[str, Any] | None,
 ) -> None:
-    """Raises UsageError for a block, a grid or shared memory that no GPU can have."""
+    """Raises UsageError for a block, a grid or a size of shared memory that no GPU supports."""
     for name in block:
         for value in space.get(name, ()):
             if type(value) is not int or value < 1:
@@ -291,7 +291,7 @@ def _check_sizes(
 
 
 def _is_whole(value: object) -> bool:
-    """Returns whether that is a whole number; scripts divide sizes, so that they are floats."""
+    """Returns whether a value is a whole number; scripts divide sizes, so it may be a float."""
     return isinstance(value, int | float | np.integer | np.floating) and value == value // 1
 
 

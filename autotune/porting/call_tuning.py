@@ -1,4 +1,4 @@
-"""Tunes a kernel of a plain .cu file: probes what it writes, writes its definition, and sweeps it."""
+"""Tunes a kernel in a plain .cu file: finds the arrays that it writes, writes its definition, and sweeps it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ Verify = Callable[..., Any]
 
 @dataclass(frozen=True)
 class PortedSweep:
-    """A kernel that was tuned: its definition, its sweep, and what could not be checked."""
+    """A tuned kernel: its definition, its sweep, and a note on checks that were not possible."""
 
     kernel: AnyKernel
     sweep: Sweep
@@ -51,32 +51,34 @@ def tune_call(
     """Tunes the kernel of ``call``.
 
     Args:
-        answer: of each argument what it must hold after a launch, or None; None altogether: nothing is known.
-        verify: a function of (answer, outputs, atol) that takes the place of comparing each element.
+        answer: expected content of each argument after a launch; None for an input. answer=None: no expected output
+            is known.
+        verify: a function of (answer, outputs, atol) that returns whether outputs are right, in place of the
+            comparison of each element.
 
     Raises:
-        UsageError: for answers that do not fit, and as ``run_sweep``.
+        UsageError: for answers that do not fit the arguments, and where ``run_sweep`` raises it.
     """
     target = find_device(device)
     known = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
-    n_processes = min(compile_processes, len(call.enumeration.configs) + 1)  # one makes the reference
+    n_processes = min(compile_processes, len(call.enumeration.configs) + 1)  # one process makes the reference
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
-        # A sweep imports this: here, while the device's process starts.
+        # A sweep needs this module: import it now, while the device's process starts.
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
         probed = probe(call, known, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
         for name, why in probed.doubt.items():
-            progress.note(f"what {call.name} does to {name} could not be found out, it starts as given: {why}")
+            progress.note(f"it is unknown whether {call.name} reads {name}, so it starts with the given values: {why}")
         outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
         for line in call.source.told:
             progress.note(line)
         progress.note(f"{call.name}: {outputs.note}")
         progress.note(f"{call.name}: {formulas.told}")
         if call.enumeration.refused:
-            progress.note(f"{call.name}: combinations that are not tried: {call.enumeration.reasons}")
+            progress.note(f"{call.name}: combinations left out: {call.enumeration.reasons}")
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
@@ -91,9 +93,9 @@ def _judging(
     verify: Verify | None,
     bench: Bench,
 ) -> tuple[Outputs, Judge | None]:
-    """Returns what becomes of the arrays, and who judges what the device's process does not compare."""
+    """Returns the roles of the arrays, and the judge of outputs that the definition's reference cannot check."""
     if verify is not None:
-        told = unchecked(call, probed, "outputs are judged by verify, and by nothing else")
+        told = unchecked(call, probed, "outputs are checked by verify only")
         written = frozenset(name for name, kind in told.kinds.items() if kind == "scratch")
         by_verify = ByVerify(call, bench, verify, answer, atol, written)
         return replace(told, judged=by_verify.digest), by_verify
@@ -105,10 +107,10 @@ def _judging(
 
 
 def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: float) -> list[object]:
-    """Launches one config on the caller's arrays; returns all arguments, as they are afterwards.
+    """Launches one config on the caller's arrays; returns all arguments as they are after the launch.
 
     Raises:
-        UsageError: when the config does not compile or run; says why.
+        UsageError: if the config does not compile or run; the message says why.
     """
     formulas = Formulas.of(call, Sizes())
     names = [each.name for each in call.arguments if each.may_be_written]

@@ -1,4 +1,4 @@
-"""Prints a line for each config, as scripts of tuners do."""
+"""Prints one line for each config, in the manner of Kernel Tuner."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from ..records.trial import Trial
 
 
 class Lines:
-    """Implements ``sweep.progress.Progress``: a line for each config that was measured, and one for each that failed.
+    """Implements ``sweep.progress.Progress``: one line for each measured or failed config.
 
     Args:
-        is_long: whether failures are told whole.
+        is_long: whether the whole message of a failure is printed, or its first line.
     """
 
     def __init__(self, print_line: Callable[[str], Any], is_long: bool) -> None:

@@ -1,4 +1,4 @@
-"""Makes other contents of an output, of the size of its results, by which a kernel shows what it does to them."""
+"""Makes other contents of an output, as large as its results; they show whether a kernel reads the output."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +14,9 @@ MOST_WHOLE = 2**62
 
 
 def shuffled_contents(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields contents that hold only values which the array held before or after the launch, moved by one element.
+    """Yields the array's values before and after the launch, each moved by one element.
 
-    An index stays in range then. Arrays of floats have none: they are not indices.
+    The values stay the same, so an index stays in range. For floats, which are not indices, it yields nothing.
     """
     if all(leaf.dtype.kind in WHOLE for _, leaf in leaves(given)):
         for known in (given, result):
@@ -26,7 +26,7 @@ def shuffled_contents(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndar
 
 
 def beyond(result: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields two contents: of each element one lies above all results by their size, and one below."""
+    """Yields two contents. Each element is above all results in one of them, and below all results in the other."""
     is_above = np.random.default_rng(SEED).random(result.size).reshape(result.shape) < 0.5
     for mask in (is_above, ~is_above):
         made = result.copy()

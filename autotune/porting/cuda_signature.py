@@ -11,9 +11,9 @@ from ..core.errors import UsageError
 from .syntax import Item, last_identifier, text_of, walk
 
 NOT_OF_TYPE = re.compile(r"\b(?:volatile|typename|struct|class|enum|union|const|register)\b|\b(?:cuda::)?std::|^\s*::")
-LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of whole numbers, in any order
-MOST_ALIASES = 32  # that stand for each other
-KINDS = {  # C++ types that a scalar argument may have, and those of NumPy that they are passed from
+LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of integer types, in any order
+MOST_ALIASES = 32  # longest chain of aliases
+KINDS = {  # C++ type of a scalar argument -> NumPy type of the value that is passed
     "bool": "?",
     "char": "b",
     "signed char": "b",
@@ -52,14 +52,14 @@ COMPLEX = {
     "cuComplex": "float",
     "cuFloatComplex": "float",
     "cuDoubleComplex": "double",
-    "complex<float>": "float",  # of std and of cuda::std
+    "complex<float>": "float",  # both of std and of cuda::std
     "complex<double>": "double",
     "thrust::complex<float>": "float",
     "thrust::complex<double>": "double",
 }
 UNSIGNED = {name: f"unsigned {name.removeprefix('u')}" for name in ("uchar", "ushort", "ulong", "ulonglong")}
 UNSIGNED |= {"longlong": "long long", "unsigned longlong": "unsigned long long"}
-HALVES = ("half", "__half")  # also given as their bits, in uint16, as bfloat16 is
+HALVES = ("half", "__half")  # also accepted as their bits, in uint16, like bfloat16
 
 
 @dataclass(frozen=True)
@@ -69,22 +69,22 @@ class CudaParameter:
     name: str
     type: str  # without qualifiers, and without the pointer
     is_array: bool
-    is_const: bool  # what an array points to is not written
+    is_const: bool  # an array's elements are const
 
     def dtype(self) -> np.dtype[np.generic] | None:
-        """Returns NumPy's type of a scalar, or None for a type that is not known here."""
+        """Returns NumPy's type of a scalar, or None for a type that is not in KINDS."""
         return np.dtype(KINDS[self.type]) if self.type in KINDS else None
 
     def refuses(self, dtype: np.dtype[np.generic]) -> str | None:
-        """Returns what the elements of an array must be, unless those of ``dtype`` are; None: they may be.
+        """Returns the type that an array must have, if ``dtype`` does not fit; None if it fits.
 
-        Signs of integers, and whether two floats are one complex number, make no difference to the bytes.
+        The sign of an integer, and two floats in place of a complex number, do not matter: the bytes are the same.
         """
         vector = VECTOR.fullmatch(self.type)
         base = vector[1] if vector else COMPLEX.get(self.type, self.type)
         base = UNSIGNED.get(UNSIGNED.get(base, base), UNSIGNED.get(base, base))
         if dtype.names is not None:
-            return f"{self.type}*, no structure" if base in KINDS and not vector and base == self.type else None
+            return f"{self.type}*, not a structure" if base in KINDS and not vector and base == self.type else None
         if (base in HALVES or "bfloat16" in base) and dtype == np.uint16:
             return None
         if "bfloat16" in base:
@@ -105,11 +105,11 @@ def parameters_of(
     """Returns the parameters of a function.
 
     Args:
-        values: what parameters of its template stand for.
-        aliases: what ``typedef`` and ``using`` say: name -> type.
+        values: values of the parameters of its template, by name.
+        aliases: types that ``typedef`` and ``using`` name: name -> type.
 
     Raises:
-        UsageError: for a list of parameters whose length is not known.
+        UsageError: for a function with a variable number of parameters.
     """
     assert function.function is not None
     listed = function.function.child_by_field_name("parameters")
@@ -122,14 +122,14 @@ def parameters_of(
 
 
 def types_of(function: Item) -> str:
-    """Returns the types of the parameters of a function as they are written: ``float*, const int``."""
+    """Returns the types of a function's parameters as the source writes them: ``float*, const int``."""
     assert function.function is not None
     listed = function.function.child_by_field_name("parameters")
     return ", ".join(_without_name(node) for node in listed.named_children) if listed is not None else ""
 
 
 def aliases_in(found: Iterable[Item]) -> dict[str, str]:
-    """Returns the types that ``using`` and ``typedef`` give another name: name -> type."""
+    """Returns the aliases that ``using`` and ``typedef`` declare: name -> type."""
     aliases: dict[str, str] = {}
     for item in found:
         node = item.inner
@@ -166,13 +166,13 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
 
 
 def _name_of(node: Node) -> Node | None:
-    """Returns the name of a parameter, if it has one."""
+    """Returns the node with a parameter's name, or None for an unnamed parameter."""
     declarator = node.child_by_field_name("declarator")
     return next((each for each in walk(declarator) if each.type == "identifier"), None) if declarator else None
 
 
 def _without_name(node: Node) -> str:
-    """Returns a parameter as a type: without its name and what it is by default."""
+    """Returns a parameter's type: the parameter without its name and its default value."""
     default, name = node.child_by_field_name("default_value"), _name_of(node)
     text, begin = text_of(node), node.start_byte
     if default is not None:
@@ -183,7 +183,7 @@ def _without_name(node: Node) -> str:
 
 
 def _meant(text: str, values: Mapping[str, str], aliases: Mapping[str, str]) -> str:
-    """Returns a type with what names stand for in it."""
+    """Returns a type in which template parameters and aliases are replaced by their meaning."""
     text = re.sub(r"\b\w+\b", lambda found: values.get(found[0], found[0]), text)
     for _ in range(MOST_ALIASES):
         plain = re.sub(r"\bconst\b", " ", text).strip().rstrip("* ").removeprefix("typename ").strip()
@@ -195,7 +195,7 @@ def _meant(text: str, values: Mapping[str, str], aliases: Mapping[str, str]) -> 
 
 
 def _plain_type(text: str) -> str:
-    """Returns a type without qualifiers, of whole numbers in the usual order of words."""
+    """Returns a type without qualifiers; words of integer types are in the usual order."""
     words = NOT_OF_TYPE.sub(" ", text).split()
     if words and set(words) <= set(LENGTHS):
         unsigned = ["unsigned"] if "unsigned" in words else []

@@ -1,7 +1,7 @@
-"""Writes the definition of a called kernel: Python that a person can read, its template, and its arrays as ``.npy``.
+"""Writes the definition of a called kernel: readable Python, its template, and its arrays as ``.npy``.
 
-The folder's name has a digest of all that is in it, so the same call finds the same definition, and its record. What is
-there already is imported only if it is this user's, and what the call says; otherwise it is written anew.
+The folder's name contains a digest of its content, so the same call finds the same definition, and its record. An
+existing file is kept only if it belongs to this user and has the right content; otherwise it is written anew.
 """
 
 import json
@@ -25,14 +25,14 @@ from .outputs import Outputs
 from .text import definition_text
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-CACHED = "__pycache__"  # bytecode of a definition, which Python would run in its place
+CACHED = "__pycache__"  # bytecode of a definition, which Python would run in place of the source
 
 
 def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
-    """Writes the definition below ``results``, unless it is there as it must be; returns its path.
+    """Writes the definition below ``results``, unless it exists with the right content; returns its path.
 
     Raises:
-        UsageError: when no config is allowed, or it cannot be written, or not by this user alone.
+        UsageError: if no config is allowed, the files cannot be written, or another user could change them.
     """
     call = formulas.call
     table = table_of(formulas)
@@ -66,13 +66,13 @@ def _make(folder: Path) -> None:
     """Makes a folder that only this user may write.
 
     Raises:
-        UsageError: for one of another user, since what lies there is run.
+        UsageError: if the folder belongs to another user, since definitions in it are run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = folder.stat()
     if found.st_uid not in (os.geteuid(), 0):
         raise UsageError(
-            f"{folder} belongs to user {found.st_uid}, and definitions that lie there are run: name another folder of "
+            f"{folder} belongs to user {found.st_uid}, and definitions in it are run: name another folder of "
             "results, or remove it"
         )
     if found.st_mode & OTHERS_WRITE and found.st_uid == os.geteuid():
@@ -80,7 +80,7 @@ def _make(folder: Path) -> None:
 
 
 def _write(folder: Path, files: Mapping[str, bytes], store: Path, arrays: Mapping[str, tuple[str, np.ndarray]]) -> None:
-    """Writes what is not there, or not as it must be; takes away what the folder must not have."""
+    """Writes missing and changed files, and removes all others from the folder."""
     for found in folder.iterdir():
         if found.name in files or found.name.removesuffix(".npy") in arrays:
             continue
@@ -97,7 +97,7 @@ def _write(folder: Path, files: Mapping[str, bytes], store: Path, arrays: Mappin
 
 
 def _store(store: Path, content: str, array: np.ndarray, path: Path) -> None:
-    """Saves an array once for all definitions that have it, and links it to ``path``."""
+    """Saves an array once for all definitions that use it, and links it to ``path``."""
     kept = store / f"{content[:32]}.npy"
     if not _holds(kept, content):
         part = store / f"{path.parent.name}.{path.name}"
@@ -114,7 +114,7 @@ def _store(store: Path, content: str, array: np.ndarray, path: Path) -> None:
 
 
 def _holds(path: Path, content: str) -> bool:
-    """Returns whether a file is this user's and has the array of that digest."""
+    """Returns whether a file belongs to this user and holds the array with that digest."""
     if not path.exists() or not is_own(path):
         return False
     try:

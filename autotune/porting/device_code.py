@@ -1,7 +1,7 @@
-"""Leaves out of a source what a device's compiler refuses and the kernel does not need: host code, and textures.
+"""Removes from a source the code that a device's compiler refuses and the kernel does not need: host code, textures.
 
-NVRTC takes no function and no variable without a word such as ``__device__``, called or not. A function that device
-code calls stays, and the compiler says what is wrong with it; a ``constexpr`` one becomes one of the device's.
+NVRTC refuses every function and variable without a word such as ``__device__``, even an unused one. A host function
+that device code calls stays, so that the compiler reports it; a ``constexpr`` function becomes a device function.
 """
 
 import re
@@ -15,14 +15,14 @@ from .preprocessing import Preprocessed
 from .syntax import Item
 from .textures import reached, textured, with_callers
 
-# Libraries for both sides, each with a namespace: their headers are of use where device code names that.
+# Libraries for host and device: their headers are needed only if device code uses their namespace.
 OF_LIBRARY = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(cub|thrust)/[^>\n]*>", re.MULTILINE)
-MOST_NAMED = 6  # things that are left out, by name
+MOST_NAMED = 6  # how many of the removed functions a message names
 
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """A source as it is compiled: ``text`` has blanks for what is left out, which ``told`` says, one line each."""
+    """A source for the device's compiler. ``text``: blanks replace removed code. ``told``: lines that name it."""
 
     text: str
     told: tuple[str, ...]
@@ -30,21 +30,21 @@ class DeviceCode:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """What the preprocessor leaves of a source, and what stands at file and namespace scope there."""
+    """A source after the preprocessor, and its items at file and namespace scope."""
 
     given: Preprocessed
     found: tuple[Item, ...]
 
     def span(self, item: Item) -> tuple[int, int] | None:
-        """Returns where an item stands in the source; None: a macro made it together with what is beside."""
+        """Returns an item's span in the source, or None if one macro made it together with its neighbour."""
         return self.given.span(item.node.start_byte, item.node.end_byte)
 
     def place(self, item: Item) -> tuple[int, int] | None:
-        """Returns where an item stands in the source, without what is before its words."""
+        """Returns an item's span in the source, without ``template <..>`` and ``extern "C"`` before it."""
         return self.given.span(item.inner.start_byte, item.inner.end_byte)
 
     def around_type(self, item: Item) -> list[tuple[int, int]]:
-        """Returns where the words before a variable's type and the declarators after it stand in the source."""
+        """Returns the spans, in the source, of the words before a variable's type and of the declarators after it."""
         kind, *_ = item.inner.children_by_field_name("type")
         first, *_, last = item.inner.children_by_field_name("declarator") * 2
         parts = (item.inner.start_byte, kind.start_byte), (first.start_byte, last.end_byte)
@@ -55,10 +55,10 @@ class ReadSource:
 def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: str) -> DeviceCode:
     """Returns the source without host code, and without other kernels that use textures.
 
-    ``readings``: the first one is of the config, and has the kernel. What another one has besides is left out, too.
+    ``readings``: the first one is the config's and contains the kernel. Host code of the others is removed as well.
 
     Raises:
-        UsageError: when the kernel, or what it calls, uses textures.
+        UsageError: if the kernel, or a function that it calls, uses textures.
     """
     first = readings[0]
     shown = textured(first.found)
@@ -66,18 +66,18 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
         if item in shown:
             where, line = place_in(text, first.given.at(item.inner.start_byte), file, 1)
             raise UsageError(
-                f"{where}:{line}: {min(item.names, default=file)} uses textures ({shown[item]}), which are not served: "
-                "read a const __restrict__ pointer instead, through __ldg() or as it is"
+                f"{where}:{line}: {min(item.names, default=file)} uses textures ({shown[item]}), which are not "
+                "supported: read a const __restrict__ pointer instead, with or without __ldg()"
             )
     place = first.span(kernel)
     alike = [(each, item) for each in readings for item in each.found if item.is_kernel and each.span(item) == place]
     cuts: dict[tuple[int, int], tuple[Item, bool]] = {}
-    stays: set[int] = set()  # where what stays ends: words before it may be macros of one reading only
+    stays: set[int] = set()  # the ends of items that stay: words before an item may be macros of one reading only
     with_textures = [with_callers(list(textured(each.found)), each.found) for each, _ in alike]
     others = [[i for i in each.found if i not in gone] for (each, _), gone in zip(alike, with_textures, strict=True)]
     starts, used = set[int](), set[str]()
     for (each, own), gone, host in zip(alike, with_textures, host_code(others), strict=True):
-        if own in gone:  # where the preprocessor does not read it so
+        if own in gone:  # this reading of the kernel uses textures
             continue
         left_out = [*(gone if each is first else ()), *host.left_out]
         stays |= {span[1] for item in host.stays if (span := each.span(item)) is not None}
@@ -88,13 +88,13 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     spans = sorted(span for span in cuts if span[1] not in stays)
     blanked = OF_LIBRARY.sub(lambda found: found[0] if found[1] in used else "", _blanked(text, spans, sorted(starts)))
     gone_by_why = [[cuts[span][0] for span in spans if cuts[span][1] is is_texture] for is_texture in (False, True)]
-    whys = "since it is host code", "since textures are not served"
-    told = [_told(file, why, left_out) for why, left_out in zip(whys, gone_by_why, strict=True)]
-    return DeviceCode(blanked, tuple(filter(None, told)))
+    whys = "host code", "textures are not supported"
+    lines = [_removal_line(file, why, left_out) for why, left_out in zip(whys, gone_by_why, strict=True)]
+    return DeviceCode(blanked, tuple(filter(None, lines)))
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int]) -> str:
-    """Returns text with blanks in spans, but for lines of the preprocessor, and ``__device__`` at ``starts``."""
+    """Returns the text with blanks in ``spans`` and ``__device__`` at ``starts``; preprocessor lines are kept."""
     chars = list(text)
     kept = bytearray(len(text) + 1)
     for begin, end in _directives(text):
@@ -109,7 +109,7 @@ def _blanked(text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int])
 
 
 def _directives(text: str) -> Iterator[tuple[int, int]]:
-    """Yields where the lines of the preprocessor begin and end."""
+    """Yields the start and the end of each preprocessor line."""
     at, is_inside, begin = 0, False, 0
     for line in text.split("\n"):
         if not is_inside and line.lstrip().startswith("#"):
@@ -120,8 +120,8 @@ def _directives(text: str) -> Iterator[tuple[int, int]]:
             yield begin, at
 
 
-def _told(file: str, why: str, left_out: Sequence[Item]) -> str:
-    """Returns a line on what is left out; "" if that is nothing."""
+def _removal_line(file: str, why: str, left_out: Sequence[Item]) -> str:
+    """Returns a line that names the removed items; "" if there are none."""
     functions = list(dict.fromkeys(name for item in left_out if item.function is not None for name in item.names))
     n_others = sum(item.function is None for item in dict.fromkeys(left_out))
     if not functions and not n_others:
@@ -129,4 +129,4 @@ def _told(file: str, why: str, left_out: Sequence[Item]) -> str:
     named = ", ".join(functions[:MOST_NAMED]) + (", .." if len(functions) > MOST_NAMED else "")
     counts = (len(functions), "function"), (n_others, "declaration")
     counted = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counts if n)
-    return f"left out of {file}, {why}: {f'{named} ({counted})' if named else counted}"
+    return f"left out of {file} ({why}): {f'{named} ({counted})' if named else counted}"

@@ -1,4 +1,4 @@
-"""What only Python functions of a call can say, of all its configs: columns of their values, and the sources."""
+"""Tables of values that only the caller's Python functions can compute: one row per config, and the sources."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from typing import Any
 from ..core.errors import UsageError
 from .formulas import Formulas
 
-N_CHECKED = 1000  # configs of which all is computed that the call says
+N_CHECKED = 1000  # configs at which every formula of the call is evaluated, to find errors early
 
 
 @dataclass(frozen=True)
 class FormulaTable:
-    """A row for each config.
+    """A table with one row per config.
 
-    ``config``: of each parameter that has several values their numbers. ``said``: of each function its values, each
-    once, and which of them each row has. ``sources``: the texts of the configs, where each has its own.
+    ``config``: column of value numbers for each parameter with several values. ``said``: for each function its
+    distinct values, and for each row the number of its value. ``sources``: distinct source texts, if they differ.
     """
 
     config: dict[str, list[int]]
@@ -24,10 +24,10 @@ class FormulaTable:
 
 
 def table_of(formulas: Formulas) -> FormulaTable | None:
-    """Returns what functions say of each config; None where texts say everything.
+    """Returns the functions' values at all configs; None if the call is expressed in texts alone.
 
     Raises:
-        UsageError: when there are too many configs to ask about each, or a function cannot be asked.
+        UsageError: if there are too many configs to call a function for each, or a function raises.
     """
     call = formulas.call
     if not formulas.functions and call.generate is None and call.is_written:
@@ -35,10 +35,10 @@ def table_of(formulas: Formulas) -> FormulaTable | None:
     found = call.enumeration
     if found.told_sample:
         raise UsageError(
-            f"{found.told_sample}: too many to ask a function about each; give sizes and restrictions as text"
+            f"{found.told_sample}: too many to call a function for each; give sizes and restrictions as text"
         )
     for config in found.configs[:: 1 + len(found.configs) // N_CHECKED]:
-        formulas.said(config)  # tells what cannot be computed there
+        formulas.said(config)  # raises if something cannot be computed there
     numbers = {
         name: {value: number for number, value in enumerate(values)}
         for name, values in call.space.items()
@@ -55,7 +55,7 @@ def table_of(formulas: Formulas) -> FormulaTable | None:
 
 
 def _coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
-    """Returns the values, each once, and the number of each."""
+    """Returns the distinct values, and for each position the number of its value."""
     numbers: dict[Hashable, int] = {}
     of = [numbers.setdefault(value, len(numbers)) for value in values]
     return {"values": [getattr(value, "item", lambda value=value: value)() for value in numbers], "of": of}

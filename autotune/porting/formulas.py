@@ -1,7 +1,7 @@
-"""What a call says of a config: its grid, its block, its macros and its source, once, as Python over ``c``.
+"""Grid, block, macros and source of a call as Python expressions of a config ``c``, each written once.
 
-The definition is written from these texts, and the probe evaluates them. Functions of the caller's that are no
-expressions stand in them as ``table_value('name', c)``; a definition has a table of what they say.
+The definition is written from these texts, and the probe evaluates them. A function of the caller that cannot be
+turned into an expression appears as ``table_value('name', c)``; a definition then has a table of its values.
 """
 
 import re
@@ -21,14 +21,14 @@ from .call import AXES, DEFAULT_BLOCK, UNROLL, Call, with_values
 from .sizes import Sizes
 from .tracing import agrees, traced
 
-MOST_COMPARED = 100_000  # configs at which a function and its expression must say the same
+MOST_COMPARED = 100_000  # configs at which a function and its expression must agree
 ConfigFunction = Callable[[Mapping[str, object]], Any]
 ConfigFunctions = dict[str, ConfigFunction]
 
 
 @dataclass(frozen=True)
 class LaunchValues:
-    """What a call says of one config. ``defines``: lines before the source. ``function``: "", or a name expression."""
+    """Launch and macros of one config. ``defines``: lines before the source. ``function``: "" or a name expression."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -48,7 +48,7 @@ def define_lines(said: dict[str, object], unrolled: dict[str, object]) -> str:
 
 @dataclass(frozen=True)
 class Formulas:
-    """Texts over ``c``, ``problem``, and in ``defines`` also ``grid`` and ``block``."""
+    """Python expressions of ``c`` and ``problem``; those in ``defines`` may also use ``grid`` and ``block``."""
 
     call: Call
     sizes: Sizes
@@ -62,15 +62,15 @@ class Formulas:
 
     @staticmethod
     def of(call: Call, sizes: Sizes) -> "Formulas":
-        """Returns what a call says of configs, where ``sizes`` of the problem may change.
+        """Returns the formulas of a call; ``sizes`` are the numbers that may change between problems.
 
         Raises:
-            UsageError: for texts that are not arithmetic over parameters.
+            UsageError: for a text that is not arithmetic over parameters.
         """
         functions: ConfigFunctions = {}
 
         def text(given: object, what: str, place: str) -> str:
-            """Returns Python for a number, a text, a function, or the product of a list of such."""
+            """Returns Python for a number, a text or a function, or for the product of a list of these."""
             if callable(given):
                 return _of_function(call, lambda config: call.resolved(given, config, what), what, place, functions)
             if isinstance(given, tuple | list):
@@ -91,10 +91,10 @@ class Formulas:
         return Formulas(call, sizes, *places, shared, defines, unrolled, function, functions)
 
     def said(self, config: Mapping[str, object]) -> LaunchValues:
-        """Returns what the call says of a config.
+        """Returns launch and macros of a config.
 
         Raises:
-            UsageError: when something cannot be computed there.
+            UsageError: if a formula cannot be computed at this config.
         """
         names: dict[str, Any] = {"c": config, "problem": SimpleNamespace(**self.sizes.fields)}
         names["table_value"] = lambda place, c: self.functions[place](c)
@@ -108,31 +108,31 @@ class Formulas:
         return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines, function)
 
     def said_by(self, place: str, config: Mapping[str, object]) -> Any:
-        """Returns what one of ``functions`` says of a config. Raises UsageError when it cannot be computed there."""
+        """Returns the value of one of ``functions`` at a config. Raises UsageError if the function raises."""
         try:
             return self.functions[place](config)
         except UsageError:
             raise
-        except Exception as error:  # a function of the caller's may raise anything
+        except Exception as error:  # the caller's function may raise anything
             raise UsageError(f"{place} raises {type(error).__name__} at {_at(config)}: {error}") from error
 
     @property
     def told(self) -> str:
-        """Returns what a package of the kernel is called with, for people."""
+        """Returns a text for people on the arguments of a package of this kernel."""
         odd = {each.name: each.memory for each in self.call.arrays}
         turned = [name for name, memory in odd.items() if memory.order != tuple(range(memory.given.ndim))]
         bits = [name for name, memory in odd.items() if not memory.is_plain]
         parts = [self.sizes.told]
-        parts += [f"{', '.join(turned)} with axes in the order in which they lie"] if turned else []
+        parts += [f"{', '.join(turned)} with axes in the order of memory"] if turned else []
         parts += [f"{', '.join(bits)} as bits"] if bits else []
         return "; ".join(parts)
 
     def template(self, is_one: bool) -> str:
-        """Returns the Jinja template; ``is_one``: all configs have one text."""
+        """Returns the Jinja template; ``is_one``: all configs share one source text."""
         return self.call.source.template(self.unrolled, is_one)
 
     def source(self, config: Mapping[str, object]) -> str:
-        """Returns the CUDA of a config, rendered as the definition's template is."""
+        """Returns the CUDA of a config, rendered like the definition's template."""
         own = self.call.generated(config) if self.call.generate is not None else ""
         said = {"config": dict(config), "defines": self.said(config).defines, "source": own}
         return _environment().from_string(self.template(not own)).render(said)
@@ -146,7 +146,7 @@ class Formulas:
 
 
 def _of_function(call: Call, function: ConfigFunction, what: str, place: str, functions: ConfigFunctions) -> str:
-    """Returns Python for a function of the config: what it computes, or a call of it among ``functions``."""
+    """Returns Python for a function of the config: an expression, or a look-up in the table of its values."""
     expression = _expression_of(call, function, what)
     if expression is None:
         functions[place] = function
@@ -154,9 +154,9 @@ def _of_function(call: Call, function: ConfigFunction, what: str, place: str, fu
 
 
 def _expression_of(call: Call, function: ConfigFunction, what: str, told: ConfigFunction | None = None) -> str | None:
-    """Returns the expression that a function computes at all configs, or None.
+    """Returns an expression that equals the function at all configs, or None.
 
-    ``told``: what the text of its value must be instead.
+    ``told``: if given, the expression's value as text must equal this function.
     """
     text = traced(function, tuple(call.space))
     if text is None:
@@ -174,7 +174,7 @@ def _expression_of(call: Call, function: ConfigFunction, what: str, told: Config
 
 
 def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text: Callable[[Any, str, str], str]) -> str:
-    """Returns Python for the size that the grid spans along an axis."""
+    """Returns Python for the problem size along an axis of the grid."""
     given, what = call.problem_size, "the problem size"
     if callable(given):
 
@@ -189,7 +189,7 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text:
 
 
 def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Returns Python for the value of each macro, and the parameters that are constants instead."""
+    """Returns Python for the value of each macro, and the parameters that become constants in place of macros."""
     said: dict[str, str] = {}
     unrolled: tuple[str, ...] = ()
     if call.defines is not None:
@@ -199,7 +199,7 @@ def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[d
             else:
                 said[name] = _joined(str(value), call)
     else:
-        # A grid that follows the sizes of a call is not a constant; the source does not ask for it then.
+        # A grid that follows the sizes of a call is not a constant, so it is not a macro; the source does not use it.
         said |= {} if has_sizes else {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)}
         said |= {name: f"block[{i}]" for i, name in enumerate(call.block_names)}
         unrolled = tuple(name for name in call.space if name.startswith(UNROLL))
@@ -209,10 +209,10 @@ def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[d
 
 
 def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str]) -> str:
-    """Returns Python for the kernel's name expression, in which macros stand for their values.
+    """Returns Python for the kernel's name expression, with macros replaced by their values.
 
     Raises:
-        UsageError: for a macro that only a function says, or that says the size of the grid.
+        UsageError: for a macro whose value only a function computes, or that depends on the grid.
     """
     if not call.source.function:
         return ""
@@ -233,7 +233,7 @@ def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str])
 
 
 def _macro(call: Call, place: str, value: Callable[[dict[str, object]], object], functions: ConfigFunctions) -> str:
-    """Returns Python for a macro that a function says; names of parameters in its text stand for their values."""
+    """Returns Python for a macro that a function computes; parameters in its text are replaced by their values."""
 
     def told(config: Mapping[str, object]) -> str:
         return with_values(str(value(dict(config))), config)
@@ -249,7 +249,7 @@ def _item(call: Call, name: str, otherwise: int) -> str:
 
 
 def _joined(text: str, call: Call) -> str:
-    """Returns Python for a text in which names of parameters stand for their values."""
+    """Returns Python for a text in which names of parameters are replaced by their values."""
     parts = re.split(rf"\b({'|'.join(map(re.escape, call.space))})\b", text)
     return " + ".join(f"str(c[{part!r}])" if part in call.space else repr(part) for part in parts if part) or "''"
 
@@ -260,12 +260,12 @@ def _compiled(text: str) -> CodeType:
 
 
 def _value(text: str, what: str, names: Mapping[str, Any]) -> Any:
-    """Returns the value of a text whose parts ``checked_expression`` has returned."""
+    """Returns the value of a text that is made of results of ``checked_expression``."""
     try:
         return eval(_compiled(text), {"__builtins__": {}, "ceil": ceil, "str": str, **CALLS, **names})
     except UsageError:
         raise
-    except Exception as error:  # a function of the caller's may raise anything
+    except Exception as error:  # the caller's function may raise anything
         raise UsageError(f"{what} raises {type(error).__name__} at {_at(names['c'])}: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""Tells host code, which a device's compiler refuses, from device code and from what device code uses."""
+"""Separates host code, which a device's compiler refuses, from device code and from code that device code uses."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from .syntax import CLASSES, MEMORY_WORDS, Item, last_identifier, last_part, text_of, walk
 
-LIBRARIES = ("std::", "thrust::")  # of the host, for the most part
+LIBRARIES = ("std::", "thrust::")  # mostly host code
 PLAIN_TYPES = ("primitive_type", "sized_type_specifier")
 KNOWN_TYPE = re.compile(
     r"u?(?:char|short|int|long|longlong|float|double|half)[1-4]?|dim3|__half2?|u?int(?:_least|_fast)?\d+_t|"
@@ -18,10 +18,10 @@ KNOWN_TYPE = re.compile(
 
 @dataclass(frozen=True)
 class HostCode:
-    """Host code that is left out, all that stays, and of that the functions that become ones of the device.
+    """The items of a source in groups: ``left_out`` is host code, ``stays`` is all else.
 
-    ``variables``: of those that stay the classes whose variables are left out, as in ``struct S {..} variable;``.
-    ``used``: the names that what stays uses, in this reading of the source or in another.
+    ``of_device``: items that stay and become device functions. ``variables``: classes that stay without their
+    variables, as in ``struct S {..} variable;``. ``used``: names that the remaining items use, in any reading.
     """
 
     left_out: tuple[Item, ...]
@@ -32,7 +32,7 @@ class HostCode:
 
 
 def host_code(readings: Sequence[Sequence[Item]]) -> list[HostCode]:
-    """Returns what is host code in each reading of a source; what one of them uses stays in all."""
+    """Returns the host code in each reading of a source; an item that one reading uses stays in all of them."""
     whole = [[*found, *(method for item in found for method in item.methods)] for found in readings]
     declared = {name for found in whole for item in found for name in (*item.names, *_types_in(item))}
     candidates = [_candidates(found, declared) for found in whole]
@@ -64,7 +64,7 @@ def _told_apart(found: Sequence[Item], host: set[Item], kept: set[Item], used: s
 
 
 def _candidates(found: Sequence[Item], declared: set[str]) -> set[Item]:
-    """Returns what is host code if no device code uses it: types, too, that are made of such types."""
+    """Returns the items that are host code unless device code uses them, with the types that are made of such types."""
     host = {item for item in found if _is_host(item, declared)}
     types = [item for item in found if _is_type(item)]
     while True:
@@ -80,7 +80,7 @@ def _is_type(item: Item) -> bool:
 
 
 def _is_host(item: Item, declared: set[str]) -> bool:
-    """Returns whether a device's compiler refuses it, or may."""
+    """Returns whether a device's compiler may refuse the item."""
     kind = item.inner.type
     if kind in ("expression_statement", "namespace_alias_definition"):
         return item.inner.named_child_count > 0
@@ -101,23 +101,23 @@ def _is_host(item: Item, declared: set[str]) -> bool:
 
 
 def _is_used(item: Item, used: set[str], own: set[str]) -> bool:
-    """Returns whether device code uses it: by its name, unless a function of the device has that name.
+    """Returns whether device code uses the item, by its name, and no device function has that name.
 
-    No device code can call what launches kernels, and what uses an instance of a template does not need it stated.
+    Device code cannot call a function that launches kernels, and does not need explicit instances of a template.
     """
     if item.inner.type == "template_instantiation" or _launches(item):
         return False
     if item.is_constructor or any(name.startswith("operator") for name in item.names):
-        return "constexpr" in item.words  # the names do not say who calls it
+        return "constexpr" in item.words  # such a call does not contain the name
     if item.function is not None:
         return any(name in used and name not in own for name in item.names)
     return any(name in used for name in item.names or _last_names(item))
 
 
 def _needs(item: Item, host: set[Item], scopes: set[str]) -> frozenset[str]:
-    """Returns the names that it uses; of a class not those in its methods that are host code.
+    """Returns the names that an item uses. In a class, methods that are host code do not count.
 
-    A name in a namespace that is not one of ``scopes``, as in ``cg::reduce``, is not a name of the source.
+    A name in a namespace outside of ``scopes``, as in ``cg::reduce``, does not belong to the source.
     """
     ranges = [_range(method) for method in item.methods if method in host]
     others = {last_part(node).id for node in _qualified(item) if _first(node) not in scopes}
@@ -131,7 +131,7 @@ def _needs(item: Item, host: set[Item], scopes: set[str]) -> frozenset[str]:
 
 
 def _scopes(found: Sequence[Item], declared: set[str]) -> set[str]:
-    """Returns the namespaces and types of the source, in which names are the source's."""
+    """Returns the namespaces and types that the source declares."""
     own = {"", *(scope for item in found for scope in item.scope)}
     aliases = [item for item in found if item.inner.type == "namespace_alias_definition"]
     meant = {item.names[0]: text_of(item.inner.named_children[-1]).split("::")[0] for item in aliases}
@@ -139,7 +139,7 @@ def _scopes(found: Sequence[Item], declared: set[str]) -> set[str]:
 
 
 def _qualified(item: Item) -> Iterator[Node]:
-    """Yields the names in it that have a scope, each whole."""
+    """Yields the qualified names in an item, each as a whole."""
     for node in walk(item.node):
         if node.type == "qualified_identifier" and (node.parent is None or node.parent.type != node.type):
             yield node
@@ -152,12 +152,12 @@ def _first(name: Node) -> str:
 
 
 def _launches(item: Item) -> bool:
-    """Returns whether it is a function with a launch, ``<<<..>>>``."""
+    """Returns whether the item is a function that launches a kernel, ``<<<..>>>``."""
     return item.function is not None and any(node.type == "kernel_call_syntax" for node in walk(item.inner))
 
 
 def _last_names(item: Item) -> tuple[str, ...]:
-    """Returns the names that ``using std::vector`` brings."""
+    """Returns the unqualified names of a using declaration: ``vector`` of ``using std::vector``."""
     return tuple(text_of(child).rpartition("::")[2] for child in item.inner.named_children)
 
 
@@ -173,12 +173,12 @@ def _is_pointer(declarator: Node) -> bool:
 
 
 def _is_defaulted(item: Item) -> bool:
-    """Returns whether it is ``= default`` or ``= delete``: of host and device alike, if it is not virtual."""
+    """Returns whether the function is ``= default`` or ``= delete``; unless virtual, it works on host and device."""
     return any(child.type in ("default_method_clause", "delete_method_clause") for child in item.inner.children)
 
 
 def _has_unknown_types(item: Item, declared: set[str]) -> bool:
-    """Returns whether it has types that neither the source nor CUDA declares, as a library of the host does."""
+    """Returns whether the item uses types that neither the source nor CUDA declares, such as a host library's."""
     body = item.inner.child_by_field_name("body") or item.inner.child_by_field_name("type")
     bases = [child for child in item.inner.children if child.type == "base_class_clause"]
     nodes = (node for part in (body, *bases) if part is not None for node in walk(part))
@@ -194,7 +194,7 @@ def _is_known(node: Node, declared: set[str]) -> bool:
 
 
 def _types_in(item: Item) -> Iterator[str]:
-    """Yields the names of template parameters, and of types that a class has."""
+    """Yields the names of template parameters, and of types that a class declares."""
     for node in walk(item.node):
         if node.type in ("type_definition", "alias_declaration"):
             named = node.children_by_field_name("declarator") or node.children_by_field_name("name")

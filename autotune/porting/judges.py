@@ -1,6 +1,6 @@
-"""Judges of outputs that no reference is compared with: a function of the caller's, or the first config's results.
+"""Judges of outputs without a reference: the caller's function, or the results of the first config.
 
-Each is asked about a config that has been verified and measured, and says what is to remark.
+A judge is called for each verified and measured config, and returns a remark.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from .probing import ProbeResult, loose
 
 @dataclass(frozen=True)
 class ByVerify:
-    """Asks the caller's function about the outputs of each config."""
+    """Calls the caller's function on the outputs of each config."""
 
     call: Call
     bench: Bench
@@ -39,10 +39,10 @@ class ByVerify:
     written: frozenset[str]  # arrays that a launch may change
 
     def __call__(self, job: Job, deadline_s: float) -> str:
-        """Returns nothing to remark.
+        """Returns an empty remark.
 
         Raises:
-            TrialFailure: wrong, unless the function takes the outputs for right.
+            TrialFailure: wrong, unless the function accepts the outputs.
         """
         pairs = list(zip(self.call.arguments, self.answer, strict=True))
         names = [each.name for each, known in pairs if known is not None and each.name in self.written]
@@ -51,21 +51,21 @@ class ByVerify:
         outputs = [None if known is None else self._output(each, found) for each, known in pairs]
         try:
             is_right = self._asked(outputs)
-        except Exception as error:  # a function of the caller's may raise anything
+        except Exception as error:  # the caller's function may raise anything
             raise TrialFailure(Status.WRONG, f"verify raised {type(error).__name__}: {error}") from error
         if not is_right:
-            raise TrialFailure(Status.WRONG, "verify does not take the outputs for right")
+            raise TrialFailure(Status.WRONG, "verify rejects the outputs")
         return ""
 
     def _output(self, each: CallArgument, found: Mapping[str, np.ndarray]) -> Any:
-        """Returns an argument after the launch, as the caller has it."""
+        """Returns an argument after the launch, with the caller's type and axes."""
         if not each.is_array:
             return each.number
         return each.memory.restored(found[each.name]) if each.name in found else each.memory.given
 
     @property
     def digest(self) -> str:
-        """Returns a digest of the function's code and the answer, by which a changed judge is told from this one."""
+        """Returns a digest of the function's code and the answer; it changes when the judge changes."""
         code = getattr(self.verify, "__code__", None)
         text = repr(self.verify) if code is None else f"{code.co_code!r} {code.co_names} {_plain(code.co_consts)}"
         answers = [None if known is None else digest_of(np.asarray(known)) for known in self.answer]
@@ -81,16 +81,16 @@ class ByVerify:
 
 
 def _plain(constants: tuple[object, ...]) -> list[str]:
-    """Returns constants of a function's code as text without addresses: of nested code its instructions."""
+    """Returns the constants of a function's code as text without addresses; nested code as its instructions."""
     return [repr(each.co_code) if isinstance(each, CodeType) else repr(each) for each in constants]
 
 
 @dataclass(frozen=True)
 class ContentCheck:
-    """A launch from given contents of one array, and what it must make of an array, in files.
+    """A launch with given contents of one array, and the expected content of an array afterwards, both in files.
 
-    ``changed``: the array that begins with the contents ``before``; None: with the caller's. ``of``: what ``after`` is,
-    for people. ``dtype``: of the caller's array.
+    ``changed``: the array that begins with the contents ``before``; None: with the caller's contents. ``of``: a text
+    for people that says what ``after`` is. ``dtype``: the type of the caller's array.
     """
 
     name: str
@@ -100,12 +100,12 @@ class ContentCheck:
     of: str
     dtype: np.dtype[np.generic]
     tolerances: tuple[Tolerance, ...]
-    or_after: str | None = None  # what it may make of them as well, element by element
+    or_after: str | None = None  # elements may hold these values instead
 
 
 @dataclass(frozen=True)
 class WithFirstConfig:
-    """Compares the outputs of each config with those of the first one, of which nobody knows whether they are right."""
+    """Compares the outputs of each config with those of the first config, which may be wrong themselves."""
 
     bench: Bench
     folder: Path
@@ -113,7 +113,7 @@ class WithFirstConfig:
 
     @staticmethod
     def of(bench: Bench, call: Call, written: Mapping[str, np.ndarray]) -> "WithFirstConfig":
-        """Returns a judge that compares with ``written``, which it keeps in files of the bench."""
+        """Returns a judge that compares with ``written``; it stores these arrays in files of the bench."""
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", written)
         typed = {each.name: each.memory.typed for each in call.arguments if each.name in written}
@@ -123,7 +123,7 @@ class WithFirstConfig:
         return WithFirstConfig(bench, folder, tuple(checks))
 
     def __call__(self, job: Job, deadline_s: float) -> str:
-        """Returns that nothing is verified, and where results differ."""
+        """Returns the remark "unverified", with the first array that differs."""
         with self.bench.turn:
             found = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
         if found is None:
@@ -134,20 +134,21 @@ class WithFirstConfig:
 
 @dataclass(frozen=True)
 class WithAnswers:
-    """Launches each config from other contents of outputs, and compares what a reference is not compared with."""
+    """Launches each config with other contents of outputs, and compares outputs that a reference cannot check."""
 
     bench: Bench
     folder: Path
     checks: tuple[ContentCheck, ...]
-    digest: str  # of what is compared
+    digest: str  # digest of the answers and the checks
 
     @staticmethod
     def of(answers: Answers, probed: ProbeResult, bench: Bench) -> "WithAnswers | None":
-        """Returns the judge; None where the definition's reference says everything.
+        """Returns the judge; None if the definition's reference can check everything.
 
-        What a kernel adds to is compared with what the config that gave the answers made of other contents. An element
-        that this one leaves alone may hold its answer instead: grids of other blocks reach further into the rest of a
-        padded array. Structures and bfloat16 are compared with their answers, number by number.
+        An output that the kernel adds to is compared with the result of the config that gave the right answers, from
+        the same other contents. An element that this config does not write may hold its answer instead: with other
+        blocks the grid reaches further into a padded array. Structures and bfloat16 are compared with their answers,
+        number by number.
         """
         arrays: dict[str, np.ndarray] = {}
         checks = []
@@ -168,7 +169,7 @@ class WithAnswers:
                         changed=other.argument.name,
                         before=begin,
                         after=after,
-                        of="a config's that is right",
+                        of="the result of a correct config",
                         dtype=memory.typed.dtype,
                         tolerances=tuple(loose(memory.typed, own)),
                         or_after=left if is_own else None,
@@ -190,23 +191,23 @@ class WithAnswers:
             return None
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", arrays)
-        # Results of atomics vary in their last bits: only what the caller said may name a record.
+        # Results of atomics vary in their last bits, so only the caller's answers may name a record.
         said = [(name, digest_of(stored_answer(answer))) for name, answer in answers.each.items()]
         told = [(check.name, check.of, check.tolerances) for check in checks]
         return WithAnswers(bench, folder, tuple(checks), sha256(f"{said} {told}".encode()).hexdigest()[:12])
 
     def __call__(self, job: Job, deadline_s: float) -> str:
-        """Returns nothing to remark.
+        """Returns an empty remark.
 
         Raises:
-            TrialFailure: wrong, with the first element that differs.
+            TrialFailure: wrong; the message names the first element that differs.
         """
         with self.bench.turn:
             found = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
         if found is None:
             return ""
         check, difference = found
-        where = "" if check.before is None else f" where {check.changed} held other contents before the launch"
+        where = "" if check.before is None else f", after a launch with other contents of {check.changed}"
         raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
 
 
@@ -219,7 +220,7 @@ def difference_of(
     assert job.case is not None
     placed = timed_arguments(session, kernel, read_case(kernel, problem, job.case))
     function, geometry = session.load(job.binary, session.timed_build), kernel.launch(problem, job.config)
-    launched: str | None = ""  # what the last launch began with
+    launched: str | None = ""  # the file with the contents of the last launch
     for check in checks:
         if check.before != launched:
             placed.poison(POISONS[0])
@@ -229,7 +230,7 @@ def difference_of(
             launched = check.before
         buffer, want = placed.buffers[check.name], arrays[check.after]
         if want.dtype == check.dtype and not buffer.compare(want, check.tolerances[0], f"{folder} {check.after}").n_bad:
-            continue  # by the device, in place
+            continue  # the device compared them in place
         got = buffer.read()
         if check.or_after is not None:
             got = np.where(_near(got, arrays[check.or_after], check.tolerances[0]), want, got)
@@ -240,7 +241,7 @@ def difference_of(
 
 
 def _near(got: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> np.ndarray:
-    """Returns which elements are as near to ``other`` ones as a tolerance wants it."""
+    """Returns which elements of ``got`` are within the tolerance of those of ``other``, bool."""
     if tolerance == Tolerance():
         return np.asarray(got == other)
     wide = np.complex128 if got.dtype.kind == "c" else np.float64

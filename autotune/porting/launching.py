@@ -1,4 +1,4 @@
-"""Launches a config of a call as it is, without a definition: in the device's process, on contents in files."""
+"""Launches a config of a call without a definition: in the device's process, with the contents of files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +18,16 @@ from ..trial.case import arrays_of, save_arrays
 from .call import Call
 from .formulas import Formulas
 
-GIVEN, CHANGED = "given", "changed"  # kinds of files: the caller's contents, and others in their place
+GIVEN, CHANGED = "given", "changed"  # kinds of files: the caller's contents, and contents that replace them
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A compiled config with all that its launch takes, in words that survive the way to another process."""
+    """A compiled config with everything for its launch, in types that can be sent to another process."""
 
     binary: Binary
     launch: Launch
-    folder: Path  # of the caller's arrays
+    folder: Path  # folder with the caller's arrays
     arguments: tuple[tuple[str, np.generic | None, bool], ...]  # name, number or None, whether it may be written
     constants: tuple[str, ...]
 
@@ -45,7 +45,7 @@ class ConfigLauncher:
         save_arrays(self._folder, GIVEN, {each.name: each.memory.stored for each in call.arrays})
 
     def ready(self, config: Mapping[str, object]) -> Ready:
-        """Returns a config, compiled."""
+        """Returns the compiled config."""
         call, said = self._call, self._formulas.said(config)
         binary = self._bench.pool.submit(self._variant(config, said.function or call.name)).result()
         given = tuple((a.name, None if a.is_array else a.number, a.may_be_written) for a in call.arguments)
@@ -62,9 +62,9 @@ class ConfigLauncher:
         is_checked: bool = True,
         read_only: Sequence[str] = (),
     ) -> dict[str, np.ndarray]:
-        """Returns what these arrays hold after a launch; ``changed`` ones begin with other contents.
+        """Returns the contents of the arrays ``names`` after a launch; arrays in ``changed`` begin with those contents.
 
-        ``read_only``: arrays that must not be written, as far as the device tells.
+        ``read_only``: arrays that must not be written; devices that can detect a write report it.
         """
         arguments = tuple((name, n, may and name not in read_only) for name, n, may in ready.arguments)
         ready = replace(ready, arguments=arguments)
@@ -89,7 +89,7 @@ class ConfigLauncher:
 def launch_once(
     session: Session, ready: Ready, names: Sequence[str], changed: Sequence[str], seed: int, is_checked: bool
 ) -> dict[str, np.ndarray]:
-    """Returns what those arrays hold after a launch that are not as they were. Runs in the device's process."""
+    """Returns the contents of those arrays in ``names`` that a launch changed. Runs in the device's process."""
     contents = arrays_of(ready.folder, GIVEN)
     contents |= {name: array for name, array in arrays_of(ready.folder, CHANGED).items() if name in changed}
     build = session.check_builds[0] if is_checked else session.timed_build

@@ -1,4 +1,4 @@
-"""Finds the kernel that a name means: a plain one, a function in a namespace, or an instance of a template."""
+"""Finds the kernel with a given name: a plain function, a function in a namespace, or an instance of a template."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,10 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class KernelName:
-    """A name expression in parts: ``fir::scale<float, tile>``, also behind a cast that says which overload.
+    """The parts of a name expression, ``fir::scale<float, tile>``, possibly in a cast that selects an overload.
 
-    ``arguments``: those in <>; None: there are no <>. ``types``: the parameters that a cast says; None: there is none.
+    ``arguments``: the template arguments; None: the name has no <>. ``types``: the parameter types in the cast; None:
+    there is no cast.
     """
 
     path: tuple[str, ...]
@@ -37,7 +38,7 @@ class KernelName:
 
 @dataclass(frozen=True)
 class NamedKernel:
-    """A kernel of a source. ``function``: the expression that names it to a compiler; "": its plain name does."""
+    """A kernel of a source. ``function``: its name expression for the compiler; "": the plain name is enough."""
 
     item: Item
     function: str
@@ -48,7 +49,7 @@ def kernel_name(text: str) -> KernelName:
     """Returns the parts of a name expression.
 
     Raises:
-        UsageError: for a text that is none.
+        UsageError: for a text that is not a name expression.
     """
     if found := EXPRESSION.fullmatch(text):
         return _name(found["path"], found["arguments"])
@@ -60,14 +61,14 @@ def kernel_name(text: str) -> KernelName:
 
 
 def named_kernel(found: Sequence[Item], name: KernelName, macros: Mapping[str, object], file: str) -> NamedKernel:
-    """Returns the kernel of that name.
+    """Returns the kernel with that name.
 
     Args:
-        found: what the source ``file`` declares.
-        macros: values of macros, which the arguments in <> may name.
+        found: the items that the source ``file`` declares.
+        macros: values of macros; template arguments may be names of macros.
 
     Raises:
-        UsageError: when there is no such kernel, or several, or the arguments do not fit its template.
+        UsageError: if there is no such kernel, or several, or the arguments do not fit its template.
     """
     item = _only(found, name, file)
     values = _template_values(item, name, macros, file)
@@ -77,14 +78,14 @@ def named_kernel(found: Sequence[Item], name: KernelName, macros: Mapping[str, o
         function += f"<{', '.join(name.arguments or ())}>"
     alike = [each for each in found if each.is_device_function and name.last in each.names and not _is_special(each)]
     if any(each.scope == item.scope and _tight(types_of(each)) != _tight(types_of(item)) for each in alike):
-        named = _template_values(item, name, {}, file)  # macros are of a config, and stay
+        named = _template_values(item, name, {}, file)  # macros depend on the config, so their names stay
         types = WORD.sub(lambda word: named.get(word[0], word[0]), types_of(item))
         function = f"static_cast<void (*)({types})>({function})"
     return NamedKernel(item, "" if function == name.last else function, parameters)
 
 
 def _only(found: Sequence[Item], name: KernelName, file: str) -> Item:
-    """Returns the definition that a name means."""
+    """Returns the one definition with this name; raises UsageError if there is none, or several."""
     kernels = [each for each in found if each.is_kernel and not _is_special(each)]
     alike = [each for each in kernels if name.last in each.names and _ends(each, name.path[:-1])]
     exact = [each for each in alike if tuple(filter(None, each.scope)) == name.path[:-1]]
@@ -96,10 +97,10 @@ def _only(found: Sequence[Item], name: KernelName, file: str) -> Item:
         raise UsageError(f"{file} has no kernel {'::'.join(name.path)!r}; it has {known or 'none'}")
     if len(several) != 1:
         paths = {each.node.id: "::".join((*filter(None, each.scope), name.last)) for each in alike}
-        is_told = len(set(paths.values())) == len(alike)
+        is_unique = len(set(paths.values())) == len(alike)
         casts = [f"static_cast<void (*)({types_of(each)})>({paths[each.node.id]})" for each in alike]
-        told = " or ".join(paths.values() if is_told else casts)
-        raise UsageError(f"{file} has {len(alike)} kernels {name.last!r}: say which one as {told}")
+        choices = " or ".join(paths.values() if is_unique else casts)
+        raise UsageError(f"{file} has {len(alike)} kernels {name.last!r}: say which one as {choices}")
     return several[0]
 
 
@@ -108,19 +109,19 @@ def _name(path: str, arguments: str | None, types: str | None = None) -> KernelN
 
 
 def _ends(item: Item, path: tuple[str, ...]) -> bool:
-    """Returns whether these are the innermost namespaces around it."""
+    """Returns whether ``path`` are the innermost namespaces around the item."""
     scope = tuple(filter(None, item.scope))
     return not path or scope[-len(path) :] == path
 
 
 def _is_special(item: Item) -> bool:
-    """Returns whether it is a template's definition for some arguments: ``template <> .. f<float>(..)``."""
+    """Returns whether the item is a specialization of a template: ``template <> .. f<float>(..)``."""
     declarator = item.function.child_by_field_name("declarator") if item.function is not None else None
     return declarator is not None and declarator.type == "template_function"
 
 
 def _template_values(item: Item, name: KernelName, macros: Mapping[str, object], file: str) -> dict[str, str]:
-    """Returns what the parameters of a kernel's template stand for."""
+    """Returns the values of the parameters of a kernel's template, by name."""
     if item.template is None:
         if name.arguments is not None:
             raise UsageError(f"{name.last} of {file} is not a template: name it without <{', '.join(name.arguments)}>")
@@ -136,8 +137,8 @@ def _template_values(item: Item, name: KernelName, macros: Mapping[str, object],
         wrong = f"lacks {', '.join(lacking)}" if lacking else f"has {len(given)} arguments for {len(declared)}"
         example = f"{name.last}<{', '.join(names)}>"
         raise UsageError(
-            f"{name.last} of {file} is a template <{said}>: name an instance of it as {example}; what is in <> may be "
-            f"names of parameters. The name given {wrong}"
+            f"{name.last} of {file} is a template <{said}>: name an instance of it as {example}; the arguments in <> "
+            f"may be tuned parameters. The given name {wrong}"
         )
     values: dict[str, str] = {}
     for i, parameter in enumerate(names[: max(len(given), len(declared))]):
@@ -164,7 +165,7 @@ def _leaves(node: Node) -> list[Node]:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Splits at commas that are not inside brackets; in round ones < and > compare."""
+    """Splits at commas outside of brackets; inside of round brackets < and > are comparisons."""
     parts, depth, angles = [""], 0, 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
@@ -177,5 +178,5 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _tight(text: str) -> str:
-    """Returns types without blanks and qualifiers of pointers, so that ways of writing them are alike."""
+    """Returns types without blanks and pointer qualifiers, so that two spellings of one type are equal."""
     return re.sub(r"\s+|\b__restrict(?:__)?\b", "", text)

@@ -1,4 +1,4 @@
-"""What becomes of a kernel's arrays in a definition."""
+"""The roles of a kernel's arrays in a definition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from .answers import Answer
 
 @dataclass(frozen=True)
 class Outputs:
-    """What becomes of the arrays: ``kinds`` are in, out, inout and scratch.
+    """The roles of arrays in a definition. ``kinds``: in, out, inout or scratch, by array.
 
-    ``compared``: answers that the definition's reference has. ``judged``: digest of what judges besides, or instead:
+    ``compared``: answers that the definition's reference returns. ``judged``: digest of the judge, if there is one;
     another judge makes another record.
     """
 
     kinds: Mapping[str, str]
     compared: Mapping[str, Answer] = field(default_factory=dict)
-    note: str = ""  # what could not be checked
+    note: str = ""  # names the missing checks
     judged: str = ""

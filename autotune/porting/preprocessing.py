@@ -1,7 +1,7 @@
-"""Runs the preprocessor over CUDA text: what is left is what a compiler reads, and it is known where each part stood.
+"""Runs the preprocessor over CUDA text, and keeps the original place of each token.
 
-Comments, directives and dead branches are gone and macros are expanded. Includes of ``<..>`` are not looked at: what
-they define is not known here, but for the version of CUDA.
+The result has no comments, directives or dead branches, and its macros are expanded. Includes of ``<..>`` are not
+read, so their macros are unknown here, except the version of CUDA.
 """
 
 import re
@@ -21,7 +21,7 @@ PREDEFINED = {
     "__CUDACC_RTC__": "1",
     "__CUDA_ARCH__": "900",
     "__cplusplus": "201703L",
-    # What stands beside a declaration and does not change what it declares.
+    # attributes of declarations, which do not change the declared name and type
     "_Pragma(x)": "",
     "__align__(n)": "",
     "__builtin_align__(n)": "",
@@ -31,12 +31,12 @@ PREDEFINED = {
 }
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 OF_DRIVER = re.compile(r'[<"]cuda\.h[>"]')  # the header with CUDA_VERSION
-ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # some would be ends of lines to Python
+ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # Python takes some of these for line ends
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a token stood in the text: between two characters, or anywhere in a line where a macro made it."""
+    """The place of a token in the text: its span, or the whole line if a macro made it."""
 
     start: int
     end: int
@@ -45,19 +45,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """What the preprocessor leaves of ``original``; both are ASCII."""
+    """The output of the preprocessor for ``original``; both are ASCII."""
 
     original: str
     text: str
-    starts: tuple[int, ...]  # where each token begins in ``text``
-    places: tuple[Place, ...]  # where each token stood in ``original``
+    starts: tuple[int, ...]  # start of each token in ``text``
+    places: tuple[Place, ...]  # place of each token in ``original``
     names: frozenset[str]  # names in the text, and in the conditions of directives
-    assumed: frozenset[str]  # names in conditions that nothing defines here: a header of the compiler's may
+    assumed: frozenset[str]  # names in conditions without a definition here; the compiler's headers may define them
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Returns where a part of ``text`` stood in the original; None: a macro made it together with what is beside.
+        """Returns the span in the original of a part of ``text``; None if one macro made it and its neighbour.
 
-        Of a part that begins or ends in a macro it reaches to the token beside it, or to the end of the line.
+        If the part begins or ends in a macro, the span extends to the neighbouring token, or to the end of the line.
         """
         first, last = self._token(start), self._token(end - 1)
         before = self.places[first - 1] if first else Place(0, 0, False)
@@ -71,7 +71,7 @@ class Preprocessed:
         return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
 
     def at(self, start: int) -> int:
-        """Returns where the token that begins at a place of ``text`` stood in the original."""
+        """Returns the start, in the original, of the token at the place ``start`` of ``text``."""
         return self.places[self._token(start)].start
 
     def _token(self, at: int) -> int:
@@ -79,12 +79,12 @@ class Preprocessed:
 
 
 def tidied(text: str) -> str:
-    """Returns text without a byte order mark and without blanks at the ends of lines, as ``preprocessed`` takes it."""
+    """Returns text without a byte order mark and without trailing blanks, in the form that ``preprocessed`` needs."""
     return "\n".join(line.rstrip() for line in ODD_BLANK.sub(" ", text.removeprefix("\ufeff")).split("\n"))
 
 
 def preprocessed(text: str, macros: Mapping[str, object]) -> Preprocessed:
-    """Returns what the preprocessor leaves of a text, which is tidied; ``macros``: name -> value."""
+    """Returns the output of the preprocessor for a tidied text; ``macros``: name -> value."""
     given = _Preprocessor(NOT_ASCII.sub("?", text))
     for name, value in {**PREDEFINED, "CUDART_VERSION": cudart_version(), **macros}.items():
         given.define(f"{name} {int(value) if isinstance(value, bool) else value}")
@@ -92,13 +92,13 @@ def preprocessed(text: str, macros: Mapping[str, object]) -> Preprocessed:
 
 
 class _Preprocessor(Preprocessor):  # type: ignore[misc]
-    """Notes where tokens stood, and which names conditions ask for; complains about nothing, as the compiler does."""
+    """Records the places of tokens and the names in conditions. It ignores errors, which the compiler reports."""
 
     def __init__(self, original: str) -> None:
         super().__init__()
         self._original = original
         self._asked: set[str] = set()  # names in conditions that have no value
-        self._defined: set[str] = set()  # names that some line defines, in a branch that is read or in another
+        self._defined: set[str] = set()  # names that a #define defines, in any branch
 
     def result(self) -> Preprocessed:
         lengths = accumulate((len(line) + 1 for line in self._original.split("\n")), initial=0)
@@ -110,7 +110,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         names, at, was_made = set[str](), 0, False
         while (token := self.token()) is not None:
             is_made = bool(getattr(token, "expanded_from", ()))
-            if is_made != was_made:  # so that what a macro makes is not read together with what is beside it
+            if is_made != was_made:  # a blank keeps the output of a macro apart from its neighbours
                 parts.append(" ")
                 at += 1
             was_made = is_made
@@ -127,7 +127,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), named, assumed)
 
     def on_error(self, file: object, line: int, message: str) -> None:
-        """Leaves it to the compiler to complain."""
+        """Ignores the error: the compiler will report it."""
 
     def on_directive_handle(self, directive: Any, tokens: Any, ifpassthru: bool, before: Any) -> bool | None:
         super().on_directive_handle(directive, tokens, ifpassthru, before)

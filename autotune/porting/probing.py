@@ -1,7 +1,7 @@
-"""Finds out what a kernel writes, by launches of its first config from the caller's contents and from others.
+"""Finds the arrays that a kernel writes, by launches of its first config with the caller's contents and with others.
 
-An output is overwritten only if its results are the same whatever it held. Other contents differ by values of the
-result's size, since what is small enough adds to nothing.
+An output counts as overwritten if its result does not depend on its earlier content. The other contents are as large as
+the results, since a small number could vanish in a sum.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,26 +18,26 @@ from .contents import beyond, shuffled_contents
 from .launching import ConfigLauncher, Ready
 from .outputs import Outputs
 
-LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # of configs among each other, whose sums may have another order
-N_TRIED = 8  # configs, until one runs
-ONE_SIZE = "the answer is of one size: other sizes cannot be checked"
+LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # between two configs, which may add in another order
+N_TRIED = 8  # most configs to try until one runs
+ONE_SIZE = "the answer is for one size: other sizes cannot be checked"
 
 
 @dataclass(frozen=True)
 class Other:
-    """What the first config made of outputs when one of them held other contents, as they are stored."""
+    """The results of the first config when one output held other contents, in stored form."""
 
     argument: CallArgument
     before: np.ndarray
-    after: Mapping[str, np.ndarray]  # that output, and others whose results it changes
+    after: Mapping[str, np.ndarray]  # results of this output, and of the outputs that it changes
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What the first config that runs wrote.
+    """The effect of the first config that runs.
 
-    ``written``: arrays that changed, as they were after the launch. ``others``: launches from other contents.
-    ``doubt``: why nothing is known of an output. ``failure``: why none of the first configs ran.
+    ``written``: the changed arrays, after the launch. ``others``: launches with other contents. ``doubt``: by output,
+    why it is unknown whether the kernel reads it. ``failure``: why none of the first configs ran.
     """
 
     written: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class ProbeResult:
 
 
 def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult:
-    """Launches configs on the caller's arrays until one gives the answers, and that one on other contents of outputs.
+    """Launches configs on the caller's arrays until one gives the answers, then launches it with other contents.
 
-    Where none does, it is told what the first one writes, and nothing of what outputs held before.
+    If no config gives the answers, the result only says which arrays the first config writes.
     """
     failure: TrialFailure | None = None
     wrong: ProbeResult | None = None
@@ -62,7 +62,7 @@ def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult
         except TrialFailure as its_own:
             failure = failure or its_own
             continue
-        except UsageError as error:  # a size that cannot be computed there
+        except UsageError as error:  # a formula cannot be computed at this config
             raise UsageError(f"{call.name}: {error}") from error
         found = _Probe(call, answers, launcher, ready, first, again)
         differs = {name: why for name, answer in answers.each.items() if (why := answer.differs(first[name]))}
@@ -75,7 +75,7 @@ def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult
 
 @dataclass(frozen=True)
 class _Probe:
-    """A config that runs, with what two launches from the caller's contents left."""
+    """A config that runs, with the results of two launches from the caller's contents."""
 
     call: Call
     answers: Answers
@@ -85,7 +85,7 @@ class _Probe:
     again: Mapping[str, np.ndarray]
 
     def written(self) -> dict[str, np.ndarray]:
-        """Returns the arrays that changed; those that began blank are rather outputs, also where none did."""
+        """Returns the changed arrays, and unchanged ones that are probably outputs because they began blank."""
         left = [
             each
             for each in self.call.arguments
@@ -98,7 +98,7 @@ class _Probe:
         return {name: array for name, array in self.first.items() if name not in inputs}
 
     def _is_input(self, each: CallArgument) -> bool:
-        """Returns whether an array that is as it was has not been written; a counter may be 0 again."""
+        """Returns whether an unchanged array was not written; a counter, for example, may be 0 again."""
         try:
             self.launcher.launched(self.ready, [], read_only=[each.name])
         except TrialFailure:
@@ -120,7 +120,7 @@ class _Probe:
         return ProbeResult(self.written(), frozenset(overwritten), tuple(others), doubt)
 
     def _others(self, each: CallArgument) -> Iterator[Other]:
-        """Yields launches from other contents; those that no index allows are tried last, if the others say nothing."""
+        """Yields launches with other contents; contents that would break an index come last, if still needed."""
         given, result = each.memory.typed, each.memory.as_typed(self.first[each.name])
         agree = True
         for contents in (shuffled_contents(given, result), beyond(result)):
@@ -132,17 +132,17 @@ class _Probe:
                 return
 
     def _launched(self, each: CallArgument, before: np.ndarray) -> Other:
-        """Launches from other contents of one output; what becomes of all answered ones shows what they mean."""
+        """Launches with other contents of one output; returns the outputs with an answer whose results change."""
         found = self.launcher.launched(self.ready, list(self.answers.each), {each.name: before})
         own = {name: after for name, after in found.items() if name == each.name or not self._agrees(name, after)}
         return Other(each, before, own)
 
     def _agree(self, other: Other) -> bool:
-        """Returns whether other contents of an output make no difference to any result."""
+        """Returns whether other contents of an output change no result."""
         return all(self._agrees(name, after) for name, after in other.after.items())
 
     def _agrees(self, name: str, after: np.ndarray) -> bool:
-        """Returns whether a result is that from the caller's contents: bit for bit, unless that varies by itself."""
+        """Returns whether a result equals the one from the caller's contents: bit for bit, unless launches vary."""
         typed = self.answers.each[name].argument.memory.as_typed
         first, again = typed(self.first[name]), typed(self.again[name])
         if is_same(typed(after), first):
@@ -151,7 +151,7 @@ class _Probe:
 
 
 def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]:
-    """Returns how near two configs must be to each other, number by number: integers exactly, if they must be so."""
+    """Returns the tolerance between two configs, for each leaf; wider than ``tolerances``, but exact stays exact."""
     found = []
     for i, (_, leaf) in enumerate(leaves(typed)):
         own = tolerances[i] if tolerances else LOOSE
@@ -165,19 +165,19 @@ def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]
 
 
 def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
-    """Returns what becomes of each array.
+    """Returns the role of each array.
 
-    An output that the kernel overwrites is poisoned before each launch; one that it adds to, or writes in part, or of
-    which nothing is known, starts as the caller's array. What is written and has no answer is not compared.
+    An output that the kernel overwrites is poisoned before each launch. An output that it adds to, or writes in part,
+    or of which this is unknown, starts with the caller's content. A written array without an answer is not compared.
 
     Raises:
-        UsageError: when outputs start as what passes, so that a kernel that does nothing would win.
+        UsageError: if all outputs begin with their answers, so that a kernel that does nothing would win.
     """
     kept = {name: answer for name, answer in answers.each.items() if name not in probed.overwritten}
     is_seen = {other.argument.name for other in probed.others if _shows(other, answers.each[other.argument.name])}
     passes = [name for name, answer in kept.items() if not answer.differs(answer.argument.memory.stored)]
     if answers.each and len(passes) == len(answers.each) and not is_seen.intersection(passes):
-        raise UsageError(_told_nothing(call, passes, probed))
+        raise UsageError(_nothing_shown(call, passes, probed))
     kinds = dict(unchecked(call, probed).kinds)
     compared: dict[str, Answer] = {}
     for name, answer in answers.each.items():
@@ -191,18 +191,18 @@ def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
 
 
 def _shows(other: Other, answer: Answer) -> bool:
-    """Returns whether a kernel that does nothing would differ from this launch by more than configs may."""
+    """Returns whether this launch would expose a kernel that does nothing."""
     own = other.after[other.argument.name]
     before, after = (other.argument.memory.as_typed(each) for each in (other.before, own))
     tolerances = [answer.tolerance_of(leaf.dtype) for _, leaf in leaves(before)]
     return unlike(before, after, loose(before, tolerances)) is not None
 
 
-def _told_nothing(call: Call, passes: Sequence[str], probed: ProbeResult) -> str:
+def _nothing_shown(call: Call, passes: Sequence[str], probed: ProbeResult) -> str:
     name = passes[0]
     why = probed.failure.message if probed.failure else probed.doubt.get(name, "")
-    unknown = f"what the kernel does to it could not be found out ({why})"
-    seen = unknown if why else "the first config leaves it as it is, within the tolerance"
+    unknown = f"it is unknown what the kernel does to it ({why})"
+    seen = unknown if why else "the first config does not change it beyond the tolerance"
     return (
         f"{call.name}: {name} holds its answer before the launch, and {seen}, so a kernel that does nothing would "
         f"pass: give {name} other contents, such as zeros"
@@ -210,7 +210,7 @@ def _told_nothing(call: Call, passes: Sequence[str], probed: ProbeResult) -> str
 
 
 def unchecked(call: Call, probed: ProbeResult, note: str = "") -> Outputs:
-    """Returns outputs of which nothing is known: those that were written, or that the kernel may write."""
+    """Returns roles without answers: written arrays are scratch; if no config ran, all arrays that may be written."""
     may = {each.name for each in call.arguments if each.may_be_written}
     scratch = may if probed.failure is not None else may & probed.written.keys()
     kinds = {e.name: "scratch" if e.name in scratch else "in" for e in call.arguments if e.is_array}
@@ -218,5 +218,5 @@ def unchecked(call: Call, probed: ProbeResult, note: str = "") -> Outputs:
 
 
 def _is_blank(array: np.ndarray) -> bool:
-    """Returns whether all elements are the same."""
+    """Returns whether all elements are equal."""
     return array.size > 1 and not (array != array.flat[0]).any()

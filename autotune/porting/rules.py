@@ -1,4 +1,4 @@
-"""Restrictions in all the ways in which scripts say them: text, functions, and constraints of python-constraint."""
+"""Restrictions in all forms that scripts use: text, functions, and constraints of python-constraint."""
 
 import inspect
 import random
@@ -14,15 +14,15 @@ from ..core.expressions import checked_expression, names_of, value_of
 from ..core.parameter import Constraint
 from .tracing import agrees, traced
 
-N_COMPARED = 1000  # combinations at which a function and its expression must say the same
+N_COMPARED = 1000  # combinations at which a function and its expression must agree
 Choices = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A restriction. ``said``: how errors call it. ``written``: it as a text over parameters, or "" of a function.
+    """A restriction. ``said``: its name in errors. ``written``: its text, an expression of parameters, or "".
 
-    ``holds`` is asked of configs that have at least what it ``reads``.
+    ``holds`` is called for configs that have at least the parameters in ``reads``.
     """
 
     said: str
@@ -32,7 +32,7 @@ class Rule:
 
     @property
     def constraint(self) -> Constraint:
-        """Returns what a space takes."""
+        """Returns the restriction as a constraint of a space."""
 
         def allows(problem: object, config: Config, device: Device) -> bool:
             return bool(self.holds(config))
@@ -41,19 +41,16 @@ class Rule:
         return Constraint(self.said, self.said, allows, False, self.reads, text)
 
     def told_error(self, config: Mapping[str, object], error: Exception) -> str:
-        """Returns what is wrong where the restriction raised ``error`` at a config that no other one refuses."""
+        """Returns the message for a restriction that raised ``error`` at a config that all others allow."""
         at = ", ".join(f"{name}={value}" for name, value in config.items())
-        return (
-            f"the restriction {self.said} raises {type(error).__name__} at {at}: {error}; "
-            "write it so that it says no there"
-        )
+        return f"the restriction {self.said} raises {type(error).__name__} at {at}: {error}; make it return False there"
 
 
 def rules_of(given: Any, space: Choices) -> tuple[Rule, ...]:
-    """Returns the restrictions of a call: one of them, or a list of any, where None stands for none.
+    """Returns the restrictions of a call, from one restriction, a list of them, or None.
 
     Raises:
-        UsageError: for what is not a restriction, or names what is not a parameter.
+        UsageError: for a value that is not a restriction, or a name that is not a parameter.
     """
     if given is None:
         return ()
@@ -63,11 +60,15 @@ def rules_of(given: Any, space: Choices) -> tuple[Rule, ...]:
 
 
 def rule_of(given: Any, space: Choices) -> Rule:
-    """Returns a restriction: a text; a function of the config, of the values that its arguments name, or of all in
-    order; a constraint of python-constraint; or one of these with the names of what it takes.
+    """Returns one restriction.
+
+    Args:
+        given: a text; a function of the config, of parameters by the names of its arguments, or of all values in
+            order; a constraint of python-constraint; or a pair of one of these and the names of its parameters.
+        space: name of each parameter -> its values.
 
     Raises:
-        UsageError: for what is none, or names what is not a parameter.
+        UsageError: for a value that is not a restriction, or a name that is not a parameter.
     """
     names = tuple(space)
     if _is_named(given):
@@ -90,7 +91,7 @@ def rule_of(given: Any, space: Choices) -> Rule:
 
 
 def _is_named(given: object) -> bool:
-    """Returns whether that is one restriction with the names of what it takes, and not a list of restrictions."""
+    """Returns whether ``given`` is one restriction with the names of its parameters, not a list of restrictions."""
     if not isinstance(given, tuple) or len(given) != 2:
         return False
     is_names = isinstance(given[1], list | tuple) and all(isinstance(name, str) for name in given[1])
@@ -100,7 +101,7 @@ def _is_named(given: object) -> bool:
 
 def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
     call, reads = _caller(function, wanted, tuple(space))
-    said = _told_function(function)
+    said = _function_text(function)
     text = traced(call, reads)
     if text is not None:
         with suppress(UsageError):
@@ -113,7 +114,7 @@ def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: C
 def _caller(
     function: Callable[..., Any], wanted: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[Callable[[Mapping[str, Any]], Any], tuple[str, ...]]:
-    """Returns a function of a config that asks the caller's, and the parameters that it takes."""
+    """Returns a function of a config that calls the caller's function, and the parameters that it reads."""
     if wanted:
         return lambda config: function(*(config[name] for name in wanted)), wanted
     own: list[inspect.Parameter] = []
@@ -139,33 +140,33 @@ def _caller(
     if len(needed) > 1:
         unknown = next(each.name for each in needed if each.name not in names)
         raise UsageError(
-            f"the restriction {_told_function(function)}: there is no parameter {unknown!r}; "
+            f"the restriction {_function_text(function)}: there is no parameter {unknown!r}; "
             f"there are {', '.join(names)}"
         )
     return lambda config: function(dict(config)), names
 
 
 def _solver_constraint(given: Any, names: tuple[str, ...]) -> Callable[[Mapping[str, object]], bool]:
-    """Returns a function of a config that asks a constraint of python-constraint, as its solvers do."""
+    """Returns a function of a config that calls a constraint of python-constraint in the way of its solvers."""
 
     def holds(config: Mapping[str, object]) -> bool:
         variables, values = list(names), {name: config[name] for name in names}
         domains = {name: [value] for name, value in values.items()}
         pair = (given, variables)
         left, by_name = [pair], {name: [pair] for name in names}
-        given.preProcess(variables, domains, left, by_name)  # some decide all here, and take themselves away
+        given.preProcess(variables, domains, left, by_name)  # some constraints decide here, and remove themselves
         return all(domains.values()) and (not left or bool(given(variables, domains, values)))
 
     return holds
 
 
 def _some(space: Choices) -> list[dict[str, object]]:
-    """Returns random combinations, the same ones for the same space."""
+    """Returns random combinations of values; the same space gives the same combinations."""
     draw = random.Random(0)
     return [{name: draw.choice(values) for name, values in space.items()} for _ in range(N_COMPARED)]
 
 
-def _told_function(function: Callable[..., Any]) -> str:
+def _function_text(function: Callable[..., Any]) -> str:
     code = getattr(function, "__code__", None)
     name = getattr(function, "__name__", type(function).__name__)
     return f"{name} (line {code.co_firstlineno})" if code is not None else str(name)

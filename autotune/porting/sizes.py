@@ -1,8 +1,8 @@
-"""Finds out which numbers of a call are sizes: they stay arguments of the tuned kernel, and arrays and grid follow.
+"""Finds the numbers of a call that are sizes: they stay arguments of the tuned kernel, and arrays and grid follow them.
 
-A whole number among the arguments is a size where what the grid spans is that number or a product of two of them, or
-where an extent of an array is one of these, a multiple, or one with a halo. Equal ones are one size. Where the grid
-spans what no argument says, nothing is a size: a kernel that is called with a larger one would compute a part only.
+An integer argument is a size if the grid's extent is this number or a product of two such numbers, or if an array's
+extent is one of these, a multiple, or one with a halo. Equal numbers are one size. If an extent of the grid does not
+follow from the arguments, no number is a size: with a larger one the kernel would compute only a part.
 """
 
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ from .call import Call
 from .source import GRID_SIZES
 
 LEAST = 2  # smaller numbers are flags and counts
-MOST_TIMES = 16  # multiples of a size that an extent may be
-MOST_HALO = 8  # elements by which an extent may be longer
-RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package has already
-SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
+MOST_TIMES = 16  # largest ratio of an extent to a size
+MOST_HALO = 8  # elements that a halo may add to a size
+RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package already uses
+SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes that occur in it
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What becomes of the numbers of a call.
+    """The roles of the numbers of a call.
 
-    ``fields``: sizes by the name of their field, as they were tuned. ``of``: argument -> its field.
-    ``inputs``: other numbers, which a call gives. ``fixed``: arguments that are constants of the definition.
+    ``fields``: name of each size -> its tuned value. ``of``: argument -> name of its size. ``inputs``: numbers that
+    each call of the package gives. ``fixed``: arguments that are constants of the definition; ``why`` they are.
     """
 
     fields: Mapping[str, int] = field(default_factory=dict)
@@ -36,18 +36,18 @@ class Sizes:
     why: str = ""
 
     def extent(self, n: int) -> str:
-        """Returns Python for an array's length along an axis: of sizes of the problem, or the number itself."""
+        """Returns Python for an array's length along an axis: an expression of sizes, or the number itself."""
         found = _text(n, self.fields)
         return str(n) if found is None else found
 
     def span(self, n: int) -> str:
-        """Returns Python for what the grid spans along an axis."""
+        """Returns Python for the problem size along an axis of the grid."""
         found = _text(n, self.fields, is_span=True)
         return str(n) if found is None else found
 
     @property
     def told(self) -> str:
-        """Returns what a package of the kernel is called with, and what is fixed, for people."""
+        """Returns a text for people: the arguments of a package of the kernel, and the fixed numbers."""
         sizes = [f"{name}={value}" for name, value in self.fields.items()]
         alike = [f"{argument} is {name}" for argument, name in self.of.items() if argument != name]
         parts = [f"tuned at {', '.join(sizes)}, and callable at others" if sizes else "callable at this size only"]
@@ -58,7 +58,7 @@ class Sizes:
 
 
 def sizes_of_call(call: Call) -> Sizes:
-    """Returns what becomes of the numbers of a call."""
+    """Returns the roles of the numbers of a call."""
     numbers = {each.name: each.number for each in call.arguments if not each.is_array}
     whole = {name: int(n) for name, n in numbers.items() if n.dtype.kind in "iu" and int(n) >= LEAST}
     given = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
@@ -73,7 +73,7 @@ def sizes_of_call(call: Call) -> Sizes:
     sizes = {name: n for name, n in fields.items() if name in used}
     why = _why_fixed(call, spans, extents, sizes)
     if why:
-        fixed = tuple(whole)  # any of them may say how far an array is read
+        fixed = tuple(whole)  # each of them may be a bound of an array
         return Sizes(inputs=tuple(name for name in numbers if name not in fixed), fixed=fixed, why=why)
     of = {name: named[n] for name, n in whole.items() if named[n] in sizes}
     free = [name for name in numbers if name not in of]
@@ -84,26 +84,26 @@ def sizes_of_call(call: Call) -> Sizes:
 
 
 def _field(name: str) -> str:
-    """Returns the field of a size that is the argument ``name``."""
+    """Returns the name of the size for the argument ``name``."""
     if name in RESERVED or iskeyword(name):
         return f"{name}_"
     return f"size{name}" if name.startswith("_") else name
 
 
 def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[str, int]) -> str:
-    """Returns why no number may be another than it was when it was tuned, or ""."""
+    """Returns why all numbers must keep their tuned values, or ""."""
     if call.has_functions:
-        return "functions say the grid"
+        return "functions compute the grid"
     if call.defines is None and GRID_SIZES & call.source.names:
-        return "the source has grid_size_x, y or z"
+        return "the source uses grid_size_x, y or z"
     if unknown := [n for n in spans if _text(n, sizes, is_span=True) is None]:
-        return f"the grid spans {unknown[0]}, which no argument says"
+        return f"the grid spans {unknown[0]}, which is not an argument"
     unknown = [n for n in extents if _text(n, sizes) is None and n >= min(sizes.values(), default=n + 1)]
-    return f"an array has {unknown[0]} elements along an axis, which no argument says" if unknown else ""
+    return f"an array has {unknown[0]} elements along an axis, which is not an argument" if unknown else ""
 
 
 def _text(n: int, fields: Mapping[str, int], is_span: bool = False) -> str | None:
-    """Returns Python for ``n``, or None where it is not a size, or may be several."""
+    """Returns Python for ``n``; None if it does not follow from the sizes, or follows in several ways."""
     for candidates in _candidates(n, fields)[: 2 if is_span else None]:
         if candidates:
             return candidates[0][0] if len(candidates) == 1 else None
@@ -111,7 +111,7 @@ def _text(n: int, fields: Mapping[str, int], is_span: bool = False) -> str | Non
 
 
 def _used(n: int, fields: Mapping[str, int], is_span: bool = False) -> tuple[str, ...]:
-    """Returns the sizes that say ``n``."""
+    """Returns the names of the sizes that give ``n``."""
     for candidates in _candidates(n, fields)[: 2 if is_span else None]:
         if candidates:
             return candidates[0][1] if len(candidates) == 1 else ()
@@ -119,7 +119,7 @@ def _used(n: int, fields: Mapping[str, int], is_span: bool = False) -> tuple[str
 
 
 def _candidates(n: int, fields: Mapping[str, int]) -> list[list[SizeExpression]]:
-    """Returns what may say ``n``, with the names in it: the size itself, products, multiples, and sizes with a halo."""
+    """Returns the expressions that give ``n``, in groups: sizes, products, multiples, and sizes with a halo."""
     same: list[SizeExpression] = [(f"problem.{name}", (name,)) for name, value in fields.items() if value == n]
     pairs: list[tuple[Any, Any]] = [
         (a, b) for a, b in combinations_with_replacement(fields.items(), 2) if a[1] * b[1] == n

@@ -1,4 +1,4 @@
-"""Reads CUDA source as users have it, and makes the template of a kernel from it."""
+"""Reads the user's CUDA source, and makes the template of a kernel from it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,19 @@ MOST_INCLUDES = 256
 ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
-ODD = re.compile(r"[^\w.+-]")  # characters that a file's name is told without: it stands in generated code
+ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
 BLOCKS = ("{% raw %}", "{% endraw %}")
-# What NVRTC defines, for a device that has another compiler.
+# macros that NVRTC defines, for devices with another compiler
 COMPILER = "#ifndef __CUDACC__\n#define __CUDACC__\n#define __CUDACC_RTC__\n#endif\n"
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel of a source, as it is read at one config.
+    """A kernel of a source, read with the macros of one config.
 
-    ``text``: the source as it is compiled. ``function``: the expression that names the kernel to a compiler; "": its
-    plain name does. ``names``: what is named in it, after the preprocessor. ``told``: what is left out, one line each.
+    ``text``: the source for the compiler. ``function``: the kernel's name expression; "": its plain name is enough.
+    ``names``: names in the text after the preprocessor. ``told``: lines that name the removed code.
     """
 
     file: str
@@ -43,14 +43,14 @@ class KernelSource:
     def template(self, unroll: Sequence[str], is_one: bool = True) -> str:
         """Returns the Jinja template of the kernel: defines of the config, and the text with its own line numbers.
 
-        ``unroll``: parameters whose value 0 takes a ``#pragma unroll NAME`` away. ``is_one``: all configs have this
-        text; otherwise ``source`` is that of each.
+        ``unroll``: parameters whose value 0 removes ``#pragma unroll NAME``. ``is_one``: all configs share this text;
+        otherwise the template inserts ``source``.
         """
         if not is_one:
             return f'{COMPILER}{{{{ defines }}}}#line 1 "{self.file}"\n{{{{ source }}}}\n'
         for block in BLOCKS:
             if block in self.text:
-                raise UsageError(f"{self.file} has {block}, which is Jinja's")
+                raise UsageError(f"{self.file} contains {block}, which Jinja would interpret")
 
         def conditional(found: re.Match[str]) -> str:
             if found[1] not in unroll:
@@ -62,15 +62,15 @@ class KernelSource:
 
 
 class KernelText:
-    """The text of a source, with the files that it includes, as far as they are found, put in their place.
+    """The text of a source, in which included files are inserted, as far as they are found.
 
     Args:
-        given: text, or the path of a file; of several files the first is the kernel's, the others lie where it looks
-            for them.
-        folders: where included files may lie; those in quotes also lie beside the file.
+        given: text, the path of a file, or several paths: the first file has the kernel, and includes are also looked
+            for beside the others.
+        folders: folders of included files; files in quotes are also looked for beside the including file.
 
     Raises:
-        UsageError: for a file that is not there, or is not text.
+        UsageError: for a file that does not exist, or is not text.
     """
 
     def __init__(self, given: str | Path | Sequence[str | Path], folders: Sequence[Path] = ()) -> None:
@@ -86,29 +86,29 @@ class KernelText:
         self.text = self._included(text, self.name, self._places, (path.resolve(),) if path else ())
 
     def read(self, kernel: str, macros: Mapping[str, object]) -> KernelSource:
-        """Returns the kernel that a name expression means, where macros have these values.
+        """Returns the kernel with this name expression; ``macros``: name -> value.
 
         Raises:
-            UsageError: when it is not there, or uses textures.
+            UsageError: if there is no such kernel, or it uses textures.
         """
         return _read_kernel(self.text, self.name, kernel, tuple(macros.items()))
 
     def _included(self, text: str, name: str, places: Sequence[Path], within: tuple[Path, ...]) -> str:
-        """Returns the text with files that lie in ``places`` in the place of their includes."""
+        """Returns the text in which includes of files in ``places`` are replaced by the files' texts."""
 
         def content(found: re.Match[str]) -> str:
             said = WHAT.fullmatch(found["what"]) if found["word"] == "include" else None
             file = (said["file"] or said["header"]) if said is not None else ""
-            among = places if said is not None and said["file"] else self._folders  # <..> is not looked for beside
+            among = places if said is not None and said["file"] else self._folders  # <..> does not look beside the file
             path = next((place / file for place in among if (place / file).is_file()), None)
             if path is None:
-                return found[0]  # one of CUDA's own, which the compiler has
+                return found[0]  # a header of CUDA, which the compiler provides
             self._n_included += 1
             inner, whole = _read(path), path.resolve()
             if (whole in within and GUARD.match(inner)) or (whole in self._seen and ONCE.search(inner)):
                 return ""
             if self._n_included > MOST_INCLUDES or whole in within:
-                raise UsageError(f"{name} includes {file} without an end; does {file} include itself?")
+                raise UsageError(f"{name} includes {file} endlessly; does {file} include itself?")
             line = text.count("\n", 0, found.start()) + 2
             self._seen.add(whole)
             inner = self._included(ONCE.sub("", inner), str(file), [path.parent, *self._places], (*within, whole))
@@ -119,10 +119,10 @@ class KernelText:
 
 @lru_cache(maxsize=4096)
 def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, object], ...]) -> KernelSource:
-    """Reads a source once for each text and values of macros.
+    """Reads a source, once for each text and each set of macros.
 
-    What conditions hide that ask for names of the compiler's headers may be host code, too, so the source is also read
-    as if these names were defined.
+    A condition on a name from the compiler's headers may hide host code. So the source is read a second time, with
+    these names defined.
     """
     first = _reading(text, dict(macros))
     named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
@@ -138,7 +138,7 @@ def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
 
 
 def _path(given: str | Path) -> Path | None:
-    """Returns the path that is meant, or None for text."""
+    """Returns the path, or None if the argument is the text of a source."""
     if isinstance(given, str) and ("\n" in given or "{" in given):
         return None
     return Path(given)

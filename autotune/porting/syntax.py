@@ -1,4 +1,4 @@
-"""Reads the syntax tree of preprocessed CUDA: what is declared at file and namespace scope, and what it uses."""
+"""Reads the syntax tree of preprocessed CUDA: the declarations at file and namespace scope, and the names they use."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ DECLARATORS = (
 class Item:
     """A declaration or a definition: a function, a variable, a type, or another statement of a scope.
 
-    ``node`` has also the ``template <..>`` and the ``extern "C"`` before it, which ``inner`` has not. ``scope``: the
-    namespaces and the class around it, "" for those without a name.
+    ``node`` includes the ``template <..>`` and the ``extern "C"`` in front, ``inner`` does not. ``scope``: the
+    namespaces and the class around it; "" for one without a name.
     """
 
     node: Node
     inner: Node
     scope: tuple[str, ...]
-    template: Node | None = None  # its parameters in <>
+    template: Node | None = None  # the template's parameters in <>
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -43,12 +43,12 @@ class Item:
 
     @cached_property
     def function(self) -> Node | None:
-        """Returns the declarator of the function that it declares or defines, if it does."""
+        """Returns the declarator of the function that the item declares or defines, or None."""
         return function_declarator(self.inner)
 
     @property
     def is_kernel(self) -> bool:
-        """Returns whether it defines a ``__global__`` function."""
+        """Returns whether the item defines a ``__global__`` function."""
         return KERNEL in self.words and self.function is not None and self.inner.type == "function_definition"
 
     @property
@@ -61,13 +61,13 @@ class Item:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Returns what it declares, without the scope: one function, or several variables or types."""
+        """Returns the declared names without their scope: one function, or several variables or types."""
         if self.function is not None:
             declarator = self.function.child_by_field_name("declarator")
             return (last_identifier(declarator),) if declarator is not None else ()
         if (name := self.inner.child_by_field_name("name")) is not None:
             return (last_identifier(name),)
-        kind = self.inner.child_by_field_name("type")  # of struct S {..} s; both are declared
+        kind = self.inner.child_by_field_name("type")  # struct S {..} s; declares both S and s
         types = [kind] if kind is not None and kind.type in CLASSES and kind.child_by_field_name("body") else []
         named = [each.child_by_field_name("name") for each in types]
         declared = [*filter(None, named), *self.inner.children_by_field_name("declarator")]
@@ -75,7 +75,7 @@ class Item:
 
     @property
     def variables(self) -> frozenset[str]:
-        """Returns the variables of a class that is declared with it and has a name: ``struct S {..} one, two;``."""
+        """Returns the variables that are declared together with a named class: ``struct S {..} one, two;``."""
         kind = self.inner.child_by_field_name("type")
         if self.inner.type != "declaration" or kind is None or kind.type not in CLASSES:
             return frozenset()
@@ -84,7 +84,7 @@ class Item:
 
     @cached_property
     def uses(self) -> frozenset[str]:
-        """Returns the names in it, without those of members, and of its own parameters and local variables."""
+        """Returns the names in the item, except members, and its own parameters and local variables."""
         found: set[str] = set()
         own: set[str] = set()
         for node in walk(self.node):
@@ -94,20 +94,20 @@ class Item:
 
     @cached_property
     def uses_of_others(self) -> frozenset[str]:
-        """Returns the names in it, also of members, but for those that it declares."""
+        """Returns the names in the item, including members, except those that it declares."""
         members = {text_of(node) for node in walk(self.node) if node.type == "field_identifier"}
         return (self.uses | members) - frozenset(self.names)
 
     @cached_property
     def methods(self) -> "tuple[Item, ...]":
-        """Returns the functions in a class, and in the classes in it."""
+        """Returns the functions in a class, and in its nested classes."""
         body = self.inner.child_by_field_name("body") if self.is_class else None
         found = _items(body, (*self.scope, *self.names)) if body is not None else ()
         return tuple(item for each in found for item in ((each,) if each.function is not None else each.methods))
 
     @property
     def is_constructor(self) -> bool:
-        """Returns whether it makes an object: ``S(..)`` in the class S, or ``S::S(..)`` outside."""
+        """Returns whether the item is a constructor: ``S(..)`` in the class S, or ``S::S(..)`` outside."""
         declarator = self.function.child_by_field_name("declarator") if self.function is not None else None
         if declarator is None or self.inner.child_by_field_name("type") is not None:
             return False
@@ -117,12 +117,12 @@ class Item:
 
 
 def syntax_tree(text: str) -> Node:
-    """Returns the tree of ASCII text after the preprocessor."""
+    """Returns the syntax tree of preprocessed ASCII text."""
     return _parser().parse(text.encode()).root_node
 
 
 def items(root: Node) -> list[Item]:
-    """Returns what stands at file and namespace scope, in order."""
+    """Returns the items at file and namespace scope, in order."""
     return list(_items(root, ()))
 
 
@@ -146,7 +146,7 @@ def _items(parent: Node, scope: tuple[str, ...]) -> Iterator[Item]:
 
 
 def function_declarator(node: Node) -> Node | None:
-    """Returns the declarator of a function that a declaration has: not of a pointer to one."""
+    """Returns the function declarator in a declaration, or None; a pointer to a function does not count."""
     at = node.child_by_field_name("declarator")
     while at is not None and at.type in ("pointer_declarator", "reference_declarator"):
         at = at.child_by_field_name("declarator") or next(iter(at.named_children), None)
@@ -157,12 +157,12 @@ def function_declarator(node: Node) -> Node | None:
 
 
 def last_identifier(node: Node) -> str:
-    """Returns the name that a declarator, or a name in a scope, ends in."""
+    """Returns the unqualified name in a declarator or in a qualified name."""
     return text_of(last_part(node))
 
 
 def last_part(node: Node) -> Node:
-    """Returns the node of that name."""
+    """Returns the node of the unqualified name in a declarator or in a qualified name."""
     while True:
         inner = node.child_by_field_name("declarator") or node.child_by_field_name("name")
         if inner is None and node.type in DECLARATORS:
@@ -173,7 +173,7 @@ def last_part(node: Node) -> Node:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yields a node and all that are in it."""
+    """Yields a node and all nodes below it."""
     unread = [node]
     while unread:
         found = unread.pop()
@@ -182,12 +182,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def text_of(node: Node) -> str:
-    """Returns what is written there."""
+    """Returns the source text of a node."""
     return (node.text or b"").decode()
 
 
 def _is_declared(name: Node, whole: Node) -> bool:
-    """Returns whether a name is that of a parameter or a local variable."""
+    """Returns whether a name declares a parameter or a local variable."""
     node = name
     while (parent := node.parent) is not None and parent.id != whole.id:
         is_declarator = node.id in (each.id for each in parent.children_by_field_name("declarator"))

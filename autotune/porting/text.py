@@ -1,4 +1,4 @@
-"""The text of a definition that is written for a call: Python that a person can read, and edit."""
+"""Writes the text of a definition for a call: Python that a person can read and edit."""
 
 import inspect
 import json
@@ -16,7 +16,7 @@ from .formulas import Formulas, define_lines
 from .outputs import Outputs
 from .rules import Rule
 
-HEAD = '''"""{kernel} of {file}, as tune_kernel was told. Its arrays and answers, of one size, lie beside as .npy."""
+HEAD = '''"""{kernel} of {file}, from a call of tune_kernel. The .npy files beside it are its arrays and answers."""
 
 import json
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def loaded(name):
 {launch}
 
     def edge_problems(self, problem, c):
-        return (problem,)  # the answers are of one size
+        return (problem,)  # the answers are for one size
 
     def inputs(self, problem, rng):
         return {{
@@ -110,7 +110,7 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | 
 
 # ---------------------------------------------------------------------- parts of the text
 def _space(space: Mapping[str, tuple[object, ...]]) -> str:
-    """Returns the arguments of Space; a macro may be called as a word of Python's."""
+    """Returns the arguments of Space; as a dict if a macro's name is a Python keyword."""
     if any(map(iskeyword, space)):
         return f"**{space!r}"
     return ", ".join(f"{name}={values!r}" for name, values in space.items())
@@ -155,10 +155,10 @@ def _reason(rule: Rule) -> str:
 
 
 def _table_text(table: FormulaTable) -> str:
-    """Returns the table as Python: columns as one text, which is read at once."""
+    """Returns the table as Python: all columns in one JSON text, which Python reads fast."""
     columns = json.dumps({"config": table.config, "said": table.said}, separators=(",", ":"))
     return (
-        "# What functions of the call said: of each parameter the numbers of its values, of each function its values.\n"
+        "# Values of the call's functions: the value numbers of each parameter by row, and the values by function.\n"
         f"TABLE = json.loads({columns!r})\n"
         "NUMBERS = {name: {v: i for i, v in enumerate(SPACE.parameters[name].values)} for name in TABLE['config']}\n"
         "ROWS = {row: i for i, row in enumerate(zip(*TABLE['config'].values()))} or {(): 0}\n\n\n"
@@ -200,7 +200,7 @@ def _word(given: CallArgument, kinds: Mapping[str, str]) -> str:
 
 
 def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
-    """Returns a line for each input, in the order of the signature: that of a call of the tuned kernel."""
+    """Returns a line for each input, in the order of the kernel's parameters."""
     call, sizes = formulas.call, formulas.sizes
     made = []
     for each in (*call.arguments, *call.constants):
@@ -212,7 +212,7 @@ def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
 
 
 def _scalar(each: CallArgument, formulas: Formulas) -> str:
-    """Returns Python for an argument of the kernel that is a number: a size, an input, or a constant."""
+    """Returns Python for a number among the kernel's arguments: a size, an input, or a constant."""
     sizes, dtype = formulas.sizes, each.number.dtype
     if each.name in sizes.of:
         return f"np.{dtype.name}(problem.{sizes.of[each.name]})"
@@ -224,7 +224,7 @@ def _scalar(each: CallArgument, formulas: Formulas) -> str:
 
 
 def _number(value: np.generic) -> str:
-    """Returns Python for exactly this number."""
+    """Returns Python that gives exactly this number."""
     dtype = value.dtype
     plain = value.item()
     if dtype.names is None and dtype.kind in "biuf" and (dtype.kind != "f" or isfinite(plain)):
@@ -237,6 +237,6 @@ def _type_name(dtype: np.dtype[np.generic]) -> str:
 
 
 def _tolerance(outputs: Outputs) -> str:
-    """Returns Python for one tolerance, or of several outputs that differ each one's own."""
+    """Returns Python for the common tolerance of all outputs, or for a dict if they differ."""
     each = {name: answer.tolerance for name, answer in outputs.compared.items()}
     return repr(each) if len(set(each.values())) > 1 else repr(next(iter(each.values()), Tolerance()))

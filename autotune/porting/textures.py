@@ -1,4 +1,4 @@
-"""Finds what uses textures and surfaces, which no array can be bound to."""
+"""Finds code that uses textures and surfaces; they are not supported, since arrays cannot be bound to them."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ TEXTURE_TYPES = frozenset(("texture", "surface"))  # texture<float> t: its varia
 
 
 def textured(found: Sequence[Item]) -> dict[Item, str]:
-    """Returns the functions and the variables that textures are used in, each with the word that shows it."""
+    """Returns the functions and variables that use textures, each with the name that shows it."""
     variables = {
         name for item in found if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
     }
@@ -23,7 +23,7 @@ def textured(found: Sequence[Item]) -> dict[Item, str]:
 
 
 def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
-    """Returns the kernel, and all that it uses by name, directly or not."""
+    """Returns the kernel, and all items that it uses by name, directly or indirectly."""
     by_name: dict[str, list[Item]] = {}
     for item in found:
         if not item.is_kernel:
@@ -39,7 +39,7 @@ def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
 
 
 def with_callers(left_out: Sequence[Item], found: Sequence[Item]) -> set[Item]:
-    """Returns what is left out, and the functions that use a name which nothing else has."""
+    """Returns the removed items, and the functions that use a name that only removed items declare."""
     gone = set(left_out)
     while True:
         there = {name for item in found if item not in gone for name in item.names}

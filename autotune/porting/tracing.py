@@ -1,7 +1,7 @@
-"""Finds the expression that a function of a config computes, by calling it with values that write down what is done.
+"""Finds the expression that a function of a config computes, by calling it with values that record each operation.
 
-A value that decides which way a function goes is both true and false, in calls of their own, so the expression has
-all ways. A function that does anything else with a value, such as to look it up or to print it, has none.
+Where a value decides a branch, the function is called once with true and once with false, so the expression covers all
+branches. A function that uses a value in another way, such as to look it up or to print it, has no expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.expressions import MOST_CHARACTERS
 
-MOST_WAYS = 64  # through a function
+MOST_WAYS = 64  # branches of a function
 SIGNS = {
     **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"},
     **{"lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^"},
@@ -23,18 +23,18 @@ CALLED = {"abs": "abs({})", "round": "round({})", "floor": "({} // 1)", "ceil": 
 
 
 class _Untraceable(Exception):
-    """A function does what no expression says."""
+    """The function does something that an expression cannot say."""
 
 
 class _Way:
-    """The decisions of one call: first those that are given, then all are true."""
+    """The decisions of one call: the given ones first, and true for all later ones."""
 
     def __init__(self, given: Sequence[bool]) -> None:
         self._given = given
         self.conditions: list[str] = []
 
     def decide(self, text: str) -> bool:
-        """Returns whether a value is taken for true."""
+        """Returns the decision for a value, and records its text as a condition."""
         number = len(self.conditions)
         self.conditions.append(text)
         if number >= MOST_WAYS:
@@ -43,7 +43,7 @@ class _Way:
 
 
 class _Traced:
-    """A value of which the text is known."""
+    """A value that knows its expression as text."""
 
     __array_ufunc__ = None  # NumPy's numbers leave arithmetic to this class
     __hash__ = None  # type: ignore[assignment]  # it cannot be looked up
@@ -94,9 +94,9 @@ for _name, _form in CALLED.items():
 
 
 def traced(function: Callable[[dict[str, Any]], object], names: Sequence[str]) -> str | None:
-    """Returns what a function of the config computes as an expression of parameters, or None.
+    """Returns the expression of parameters that a function of the config computes, or None.
 
-    A function may depend on what no value shows, such as its type: the caller compares both.
+    A function may also depend on things that a traced value hides, such as types, so the caller must compare both.
     """
     n_ways = 0
 
@@ -117,7 +117,7 @@ def traced(function: Callable[[dict[str, Any]], object], names: Sequence[str]) -
 
     try:
         return explored([])
-    except Exception:  # a function of the caller's may raise anything
+    except Exception:  # the caller's function may raise anything
         return None
 
 
@@ -128,7 +128,7 @@ def _either(condition: str, text: str, otherwise: str) -> str:
 
 
 def _text_of(found: object) -> str:
-    """Returns the text of a value, of a number, of a text over parameters, or of the product of a list of such."""
+    """Returns the expression of a traced value, or the text of a number or a string; raises _Untraceable for others."""
     if isinstance(found, _Traced):
         return found.text
     if isinstance(found, np.generic) and not isinstance(found, np.floating | np.complexfloating):
@@ -143,12 +143,12 @@ def _text_of(found: object) -> str:
 def agrees(
     function: Callable[[Any], object], expression: Callable[[Any], object], configs: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Returns whether a function and an expression say the same of all configs; they may both raise."""
+    """Returns whether a function and an expression agree at all configs; both may raise the same type of error."""
     return all(_said(function, config) == _said(expression, config) for config in configs)
 
 
 def _said(function: Callable[[Any], object], config: Mapping[str, Any]) -> object:
     try:
         return function(dict(config))
-    except Exception as error:  # a function of the caller's may raise anything
+    except Exception as error:  # the caller's function may raise anything
         return type(error)

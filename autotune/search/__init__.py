@@ -1,8 +1,8 @@
-"""Proposes what to try next. A search sees configs, their known columns and outcomes, not the device or problem.
+"""Proposes the next config to try. A search sees configs, their known columns and outcomes, not the device or problem.
 
-Every search is a study of Optuna's. It proposes each config of the enumerated space at most once: the default first,
-then the hints, then what its sampler chooses. Installed packages add samplers by entry points of the group
-``autotune.samplers``; Optuna's are ``optuna:<class>``. The room imports ``records`` and the rooms below it.
+Every search is an Optuna study. It proposes each config of the enumerated space at most once: the default first, then
+the hints, then the choices of its sampler. Installed packages add samplers by entry points of the group
+``autotune.samplers``; those of Optuna are ``optuna:<class>``. The room imports ``records`` and the rooms below it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLERS", "actual_sampler", "check_sampler", "names_module", "searcher"]
 
-SAMPLERS = {  # module:Class, imported when it is asked for: Optuna takes longer to import than most commands
+SAMPLERS = {  # module:Class, imported on first use: the import of Optuna takes longer than most commands
     "exhaustive": "plain:Exhaustive",
     "random": "plain:Random",
     "local": "local:LocalSearch",
@@ -35,9 +35,9 @@ SAMPLERS = {  # module:Class, imported when it is asked for: Optuna takes longer
 
 
 def actual_sampler(name: str, budget: int | None, n_configs: int, n_objectives: int = 1) -> str:
-    """Returns the sampler that ``auto`` is: exhaustive when the budget holds the whole space, else gp.
+    """Returns the sampler that ``auto`` stands for: exhaustive if the budget covers the whole space, else gp.
 
-    With several objectives it is Optuna's estimator of them all, in the place of gp.
+    With several objectives, Optuna's TPESampler replaces gp. Other names are returned unchanged.
     """
     if name != "auto":
         return name
@@ -58,13 +58,13 @@ def searcher(
 ) -> "Search":
     """Returns a search by the sampler called ``name``.
 
-    ``budget``: trials in all, recorded ones included; None is no limit. What recorded trials gave is told by observe()
-    before the first propose(). ``hints``: configs that did well elsewhere, in order of promise; those of the space are
-    proposed after the default. ``known``: what is known of each config beside its parameters, by name, float
-    [n_configs]; gp uses it. ``directions``: minimize or maximize, of each objective.
+    ``budget``: number of trials, including recorded ones; None: no limit. Pass the outcomes of recorded trials to
+    observe() before the first propose(). ``hints``: promising configs, the best first; those in the space are proposed
+    after the default. ``known``: further columns of each config, by name, float [n_configs]; gp uses them.
+    ``directions``: minimize or maximize, for each objective.
 
     Raises:
-        UsageError: for an unknown name, or what a sampler of Optuna's raises; so does propose().
+        UsageError: for an unknown name, or an error in Optuna's sampler; propose() raises it, too.
     """
     check_sampler(name)
     from .sampler import Request
@@ -76,7 +76,7 @@ def searcher(
 
 
 def check_sampler(name: str) -> None:
-    """Raises UsageError unless ``name`` is a sampler."""
+    """Raises UsageError unless there is a sampler called ``name``."""
     if name.startswith(PREFIX):
         from .by_optuna import check_optuna
 

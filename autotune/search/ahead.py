@@ -1,7 +1,7 @@
-"""Decides what is compiled ahead, what is measured next, and what is cancelled: in sweeps and in replays alike.
+"""Decides which configs are compiled ahead, measured next, and cancelled: in sweeps and in replays alike.
 
-Compiles are started for candidates; which of them is measured is chosen when the device is free, among what is compiled
-by then, so that every outcome is used at once.
+Candidates are compiled ahead. When the device is free, the search chooses among the compiled ones, so that it uses
+every outcome at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from ..core.config import Config
 if TYPE_CHECKING:
     from .search import Search
 
-N_BLIND = 4  # configs outstanding while none has worked, and when few trials are left
-PER_KNOWN = 3  # configs that worked for which one more may be outstanding
-PER_LEFT = 2  # trials that are left of the budget for each config that is outstanding
+N_BLIND = 4  # outstanding configs while none has succeeded, and when few trials are left
+PER_KNOWN = 3  # successful configs for each further outstanding one
+PER_LEFT = 2  # trials left in the budget for each outstanding config
 
 
 class Compile(Protocol):
-    """A compile under way, such as a ``Future``."""
+    """A running compile, such as a ``Future``."""
 
     def done(self) -> bool: ...
 
@@ -29,10 +29,10 @@ C = TypeVar("C", bound=Compile)
 
 
 class CompilesAhead(Generic[C]):
-    """The configs of one search that compile or are compiled, and are not measured yet: ``outstanding``.
+    """The configs of one search that are compiling or compiled, but not measured yet: ``outstanding``.
 
-    ``most``: so many are outstanding at most; one more where the search chooses and all of these are compiled.
-    ``n_left``: trials that may still begin.
+    ``most``: largest number of outstanding configs; one more may start if all of them are compiled and the search has
+    preferences. ``n_left``: trials that may still begin.
     """
 
     def __init__(self, search: "Search", most: int, n_left: int) -> None:
@@ -41,9 +41,9 @@ class CompilesAhead(Generic[C]):
         self.outstanding: dict[Config, C] = {}
 
     def propose(self) -> Config | None:
-        """Returns what to compile now, which is to be added, or None when enough is outstanding.
+        """Returns the config to compile now, which the caller adds, or None if enough configs are outstanding.
 
-        What is too much by then, with few trials left, is cancelled: the least wanted.
+        If more configs are outstanding than trials are left, the least promising are cancelled.
         """
         if self._wants_more() and (config := self._search.propose()) is not None:
             return config
@@ -52,21 +52,20 @@ class CompilesAhead(Generic[C]):
         return None
 
     def add(self, config: Config, compiling: C) -> None:
-        """Take up what was proposed and compiles now."""
+        """Adds a proposed config, which is compiling now."""
         self.outstanding[config] = compiling
         self._n_added += 1
 
     def awaited(self) -> list[C]:
-        """Returns the compiles of which one must end before anything is measured: none if something can be now.
+        """Returns the compiles to wait for: one of them must end before a config can be measured. Empty: none need.
 
-        The device waits for the default, which all others are compared with, but for no other slow compile: what is
-        compiled is measured.
+        The device waits for the default, with which all others are compared, but not for other slow compiles.
         """
         eligible = self._eligible()
         return [] if any(one.done() for one in eligible.values()) else list(eligible.values())
 
     def take(self) -> Config:
-        """Returns what is to be measured now, of all that is compiled; it is outstanding no more."""
+        """Returns the compiled config to measure now, and removes it from ``outstanding``."""
         chosen = self._search.choose_among(config for config, one in self._eligible().items() if one.done())
         del self.outstanding[chosen]
         self.n_left -= 1
@@ -74,11 +73,11 @@ class CompilesAhead(Generic[C]):
         return chosen
 
     def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
-        """Tell the search what came of a config, as ``Search.observe`` takes it."""
+        """Passes the outcome of a config to ``Search.observe``."""
         self._search.observe(config, values, attributes)
 
     def cancel(self) -> None:
-        """Cancel all that is outstanding."""
+        """Cancels all outstanding configs."""
         self._cancel(list(self.outstanding))
 
     def _eligible(self) -> dict[Config, C]:
@@ -88,8 +87,8 @@ class CompilesAhead(Generic[C]):
     def _wants_more(self) -> bool:
         """Returns whether to start one more compile.
 
-        Where the search chooses, something always compiles: what the last outcome tells is used by the next trial but
-        one. Of what is compiled then, the least wanted is cancelled in the end.
+        If the search has preferences, one config is always compiling, so that the trial after the next one can use the
+        last outcome. At the end the least promising compiled configs are cancelled.
         """
         if len(self.outstanding) < min(self._most, self.n_left, self._sensible()):
             return True
@@ -97,7 +96,7 @@ class CompilesAhead(Generic[C]):
         return is_idle and self._search.chooses and self.n_left > 1
 
     def _sensible(self) -> int:
-        """Returns how many configs may be chosen before the outcomes of the others are known."""
+        """Returns how many configs may be outstanding without the outcomes of each other."""
         if not self._search.learns:
             return self._most
         return min(N_BLIND + self._search.n_succeeded // PER_KNOWN, max(N_BLIND, self.n_left // PER_LEFT))

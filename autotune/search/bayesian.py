@@ -1,9 +1,9 @@
-"""Bayesian optimization over the list of valid configs: a Gaussian process of log time, asked in two ways by turns.
+"""Bayesian optimization over the list of valid configs: a Gaussian process of log time with two acquisition functions.
 
-Expected improvement (Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998)
-and the lower confidence bound (Srinivas, Krause, Kakade and Seeger, Gaussian Process Optimization in the Bandit
-Setting, 2010). Where most configs fail, the same process of success and failure looks for the first that do not.
-docs/design/search.md tells the rest: features, slow configs, failures, outcomes that are outstanding.
+They alternate: expected improvement (Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box
+Functions, 1998) and the lower confidence bound (Srinivas, Krause, Kakade and Seeger, Gaussian Process Optimization in
+the Bandit Setting, 2010). Where most configs fail, a process of success and failure looks for the first success.
+docs/design/search.md describes features, slow configs, failures and pending outcomes.
 """
 
 import math
@@ -21,30 +21,30 @@ from ..transfer.posterior import Posterior
 from .sampler import ListSampler, Request
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
-RARE = 6  # failures for each success, beyond which one is looked for; before, random ones tell more of the space
-LEAST_MODELLED = 3  # successes that a model of times needs
+RARE = 6  # failures per success above which the search looks for successes; below, random configs explore better
+LEAST_MODELLED = 3  # successes that a model of times needs at least
 
 
 @dataclass(frozen=True)
 class Limits:
     """Limits on the cost of a proposal, and on when the model starts and is fitted."""
 
-    n_first: int = 10  # configs before the model, at most: the default, the hints and random ones
-    first_share: int = 5  # these are also at most this fraction (1/n) of the budget
-    n_fit: int = 128  # observations that the hyperparameters are fitted to
-    n_model: int = 256  # observations that the model is built on; those that follow until the next fit come on top
-    n_pool: int = 12_000  # candidates that the model is asked about
-    n_drawn: int = 50  # random candidates, the best prospect of which is tried where nearly all configs fail
-    refit_share: int = 10  # refit after the observations have grown by this fraction (1/n)
+    n_first: int = 10  # most configs before the model: the default, the hints and random ones
+    first_share: int = 5  # these are at most 1/first_share of the budget
+    n_fit: int = 128  # most observations for a fit of the hyperparameters
+    n_model: int = 256  # most observations in a new model; later ones are added until the next fit
+    n_pool: int = 12_000  # most candidates that the model scores
+    n_drawn: int = 50  # random candidates; the most promising is tried where nearly all configs fail
+    refit_share: int = 10  # refit after the observations have grown by 1/refit_share
 
 
 class GaussianProcess(ListSampler):
-    """Proposes random configs first, or prospects of success where nearly all fail, then what the model prefers.
+    """Proposes random configs first (promising ones, where nearly all fail), then the configs that the model prefers.
 
-    It reckons with known and pending outcomes.
+    The model uses known and pending outcomes.
 
-    Of several objectives it models a combination, each time another one: Knowles, ParEGO: a hybrid algorithm with
-    on-line landscape approximation for expensive multiobjective optimization problems, 2006.
+    With several objectives it models a new random combination of them each time: Knowles, ParEGO: a hybrid algorithm
+    with on-line landscape approximation for expensive multiobjective optimization problems, 2006.
     """
 
     chooses, several = True, True
@@ -58,7 +58,7 @@ class GaussianProcess(ListSampler):
         self.hyper = Hyperparameters(self.features.n_groups)
         self.n_first = min(limits.n_first, max(4, self.budget // limits.first_share))
         self._posterior: Posterior | None = None
-        self._counted: set[int] = set()  # rows that the posterior has, or had to leave out
+        self._counted: set[int] = set()  # rows that were offered to the posterior; it may have left some out
         self._n_known_then = 0  # number of known outcomes at the last fit
         self._n_asked = self._n_ranked = 0
 
@@ -73,20 +73,20 @@ class GaussianProcess(ListSampler):
             known, values = _values(posterior.rows, costs)
             score = _score(*posterior.predict(values, known), values[known].min(), by_bound=self._n_asked % 2 == 1)
             failed = self._failures(posterior.rows)
-            if failed.any():  # the same process of 0 and 1: near failures, success is doubtful
+            if failed.any():  # a process of 0 and 1 with the same features: success is doubtful near failures
                 score += _log_success(posterior.mean(failed))
         score[self.taken[posterior.pool]] = -np.inf
         best = int(posterior.pool[np.argmax(score)])
         return best if not self.taken[best] else self.any_open()  # the pool may have run dry
 
     def ranked(self, rows: Sequence[int]) -> list[int]:
-        """Returns ``rows`` in the order in which the model prefers them, given known outcomes only."""
+        """Returns ``rows`` in the model's order of preference, by known outcomes only."""
         with one_thread():
             scores = self._scores_of_pending() if len(self.log_s) >= LEAST_MODELLED else self._prospects(rows)
         return sorted(rows, key=lambda row: -scores[row])
 
     def _scores_of_pending(self) -> dict[int, float]:
-        """Returns how promising each pending config is, as ``choose`` has it of those that are not."""
+        """Returns the score of each pending config, computed like the scores in ``choose``."""
         self._n_ranked += 1
         costs = self._costs()
         posterior = self._current(len(self.log_s) + len(self.failed), costs)
@@ -103,10 +103,10 @@ class GaussianProcess(ListSampler):
         return scores
 
     def _begin_with(self) -> int:
-        """Returns a config at random; where nearly all have failed, the best prospect of some at random.
+        """Returns a random config; where nearly all have failed, the most promising of some random ones.
 
-        While none has worked, that is by turns: what is farthest from failures may be a corner of the space, and what
-        works in its middle.
+        While no config has succeeded, both alternate: the config farthest from failures may be a corner of the space,
+        while the working configs lie in its middle.
         """
         n_taken = len(self.failed) + len(self.log_s) + len(self.pending)
         if len(self.failed) <= RARE * len(self.log_s) or (not self.log_s and n_taken % 2 == 0):
@@ -117,9 +117,9 @@ class GaussianProcess(ListSampler):
         return max(prospects, key=prospects.__getitem__)
 
     def _prospects(self, rows: Sequence[int]) -> dict[int, float]:
-        """Returns how far each of ``rows`` is from all that is known, less how likely it is to fail.
+        """Returns the distance of each of ``rows`` from all known configs, less its probability to fail.
 
-        Both are of a process of 0 and 1, by length scales that nothing was fitted to.
+        Both come from a process of 0 and 1 with default length scales, which are not fitted.
         """
         given = [
             *self._thinned(list(self.log_s), self.limits.n_model),
@@ -139,7 +139,7 @@ class GaussianProcess(ListSampler):
         return np.array([float(row in self.failed) for row in rows])
 
     def _costs(self) -> Mapping[int, float]:
-        """Returns what the model is of: the logarithms, or of several objectives a weighting drawn at random."""
+        """Returns the values to model: logarithms of the objective, or a random combination of several objectives."""
         if len(self.signs) == 1:
             return self.log_s
         logs = np.array(list(self.logs.values()))
@@ -149,7 +149,7 @@ class GaussianProcess(ListSampler):
         return dict(zip(self.logs, costs.tolist(), strict=True))
 
     def _current(self, n_known: int, costs: Mapping[int, float]) -> Posterior:
-        """Returns the posterior given all that is known or pending, fitted again after enough new outcomes."""
+        """Returns the posterior with all known and pending configs; after enough new outcomes it is fitted again."""
         posterior = self._posterior
         if posterior is None or n_known - self._n_known_then >= max(1, n_known // self.limits.refit_share):
             return self._rebuilt(n_known, costs)
@@ -181,7 +181,7 @@ class GaussianProcess(ListSampler):
         return [*rows[: n // 2], *(rows[i] for i in sorted(others))]
 
     def _pool(self, fastest: Sequence[int]) -> np.ndarray:
-        """Returns the configs that the model scores: all, or some at random and what is like the fastest three."""
+        """Returns the configs that the model scores: all, or random ones and the neighbours of the fastest three."""
         n_pool = self.limits.n_pool
         if self.n_configs <= n_pool:
             return np.arange(self.n_configs)
@@ -196,17 +196,17 @@ class GaussianProcess(ListSampler):
 
 
 class ConfigSampler(GaussianProcess):
-    """A sampler for a study of Optuna's whose trials are configs of a list, each at most once: Bayesian optimization.
+    """A sampler for an Optuna study whose trials are configs of a list, each at most once: Bayesian optimization.
 
         sampler = autotune.ConfigSampler([{"WGS": 64, "TILE": 2}, {"WGS": 128, "TILE": 1}, ...], seed=0)
         study = optuna.create_study(sampler=sampler)
         study.optimize(lambda trial: seconds_of(sampler.suggest(trial)), n_trials=100)
 
     Args:
-        configs: dicts of values by name; parameters may be in some of them only.
-        seed: of its random numbers.
-        budget: trials in all, if that is known: a fifth of them at most are random.
-        known: what is known of each config beside its parameters, by name, a number for each config.
+        configs: dicts of values by name; a parameter may occur in some of them only.
+        seed: seed of the random numbers.
+        budget: number of trials, if known; at most a fifth of them are random.
+        known: further columns of the configs, by name, each with one number per config.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class ConfigSampler(GaussianProcess):
 
 
 def _values(rows: Sequence[int], costs: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (which of ``rows`` have a cost, what the model is told of them: 0 where there is none), each [n_rows]."""
+    """Returns which of ``rows`` have a cost, bool [n_rows], and standardized costs, float [n_rows], or 0."""
     known = np.array([row in costs for row in rows])
     values = np.zeros(len(rows))
     values[known] = standardized(np.array([costs[row] for row in rows if row in costs]))
@@ -232,20 +232,20 @@ def _values(rows: Sequence[int], costs: Mapping[int, float]) -> tuple[np.ndarray
 
 
 def _score(mean: np.ndarray, deviation: np.ndarray, best: float, by_bound: bool) -> np.ndarray:
-    """Returns how promising each candidate is; larger is better. ``best``: the least value that is known."""
+    """Returns the score of each candidate; larger is better. ``best``: the least known value."""
     return np.asarray(deviation - mean) if by_bound else log_expected_improvement(best - mean, deviation)
 
 
 def _log_success(failing: np.ndarray) -> np.ndarray:
-    """Returns what the probabilities ``failing`` add to the score."""
+    """Returns the logarithms of the probabilities of success, which are added to scores."""
     return np.asarray(np.log(np.clip(1.0 - failing, 0.01, 1.0)))
 
 
 def standardized(log_s: np.ndarray) -> np.ndarray:
-    """Scales to zero mean and unit variance, after the slow half has been compressed.
+    """Returns the values with zero mean and unit variance, after compression of the slow half.
 
-    Above the median, the distance to it is replaced by its logarithm in units of median - best: how slow the slow
-    ones are says little about the fast ones, and would stretch the model.
+    Above the median, the distance to it is replaced by its logarithm in units of median - best. Exact values of slow
+    configs say little about the fast ones, and would stretch the model.
     """
     middle = np.median(log_s)
     unit = middle - log_s.min() + 1e-9
@@ -254,7 +254,7 @@ def standardized(log_s: np.ndarray) -> np.ndarray:
 
 
 def log_expected_improvement(gain: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """log of E[max(0, G)] for G normal with mean ``gain``; its asymptote where the value itself would underflow."""
+    """Returns log E[max(0, G)] for G normal with mean ``gain``; its asymptote where the value would underflow."""
     u = gain / deviation
     density = np.exp(-0.5 * u * u) / ROOT_2PI
     direct = np.log(np.maximum(u * normal_cdf(u) + density, 1e-300))

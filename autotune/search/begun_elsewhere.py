@@ -1,4 +1,4 @@
-"""Reads what another tuner measured, so that a sweep begins with its best configs: as hints, which prove nothing."""
+"""Reads another tuner's measurements, so that a sweep can try its best configs first. They are only hints."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -12,13 +12,13 @@ N_BEST = 8  # configs of a file that are tried first
 
 
 def begun_elsewhere(path: Path, space: Space, allowed: Collection[Config]) -> tuple[tuple[Config, ...], str]:
-    """Returns the fastest configs of a Kernel Tuner cache, or of T4 results, that are allowed here, and what to tell.
+    """Returns the fastest allowed configs of a Kernel Tuner cache or of T4 results, and a note for the user.
 
-    A parameter that the file lacks has its only value. Times of the file count for nothing: each config is verified and
+    A parameter with one value may be missing in the file. The file's times are not used: each config is verified and
     measured here.
 
     Raises:
-        UsageError: for a file that cannot be read, or of which no config is allowed here.
+        UsageError: for a file that cannot be read, or without an allowed config.
     """
     times = {config: seconds for config, seconds in recorded_times(path).items() if seconds is not None}
     constant = {name: each.values[0] for name, each in space.parameters.items() if len(each.values) == 1}

@@ -1,4 +1,4 @@
-"""Any sampler of Optuna's, or an installed one of its kind, over the list of valid configs."""
+"""Runs any Optuna sampler, from Optuna or another package, over the list of valid configs."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from .optuna_names import arguments, sampler_class
 from .sampler import ListSampler, Request
 from .snapping import NOTHING, ParameterGrid
 
-N_REHEARSED = 12  # trials of a rehearsal: samplers that begin at random have a model after ten
+N_REHEARSED = 12  # trials of a rehearsal: samplers that begin with random trials have a model after ten
 _rehearsed: set[type] = set()
 
 
 def check_optuna(name: str) -> None:
-    """Raises UsageError unless ``name`` is a sampler of Optuna's that proposes something here.
+    """Raises UsageError unless ``name`` is an Optuna sampler that works here.
 
-    The class is asked once, after a few trials of a space of its own: some miss a package only when their model begins.
+    Each class is tried once, after a few trials on a small space: some need a package only when their model begins.
     """
     kind = sampler_class(name)
     if kind in _rehearsed:
@@ -40,11 +40,11 @@ def check_optuna(name: str) -> None:
 
 
 class SnappedSampler(ListSampler):
-    """Asks a sampler of Optuna's, and snaps each proposal to the nearest config that is not taken.
+    """Asks an Optuna sampler, and snaps each proposal to the nearest config that is not taken.
 
-    The sampler has a study of its own, of the choices of each parameter by number. Its trials get the parameters of
-    the configs that are tried in their place, and not second trials: populations and strategies know their members by
-    what they have noted on a trial. Values are logarithms; what was enqueued is asked for, too.
+    The sampler has its own study, over the numbers of each parameter's choices. A trial of that study gets the
+    parameters of the config that is tried in its place, rather than a second trial: populations and strategies
+    recognise their members by attributes of the trial. Values are logarithms. Enqueued configs get trials, too.
     """
 
     several = True
@@ -53,7 +53,7 @@ class SnappedSampler(ListSampler):
         super().__init__(request)
         self._name, self._kind, self._options = name, kind, options
         self._grid = ParameterGrid.of(self.configs)
-        self._asked: dict[int, int] = {}  # by the number of a config: the number of its trial
+        self._asked: dict[int, int] = {}  # number of a config -> number of its trial in the inner study
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         super().before_trial(study, trial)
@@ -75,7 +75,7 @@ class SnappedSampler(ListSampler):
             self._inner.tell(trial, values)
 
     def distribution(self, choices: tuple[Value, ...]) -> BaseDistribution:
-        """Returns what the sampler sees of a parameter."""
+        """Returns the distribution of a parameter that the sampler sees."""
         return rank_of(choices)
 
     @cached_property
@@ -90,7 +90,7 @@ class SnappedSampler(ListSampler):
 
 
 class TreeParzen(SnappedSampler):
-    """Optuna's tree-structured Parzen estimator, of all parameters together, which are categories.
+    """Optuna's tree-structured Parzen estimator, multivariate, with all parameters as categories.
 
     Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011.
     """
@@ -106,7 +106,7 @@ class TreeParzen(SnappedSampler):
 
 
 class GridStudy:
-    """A study of Optuna's over choices by their numbers. What its sampler raises becomes a UsageError."""
+    """An Optuna study over the numbers of choices. An error in its sampler becomes a UsageError."""
 
     def __init__(
         self,
@@ -119,20 +119,20 @@ class GridStudy:
         self._name, self._space = name, space
         self._storage = optuna.storages.InMemoryStorage()
         try:
-            with warnings.catch_warnings(), quiet():  # the options are ours, and the choice of the class was made
+            with warnings.catch_warnings(), quiet():  # the user chose the class, and cannot change our options
                 for category in (optuna.exceptions.ExperimentalWarning, FutureWarning):
                     warnings.simplefilter("ignore", category)
                 sampler = kind(**options)
                 self.study = optuna.create_study(
                     storage=self._storage, sampler=sampler, directions=[StudyDirection.MINIMIZE] * n_objectives
                 )
-        except Exception as error:  # the class may be anybody's
+        except Exception as error:  # a class of another package may raise anything
             raise self._failed(error) from error
         self._id = self._storage.get_study_id_from_name(self.study.study_name)
-        vars(self.study)["stop"] = lambda: None  # a sampler that has seen all of its own grid ends nothing here
+        vars(self.study)["stop"] = lambda: None  # a sampler whose own grid is exhausted must not stop the search
 
     def ask(self) -> tuple[int, list[int]]:
-        """Returns the number of a new trial, and what its sampler wants: the number of a choice by parameter."""
+        """Returns the number of a new trial, and the sampler's proposal: the number of a choice for each parameter."""
         try:
             trial = self.study.ask(self._space)
             return trial.number, [int(trial.params[name]) for name in self._space]
@@ -140,21 +140,21 @@ class GridStudy:
             raise self._failed(error) from error
 
     def replace(self, trial: int, row: Any) -> None:
-        """Give a trial the choices that are tried instead."""
+        """Replaces the parameters of a trial by the choices that are tried instead."""
         identifier = self._storage.get_trial_id_from_study_id_trial_number(self._id, trial)
         for (name, distribution), choice in zip(self._space.items(), row, strict=True):
             inner = distribution.to_internal_repr(int(choice))
             self._storage.set_trial_param(identifier, name, inner, distribution)
 
     def tell(self, trial: int, values: Sequence[float] | None) -> None:
-        """Tell the outcome of a trial that was asked for; None is a failure."""
+        """Sets the outcome of a trial from ``ask``; None is a failure."""
         try:
             self.study.tell(trial, values, state=TrialState.FAIL if values is None else None)
         except Exception as error:
             raise self._failed(error) from error
 
     def record(self, row: Any, values: Sequence[float] | None) -> None:
-        """Add a trial that was not asked for."""
+        """Adds a finished trial that the sampler did not propose."""
         params = {name: int(choice) for name, choice in zip(self._space, row, strict=True)}
         state = TrialState.FAIL if values is None else TrialState.COMPLETE
         self.study.add_trial(create_trial(state=state, params=params, distributions=self._space, values=values))
@@ -169,7 +169,7 @@ class GridStudy:
 
 
 def rank_of(choices: tuple[Value, ...]) -> BaseDistribution:
-    """Returns integers for numbers that every config has, and otherwise categories: both are numbers of choices."""
+    """Returns a distribution over the numbers of choices: integers if every config has a number, else categories."""
     if NOTHING not in choices and all(type(value) in (int, float) for value in choices):
         return IntDistribution(0, len(choices) - 1)
     return CategoricalDistribution(range(len(choices)))

@@ -9,10 +9,10 @@ from .sampler import ListSampler, Request
 
 
 class LocalSearch(ListSampler):
-    """Walk to faster neighbours; where there is none, start again near the best or, each second time, anywhere.
+    """Walks to faster neighbours. If there is none, it starts again, by turns near the best config and anywhere.
 
-    A neighbour differs in one parameter. The walk moves as soon as a neighbour is faster. Lourenco, Martin and
-    Stuetzle, Iterated Local Search, 2003.
+    A neighbour differs in one parameter. The walk moves to the first faster neighbour. Lourenco, Martin and Stuetzle,
+    Iterated Local Search, 2003.
     """
 
     n_first = 8  # random configs; the walk begins at the best of them
@@ -22,9 +22,9 @@ class LocalSearch(ListSampler):
         super().__init__(request)
         self._levels = levels_of(self.configs)
         self._centre: int | None = None  # the current config of the walk
-        self._starts: set[int] = set()  # proposed as new starts of the walk
+        self._starts: set[int] = set()  # configs that were proposed as new starts of the walk
         self._n_starts = 0
-        self._nearby: list[int] = []  # neighbours of the centre, the next one last
+        self._nearby: list[int] = []  # neighbours of the centre; the next one is the last
 
     def choose(self) -> int:
         if self._centre is None and len(self.pending) + len(self.failed) + len(self.log_s) < self.n_first:
@@ -49,7 +49,7 @@ class LocalSearch(ListSampler):
         self._centre = number
         self._starts.discard(number)
         near = self.rng.permutation(np.flatnonzero((self._levels.differences(number) <= 1) & ~self.taken))
-        # every parameter in its turn: the one with the most values would otherwise get most of the trials
+        # parameters take turns: the one with the most values would otherwise get most of the trials
         turns: Counter[int] = Counter()
         turn = []
         for which in self._levels.first_difference(near, number).tolist():

@@ -1,8 +1,8 @@
-"""Recorded sweeps near a problem that is to be tuned.
+"""Recorded sweeps near the problem to tune.
 
-A neighbour is a sweep of the same kernel, of another problem or on another device of the same kind; or what was
-measured of this very problem on this device before the definition changed. Only ratios within one sweep are used of it,
-never times of two devices.
+A neighbour is a sweep of the same kernel for another problem, or on another device of the same kind, or a sweep of this
+problem on this device from before the definition changed. Only ratios of times within one sweep are used, never times
+of two devices.
 """
 
 import os
@@ -38,19 +38,19 @@ from ..transfer.neighbour import (
     octave,
 )
 
-N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at
+N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # most sweeps whose trials are read
 ABSENT = -1
 
 Candidate = tuple[float, str, str]  # distance, folder of the device and kernel, name
-Stamp = tuple[str, int, int]  # path of a file, and when and how large it was
+Stamp = tuple[str, int, int]  # path of a file, its modification time in ns, its size in bytes
 
 
 def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Neighbour, ...]:
     """Returns the nearest recorded sweeps under ``results``: same device before same architecture before other devices.
 
-    Never of another kind of device, never of this very problem on this device; of this very problem on other devices of
-    the architecture in any case. Every folder's name is looked at, but only the sweeps that are returned are read, and
-    read again only after they have changed. A sweep that is damaged or has measured nothing is passed over.
+    The result never includes other kinds of device, or this problem on this device; it always includes this problem on
+    other devices of the architecture. All folder names are compared, but only the returned sweeps are read, and read
+    again only after a change. Sweeps that are damaged or without a measurement are skipped.
     """
     name = problem_name(problem)
     own = str(sweep_path(results, device.name, kernel.name, name))
@@ -68,7 +68,7 @@ def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Devi
 
 
 def winners_elsewhere(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
-    """Returns what won this very problem on other devices of the architecture."""
+    """Returns the winners of this problem on other devices of the architecture."""
     name, own = part(problem_name(problem)), str(kernel_path(results, device.name, kernel.name))
     found: list[tuple[Config, float]] = []
     with _lock:
@@ -80,8 +80,9 @@ def winners_elsewhere(results: Path, kernel: Kernel[Problem], problem: Problem, 
 
 
 def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Container[Config]) -> Neighbour | None:
-    """Returns what no longer holds of the sweep in ``folder``, which is of this problem on this device, as a neighbour:
-    of the configurations that are still ``allowed``. None if nothing of them was measured.
+    """Returns the outdated trials of the sweep in ``folder``, of this problem on this device, as a neighbour.
+
+    Only configs that are still ``allowed`` count; None if none of them was measured.
     """
     median_s = {config: median for config, median in earlier_medians(folder).items() if config in allowed}
     return Neighbour(named_fields(problem), device, SAME_DEVICE, 0.0, _best_first(median_s)) if median_s else None
@@ -89,10 +90,10 @@ def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Cont
 
 # ---------------------------------------------------------------------- folders
 class _Shelf:
-    """The sweeps of one kernel on one device, by the fields in their names. Kept between calls, while folders appear.
+    """The sweeps of one kernel on one device, by the fields in their names. It is kept between calls.
 
-    ``_octaves``: float64 [n_names, n_fields], log2 of numbers. ``_words``: int64 alike, 0 for a number, ABSENT where a
-    name lacks the field, and otherwise what stands for the word.
+    ``_octaves``: float64 [n_names, n_fields], log2 of numbers. ``_words``: int64 [n_names, n_fields], 0 for a number,
+    ABSENT for a missing field, else a code of the word.
     """
 
     def __init__(self, folder: str) -> None:
@@ -102,7 +103,7 @@ class _Shelf:
         self._octaves, self._words = np.empty((0, 0)), np.empty((0, 0), np.int64)
 
     def look(self) -> None:
-        """Read the folder again; raises OSError if it does not exist."""
+        """Reads the folder again; raises OSError if it does not exist."""
         there = set(os.listdir(self.folder))
         added = sorted(there.difference(self.names))
         if len(there) != len(self.names) + len(added):  # some are gone
@@ -117,7 +118,7 @@ class _Shelf:
             self.names += added
 
     def nearest_first(self, name: str) -> Iterator[Candidate]:
-        """Returns (distance in octaves, folder, name) of each sweep."""
+        """Yields (distance in octaves, folder, name) of each sweep, the nearest first."""
         octaves, words = self._point(name)
         apart = np.where(self._words == words, np.abs(self._octaves - octaves), MISMATCH).sum(axis=1)
         apart += MISMATCH * len(_fields(name).keys() - set(self._fields))
@@ -140,7 +141,7 @@ _lock = Lock()  # reading changes shelves, and a campaign reads from several thr
 
 
 def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:
-    """Returns the current sweeps of ``kernel`` on each device that has any."""
+    """Yields the current sweeps of ``kernel``, one shelf for each device with sweeps."""
     try:
         devices = sorted(os.listdir(results))
     except OSError:
@@ -164,7 +165,7 @@ def _read(candidates: Iterable[Candidate], own: str, kin: int, added: tuple[Para
 
 
 def _nearest(neighbours: Iterable[Neighbour], n: int) -> Iterator[Neighbour]:
-    """Returns those of this very problem, and ``n`` others."""
+    """Yields the neighbours with this very problem, and the first ``n`` others."""
     n_others = 0
     for neighbour in neighbours:
         yield neighbour
@@ -213,7 +214,7 @@ def _stamp(folder: str, name: str, file: str) -> Stamp | None:
 
 @lru_cache(maxsize=4096)
 def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, object], Device] | None:
-    """Returns the problem's fields and the device; None for a damaged record, which is told."""
+    """Returns the problem's fields and the device; None for a damaged record, with a warning."""
     try:
         about = SweepFolder(Path(path).parent).about()
     except Damaged as error:
@@ -226,9 +227,9 @@ def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, objec
 def _read_measured(
     path: str, stamps: tuple[Stamp | None, ...], added: tuple[Parameter, ...]
 ) -> tuple[tuple[Config, float], ...]:
-    """Configurations with their median over the least, without damaged lines, which are told.
+    """Returns configs with the ratio of their median to the least one; damaged lines are skipped, with a warning.
 
-    The fastest comes first; or the winner of a final round that the fastest was in.
+    The fastest config comes first; if it took part in a final round, the winner of that round comes first.
     """
     folder = SweepFolder(Path(path), added)
     found, outcome = _best_first(medians(folder)), folder.current_outcome()

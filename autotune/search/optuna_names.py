@@ -1,4 +1,4 @@
-"""Finds a class of Optuna's samplers by its name: ``optuna:NSGAIISampler``, or ``optuna:package.module.Class``."""
+"""Finds an Optuna sampler class by its name: ``optuna:NSGAIISampler``, or ``optuna:package.module.Class``."""
 
 import inspect
 from functools import lru_cache
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 PREFIX = "optuna:"
-# Told on stderr in place of what a user can change: spaces with words, and proposals ahead, are usual here.
+# These options silence warnings about things that are usual here: categorical parameters, and proposals ahead.
 QUIET = {"warn_independent_sampling": False, "warn_asynchronous_seeding": False}
 
 
 def names_module(name: str) -> bool:
-    """Tells whether ``name`` names a module to import, which only a person may."""
+    """Returns whether ``name`` names a module to import; a person may give such a name, a file may not."""
     return name.startswith(PREFIX) and "." in name
 
 
 @lru_cache(maxsize=32)
 def sampler_class(name: str) -> "type[BaseSampler]":
-    """Returns the class that ``name`` names; the part after the prefix has dots where the class is not Optuna's own.
+    """Returns the class with this name; the part after the prefix has dots if the class is not from Optuna itself.
 
     Raises:
-        UsageError: when there is none, it does not import, or it is not a sampler that can be made of a seed.
+        UsageError: if there is no such class, it cannot be imported, or it needs more than a seed.
     """
     module, _, last = name.removeprefix(PREFIX).rpartition(".")
     kind = _imported(name, module, last) if module else _own(name, last)
@@ -33,10 +33,10 @@ def sampler_class(name: str) -> "type[BaseSampler]":
 
 
 def usable(name: str, kind: object) -> "type[BaseSampler]":
-    """Returns ``kind``, which is called ``name``.
+    """Returns ``kind``, the class called ``name``, after checks.
 
     Raises:
-        UsageError: when it is not a sampler of Optuna's that can be made of a seed.
+        UsageError: if it is not an Optuna sampler, or needs more than a seed.
     """
     from optuna.samplers import BaseSampler
 
@@ -48,14 +48,14 @@ def usable(name: str, kind: object) -> "type[BaseSampler]":
         raise UsageError(f"the sampler {name!r} is abstract: it lacks {', '.join(sorted(kind.__abstractmethods__))}")
     if needed := _needed(kind):
         raise UsageError(
-            f"the sampler {name!r} needs {', '.join(needed)}, and is given a seed at most; "
+            f"the sampler {name!r} needs {', '.join(needed)}, and autotune gives it only a seed; "
             f"write a class that extends it and name that, {PREFIX}package.module.Class"
         )
     return kind
 
 
 def arguments(kind: "type[BaseSampler]", seed: int) -> dict[str, object]:
-    """Returns the options that a class is made with: those of a seed and of silence that it takes."""
+    """Returns the arguments of a class: the seed and the options in QUIET, as far as the class accepts them."""
     taken = inspect.signature(kind).parameters
     return {name: value for name, value in {"seed": seed, **QUIET}.items() if name in taken}
 
@@ -66,7 +66,7 @@ def _own(name: str, last: str) -> Any:
     if last not in optuna.samplers.__all__:
         raise UsageError(
             f"Optuna {optuna.__version__} has no sampler {last!r} for {name!r} (there are: {', '.join(_usable())}); "
-            f"one of another package is {PREFIX}package.module.Class"
+            f"name a sampler of another package as {PREFIX}package.module.Class"
         )
     return getattr(optuna.samplers, last)
 
@@ -76,9 +76,9 @@ def _imported(name: str, module: str, last: str) -> Any:
         raise UsageError(f"the sampler {name!r} is not a name such as {PREFIX}package.module.Class")
     try:
         found = import_module(module)
-    except Exception as error:  # it is somebody else's module, and may raise anything
+    except Exception as error:  # a module of another package may raise anything
         raise UsageError(
-            f"the sampler {name!r}: {module} does not import: {error_text(error)}; mend or install it"
+            f"the sampler {name!r}: {module} cannot be imported: {error_text(error)}; correct or install it"
         ) from error
     if not hasattr(found, last):
         raise UsageError(f"the sampler {name!r}: {module} has no {last}; correct the name")
@@ -86,7 +86,7 @@ def _imported(name: str, module: str, last: str) -> Any:
 
 
 def _usable() -> list[str]:
-    """Returns the names of Optuna's classes that can be made of a seed."""
+    """Returns the names of Optuna's sampler classes that need no more than a seed."""
     import optuna
 
     found = {name: getattr(optuna.samplers, name) for name in optuna.samplers.__all__}
@@ -98,7 +98,7 @@ def _usable() -> list[str]:
 
 
 def _needed(kind: type) -> list[str]:
-    """Returns the arguments without a default that a class is not given."""
+    """Returns the arguments that a class needs besides a seed."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         name

@@ -1,9 +1,9 @@
 """A space whose configs were all measured, so that searches can be tested without a device.
 
-Three kinds of record are read: a sweep of ours (its folder, or the folder's trials.jsonl), a Kernel Tuner cache file
-and a T4 results file, the latter two as JSON or gzipped. Kernel Tuner appends to its cache while it runs and closes
-the brackets at the end; a file that lacks them, or whose last entry is torn, is an interrupted recording and is read
-as far as it is whole.
+Three kinds of record are read: a sweep of autotune (its folder, or the folder's trials.jsonl), a Kernel Tuner cache and
+a T4 results file, the last two as JSON or gzipped JSON. Kernel Tuner appends to its cache while it runs and closes the
+brackets at the end. A file without closing brackets, or with a torn last entry, is an interrupted recording; it is
+read up to the last complete entry.
 """
 
 import json
@@ -27,22 +27,22 @@ from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
 from ..transfer.occupancy import known_of
 
-LEAST_CONFIGS = 10  # smaller spaces are refused, since there is nothing to search
-# The cost of a trial, as Kernel Tuner and T4 name it, without the search's own time (strategy_time).
+LEAST_CONFIGS = 10  # smaller spaces are refused: a search makes no sense there
+# The cost of a trial by the names of Kernel Tuner and T4, without the search's own time (strategy_time).
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
 T4_COSTS = ("compilation_time", "validation", "benchmark", "framework")
 SECONDS = {"s": 1.0, "seconds": 1.0, "ns": 1e-9}
-MILLISECONDS = dict.fromkeys(("ms", "milliseconds", "miliseconds"), 1e-3)  # the last is how many T4 files spell it
+MILLISECONDS = dict.fromkeys(("ms", "milliseconds", "miliseconds"), 1e-3)  # many T4 files use the last spelling
 UNITS = {**SECONDS, **MILLISECONDS, "us": 1e-6, "microseconds": 1e-6}
 
 
 @dataclass(frozen=True)
 class RecordedSpace:
-    """Every config of a space with its outcome; the tuples run in parallel.
+    """Every config of a space with its outcome; all tuples have the order of ``configs``.
 
-    ``seconds``: the median, or None where the config failed. ``spent_s``: what trying it took (compiling, verifying
-    and measuring). ``default``: the recorded default, else the config nearest to the middle of every axis. ``known``:
-    what a search would know of each config beside its parameters, float [n_configs]; of sweeps of ours.
+    ``seconds``: the median, or None for a failed config. ``spent_s``: seconds of the trial (compiling, verifying and
+    measuring). ``default``: the recorded default, else the config nearest to the middle of every axis. ``known``:
+    further columns of the configs that a search would know, by name, float [n_configs]; for sweeps of autotune only.
     """
 
     name: str
@@ -72,8 +72,7 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
     """Reads the recorded space at ``path``; ``kernels`` names definitions that are not installed.
 
     Raises:
-        UsageError: for a path that is none of the formats, is damaged, has fewer than 10 configs, or holds only
-            failures.
+        UsageError: for a file in another format, a damaged file, fewer than 10 configs, or failed configs only.
     """
     if (path / SWEEP).is_file() or path.name == TRIALS:
         return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
@@ -83,10 +82,10 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
 
 
 def recorded_times(path: Path) -> dict[Config, float | None]:
-    """Returns the configs of a Kernel Tuner cache or of T4 results, with seconds, or None where one failed.
+    """Returns config -> seconds of a Kernel Tuner cache or of T4 results; None for a failed config.
 
     Raises:
-        UsageError: for a file that is neither, or is damaged.
+        UsageError: for a file in another format, or a damaged file.
     """
     return {row.config: row.seconds for row in _foreign_rows(path)}
 
@@ -100,7 +99,7 @@ def _foreign_rows(path: Path) -> list[_Row]:
             return _t4_rows(content)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
-            f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or cut what broke"
+            f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or remove the damaged part"
         ) from error
     raise UsageError(f"{path} is neither a Kernel Tuner cache (no 'cache') nor T4 results (no 'results')")
 
@@ -108,11 +107,12 @@ def _foreign_rows(path: Path) -> list[_Row]:
 def read_spaces(
     paths: Iterable[Path], kernels: Iterable[str | Path] = ()
 ) -> tuple[list[RecordedSpace], dict[Path, str]]:
-    """Returns the spaces at ``paths``, for a folder of records those of all sweeps under it that can be searched; and
-    why others under it are left out.
+    """Returns the spaces at ``paths``, and why sweeps under a folder are left out, by path.
+
+    A folder of records stands for all sweeps under it that can be searched.
 
     Raises:
-        UsageError: as ``read_space`` for what is named itself; when a folder holds no sweep that can be searched.
+        UsageError: if a named file or sweep cannot be read (see ``read_space``), or no sweep under a folder can.
     """
     spaces: dict[Path, RecordedSpace] = {}
     left_out: dict[Path, str] = {}
@@ -220,9 +220,9 @@ def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
 
 
 def _unit(name: str) -> float:
-    """Returns the seconds of a unit. Raises ValueError for a name that is none."""
+    """Returns the seconds of a unit. Raises ValueError for an unknown name."""
     if name.lower() not in UNITS:
-        raise ValueError(f"{name!r} is not a unit of time (those are {', '.join(UNITS)})")
+        raise ValueError(f"{name!r} is not a unit of time (the units are {', '.join(UNITS)})")
     return UNITS[name.lower()]
 
 
@@ -233,7 +233,7 @@ def _json_of(path: Path) -> dict[str, object]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     try:
-        if data[:2] == b"\x1f\x8b":  # gzip; the decompressor gives what is there of a file that was cut
+        if data[:2] == b"\x1f\x8b":  # gzip; of a file that was cut off, the decompressor returns the part that exists
             data = zlib.decompressobj(wbits=31).decompress(data)
         text = data.decode(errors="replace").strip()
     except zlib.error as error:
@@ -245,11 +245,11 @@ def _json_of(path: Path) -> dict[str, object]:
             continue
         if isinstance(content, dict):
             return content
-    raise UsageError(f"{path} is not JSON, not even as a Kernel Tuner cache that was cut off. Fetch it again")
+    raise UsageError(f"{path} is neither JSON nor a Kernel Tuner cache that was cut off. Fetch it again")
 
 
 def _closed(text: str) -> Iterable[str]:
-    """Closes a cache without closing brackets after its last complete entry."""
+    """Yields texts in which a cache without closing brackets is closed, at its end or after its last complete entry."""
     yield text.rstrip(",") + "}}"
     whole = text.rfind("},")
     if whole >= 0:
@@ -257,12 +257,12 @@ def _closed(text: str) -> Iterable[str]:
 
 
 def _config(values: Mapping[str, object]) -> Config:
-    """Raises Unsound, a ValueError, for a value that no parameter has."""
+    """Returns the config; raises Unsound, a ValueError, for a value that a parameter cannot have."""
     return Config({str(name): as_scalar(value) for name, value in values.items()})
 
 
 def _number(value: object) -> float | None:
-    """Returns a number, or None if it is not one or out of range."""
+    """Returns the value as a float, or None if it is not a number or out of range."""
     try:
         return float(as_number(value))
     except Unsound:

@@ -1,4 +1,4 @@
-"""Replays searches against recorded spaces: the record gives each trial's outcome and cost, without a device.
+"""Replays searches on recorded spaces: the record gives each trial's outcome and cost, without a device.
 
 The score of a sampler on a space after M trials is P = (found - random) / (optimum - random): 0 is chance, 1 the best
 config of the space. ``found`` is the mean over repeats of the best time after M trials, failing ones included.
@@ -25,9 +25,10 @@ RANDOM = "random"
 
 @dataclass(frozen=True)
 class ReplayRun:
-    """One repeat: which searcher, the number of each config in the order of their outcomes, its CPU seconds.
+    """One repeat of a search. ``tried``: numbers of the configs, in the order of their outcomes.
 
-    ``lasted``: simulated time, in trials. ``n_cancelled``: compiles that were started and not measured.
+    ``asking_s``: CPU seconds of the searcher. ``lasted``: simulated time, in trials. ``n_cancelled``: compiles that
+    were started, but not measured.
     """
 
     searcher: str
@@ -41,13 +42,13 @@ class ReplayRun:
 class Replay:
     """The result of ``repeats`` searches of ``trials`` trials; times are seconds on the recorded device.
 
-    ``score``: P; None where chance finds the optimum, too. ``found_s``: best time of each repeat, None where all its
-    trials failed; such repeats count for nothing but ``n_empty``. ``median_ratio`` and ``worst_ratio``: found /
-    optimum. ``trials_to_near``: median over repeats of the trials until within 5 % of the optimum, None where most
-    repeats never are. ``simulated_s``: mean of what the trials would have taken one after the other: compiling,
-    verifying, measuring. ``ask_ms``: mean CPU milliseconds that the searcher took for a trial. ``busy``: mean share of
-    the simulated time in which the device had a trial; compiles took ``compile_trials`` in the mean, with ``spread``.
-    ``n_cancelled``: mean number of compiles that were not measured.
+    ``score``: P; None if chance finds the optimum, too. ``found_s``: best time of each repeat; None if all its trials
+    failed, and then the repeat counts only in ``n_empty``. ``median_ratio`` and ``worst_ratio``: found / optimum.
+    ``trials_to_near``: median over repeats of the trials until within 5 % of the optimum; None if most repeats never
+    get there. ``simulated_s``: mean sum of the trials' recorded times (compiling, verifying, measuring). ``ask_ms``:
+    mean CPU milliseconds of the searcher per trial. ``busy``: mean share of the simulated time in which the device had
+    a trial; compiles took ``compile_trials`` on average, with ``spread``. ``n_cancelled``: mean number of compiles
+    that were not measured.
     """
 
     space: str
@@ -82,7 +83,7 @@ class Replay:
 
 
 def expected_minimum(seconds: Sequence[float | None], n_draws: int) -> float:
-    """Returns E[min of ``n_draws`` draws without replacement], failures (None) being draws, given that not all fail.
+    """Returns E[min of ``n_draws`` draws without replacement]. Failures (None) count as draws; not all may fail.
 
     Of N configs let t_1 <= ... <= t_K succeed. The best drawn time is later in the order than t_1 ... t_i exactly when
     none of these i configs is among the M drawn, which has probability
@@ -91,7 +92,7 @@ def expected_minimum(seconds: Sequence[float | None], n_draws: int) -> float:
     sum over i of t_i (S_(i-1) - S_i) / (1 - S_K). Ties need no care: equal times may swap their places.
 
     Raises:
-        ValueError: without a success, or without a draw.
+        ValueError: if there is no success, or no draw.
     """
     times = np.sort([s for s in seconds if s is not None])
     n = len(seconds)
@@ -113,12 +114,12 @@ def replay(
     progress: Callable[[int], None] = lambda n: None,
     times: CompileTimes | None = None,
 ) -> Replay:
-    """Search ``space`` ``repeats`` times, each with a seed of its own, in ``jobs`` processes.
+    """Searches ``space`` ``repeats`` times, each time with another seed, in ``jobs`` processes.
 
-    ``ahead``: configs that compile or wait for the device at a time, at most. ``times``: how long compiles take;
-    without them all as long as ``ahead`` trials, which keeps the device just busy when so many are outstanding. The
-    default comes first, but for ``random``, whose first draw is random like the others: it is the check of
-    ``random_s``. ``progress`` is told how many repeats have ended.
+    ``ahead``: most configs that compile or wait for the device at a time. ``times``: compile times; by default each
+    compile takes ``ahead`` trials, which just keeps the device busy. The default config comes first, except for
+    ``random``: its first draw is random, too, so that it checks ``random_s``. ``progress`` is called with the number
+    of finished repeats.
 
     Raises:
         UsageError: for an unknown sampler, a number below 1, or a time below 0.
@@ -141,7 +142,7 @@ def replay(
 def replay_once(
     space: RecordedSpace, sampler: str, trials: int, ahead: int, times: CompileTimes, seed: int
 ) -> ReplayRun:
-    """Run one search."""
+    """Runs one search."""
     number = {config: i for i, config in enumerate(space.configs)}
     default = space.default
     if sampler == RANDOM:
@@ -201,7 +202,7 @@ def _best(space: RecordedSpace, run: ReplayRun) -> float | None:
 
 
 def _trials_to_near(space: RecordedSpace, run: ReplayRun) -> float:
-    """Returns the number of trials until one was within 5 % of the optimum, or infinity."""
+    """Returns the number of trials until one is within 5 % of the optimum, or infinity."""
     enough = space.optimum_s * NEAR
     near = (n for n, i in enumerate(run.tried, 1) if (s := space.seconds[i]) is not None and s <= enough)
     return float(next(near, np.inf))

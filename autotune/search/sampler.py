@@ -1,4 +1,4 @@
-"""The base of all samplers: one of Optuna's over a list of valid configs, which it knows by number."""
+"""The base of all samplers: an Optuna sampler over a list of valid configs, which it identifies by number."""
 
 import logging
 import math
@@ -19,17 +19,17 @@ from ..core.config import Config, Value
 from ..core.errors import UsageError
 
 _log = logging.getLogger("autotune")
-CLAIM = "autotune:config"  # the system attribute that keeps the config which a trial has from its beginning
-FIXED = "fixed_params"  # the system attribute in which Optuna keeps the parameters of a trial that was enqueued
-LEAST = 1e-30  # values from here on have their own logarithm
+CLAIM = "autotune:config"  # system attribute: the config of a trial, set when the trial begins
+FIXED = "fixed_params"  # system attribute in which Optuna stores the parameters of an enqueued trial
+LEAST = 1e-30  # values from here on have an ordinary logarithm
 
 
 @dataclass(frozen=True)
 class Request:
     """The inputs of a sampler.
 
-    ``configs``: the whole space. ``budget``: trials in all, recorded ones included; None is no limit.
-    ``known``: what is known of each config beside its parameters, by name, float [n_configs].
+    ``configs``: the whole space. ``budget``: number of trials, including recorded ones; None: no limit.
+    ``known``: further columns of the configs, by name, float [n_configs].
     """
 
     configs: Sequence[Config]
@@ -41,60 +41,59 @@ class Request:
 class ListSampler(BaseSampler):
     """A sampler of one study that proposes each config of a list once.
 
-    A subclass chooses among the numbers of ``self.open_rows()`` and learns logarithms of values, less being better. It
-    hears of all trials of the study, whoever began them: enqueued ones, those of other processes, those that were
-    added. A trial has its config from its beginning; an enqueued one that fixes some of the parameters gets a config
-    that has them. What is suggested for a parameter is the config's value, whatever the distribution. When all configs
-    are taken, ``optimize`` stops.
+    A subclass chooses among the numbers of ``self.open_rows()``, and learns logarithms of values (less is better). It
+    learns from all trials of the study: enqueued ones, trials of other processes, and added trials. A trial gets its
+    config when it begins; an enqueued trial that fixes some parameters gets a config with these values. A suggested
+    value is the config's, whatever the distribution. When all configs are taken, ``optimize`` stops.
     """
 
-    learns = True  # whether outcomes change what it chooses
+    learns = True  # whether outcomes change its choices
     chooses = False  # whether ``ranked`` prefers one config to another
-    several = False  # whether it can be of a study of several objectives
+    several = False  # whether it supports several objectives
 
     def __init__(self, request: Request) -> None:
         self.configs = tuple(request.configs)
         self.n_configs = len(self.configs)
         self.rng = np.random.default_rng(request.seed)
         self.budget = self.n_configs if request.budget is None else min(request.budget, self.n_configs)
-        self.taken = np.zeros(self.n_configs, bool)  # proposed, or known from elsewhere
-        self.logs: dict[int, tuple[float, ...]] = {}  # of configs that succeeded, of each objective
-        self.log_s: dict[int, float] = {}  # the same of the first objective: mostly the time, in seconds
+        self.taken = np.zeros(self.n_configs, bool)  # configs that were proposed, or have a trial from elsewhere
+        self.logs: dict[int, tuple[float, ...]] = {}  # successful configs: logarithms of each objective
+        self.log_s: dict[int, float] = {}  # successful configs: logarithm of the first objective, mostly seconds
         self.failed: set[int] = set()
-        self.pending: dict[int, None] = {}  # proposed, without an outcome; the oldest first
-        self.signs: tuple[int, ...] = ()  # by objective: 1 to minimize, -1 to maximize; () before the first trial
+        self.pending: dict[int, None] = {}  # proposed configs without an outcome, the oldest first
+        self.signs: tuple[int, ...] = ()  # one for each objective: 1 to minimize, -1 to maximize; () before any trial
         self._number = {config: i for i, config in enumerate(self.configs)}
         self._values: dict[str, dict[Value, None]] = {}
         for config in self.configs:
             for name, value in config.items():
                 self._values.setdefault(name, {})[value] = None
         self._study_name = ""
-        self._chosen: dict[int, int] = {}  # by the number of a trial that is running: that of its config
-        self._n_seen = 0  # trials of the study
-        self._unfinished: list[int] = []  # numbers of those that were seen unfinished
-        self._lock = RLock()  # ``optimize`` may have threads
+        self._chosen: dict[int, int] = {}  # number of a running trial -> number of its config
+        self._n_seen = 0  # trials of the study that were seen
+        self._unfinished: list[int] = []  # numbers of seen trials that were not finished
+        self._lock = RLock()  # ``optimize`` may use threads
 
-    # ------------------------------------------------------------------ of a subclass
+    # ------------------------------------------------------------------ methods for subclasses
     @abstractmethod
     def choose(self) -> int:
         """Returns the number of a config that is not taken; at least one exists."""
 
     def ranked(self, rows: Sequence[int]) -> list[int]:
-        """Returns the same numbers of pending configs, the one to measure first in front: in the order given."""
+        """Returns the numbers of pending configs in the order in which to measure them; here in the given order."""
         return list(rows)
 
     def learn(self, number: int) -> None:
-        """Update the model with the outcome of ``number``, which is in ``log_s`` or in ``failed``."""
+        """Updates the model with the outcome of ``number``, which is in ``log_s`` or in ``failed``."""
 
     def open_rows(self) -> np.ndarray:
         """Returns the numbers of the configs that are not taken, int [n_open]."""
         return np.flatnonzero(~self.taken)
 
     def any_open(self) -> int:
-        """Returns one of them at random."""
+        """Returns a random number of a config that is not taken."""
         return int(self.rng.choice(self.open_rows()))
 
-    # ------------------------------------------------------------------ of a caller
+    # ------------------------------------------------------------------ methods for callers
     def __contains__(self, config: Config) -> bool:
         return config in self._number
 
@@ -103,17 +102,17 @@ class ListSampler(BaseSampler):
         return tuple(self._values[name])
 
     def suggest(self, trial: Trial) -> Config:
-        """Returns the config of a trial that this sampler's study has begun; its parameters become the trial's."""
+        """Returns the config of a running trial of this sampler's study; the trial gets its parameters."""
         names = self.configs[self._chosen[trial.number]]
         return Config({name: cast(Value, trial.suggest_categorical(name, self.values(name))) for name in names})
 
     def rank(self, study: Study, configs: Iterable[Config]) -> list[Config]:
-        """Returns ``configs`` that were proposed in ``study``, the one to measure first in front."""
+        """Returns ``configs``, which were proposed in ``study``, in the order in which to measure them."""
         with self._lock:
             self._catch_up(study)
             return [self.configs[row] for row in self.ranked([self._number[config] for config in configs])]
 
-    # ------------------------------------------------------------------ of Optuna
+    # ------------------------------------------------------------------ methods that Optuna calls
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Chooses the config of a trial."""
         with self._lock:
@@ -129,7 +128,7 @@ class ListSampler(BaseSampler):
         with self._lock:
             self._catch_up(study)
         if self.taken.all():
-            with suppress(RuntimeError):  # no call of ``optimize`` is under way
+            with suppress(RuntimeError):  # no call of ``optimize`` is running
                 study.stop()
                 _log.info("all %d configs of the list have been proposed", self.n_configs)
 
@@ -144,10 +143,10 @@ class ListSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Returns the value that the trial's config has.
+        """Returns the parameter's value in the trial's config.
 
         Raises:
-            ValueError: when it does not have this parameter.
+            ValueError: if the config does not have this parameter.
         """
         config = self.configs[self._chosen[trial.number]]
         if param_name not in config:
@@ -156,7 +155,7 @@ class ListSampler(BaseSampler):
 
     # ------------------------------------------------------------------ the trials of the study
     def _claimed(self, study: Study, trial: FrozenTrial, row: int) -> bool:
-        """Takes a config; returns whether no trial that another process began before has it."""
+        """Claims a config for a trial; returns False if an earlier trial of another process has claimed it."""
         is_repeat, self.taken[row] = bool(self.taken[row]), True
         study._storage.set_trial_system_attr(trial._trial_id, CLAIM, dict(self.configs[row]))
         if is_repeat:
@@ -166,12 +165,12 @@ class ListSampler(BaseSampler):
         return row not in rows
 
     def _claim_of(self, trial: FrozenTrial) -> int | None:
-        """Returns the config that a trial has from its beginning, whoever began it."""
+        """Returns the config that a trial claimed when it began, in any process; None: it claimed none."""
         claim = trial.system_attrs.get(CLAIM)
         return None if claim is None else self._listed(claim)
 
     def _row_of(self, trial: FrozenTrial, fixed: Mapping[str, object] | None) -> int:
-        """Returns the config of a trial that is to begin: that of the parameters that are ``fixed``, or a new one."""
+        """Returns the config for a new trial: one with the ``fixed`` parameters, or a new choice."""
         if fixed is not None:
             if (row := self._listed(fixed)) is not None:
                 return row
@@ -190,7 +189,7 @@ class ListSampler(BaseSampler):
         return self._number.get(Config({name: v for name, v in parameters.items() if name in self._values}))
 
     def _catch_up(self, study: Study) -> None:
-        """Learns from all trials of the study that have begun or ended since the last one began."""
+        """Learns from all trials of the study that began or ended since the last call."""
         self._begin(study)
         trials = study.get_trials(deepcopy=False)
         numbers = [*self._unfinished, *range(self._n_seen, len(trials))]
@@ -201,15 +200,15 @@ class ListSampler(BaseSampler):
                 self._take_in(trials[number])
 
     def _begin(self, study: Study) -> None:
-        """Take up the first study.
+        """Attaches the sampler to its study.
 
         Raises:
-            ValueError: for a second one.
-            UsageError: for more objectives than the sampler can have.
+            ValueError: for a second study.
+            UsageError: for more objectives than the sampler supports.
         """
         name = study.study_name
         if self.signs and name != self._study_name:
-            raise ValueError(f"this sampler is of the study {self._study_name!r}; make another one for {name!r}")
+            raise ValueError(f"this sampler belongs to the study {self._study_name!r}; make another one for {name!r}")
         if not self.signs:
             if len(study.directions) > 1 and not self.several:
                 raise UsageError(
@@ -224,7 +223,7 @@ class ListSampler(BaseSampler):
         if row is None and (trial.params or trial.state.is_finished()):
             row = self._listed(trial.params)
         if row is None:
-            return  # it has no config of the list, or does not have all of it yet
+            return  # the trial's config is not in the list, or is not complete yet
         self.taken[row] = True
         if not trial.state.is_finished():
             self.pending[row] = None
@@ -243,5 +242,5 @@ class ListSampler(BaseSampler):
 
 
 def log_of(value: float) -> float:
-    """Returns the logarithm, continued to where there is none: it rises throughout, below zero as -log(-value)."""
+    """Returns the logarithm, with a rising continuation below LEAST, also for zero and negative values."""
     return math.log(value) if value >= LEAST else math.log(LEAST) - math.log1p(1.0 - value / LEAST)

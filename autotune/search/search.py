@@ -1,4 +1,4 @@
-"""A search is a study of Optuna's, which is asked and told: the default first, then the hints, no config twice."""
+"""A search: an Optuna study with the default first, then the hints, and no config twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,11 +15,11 @@ from .sampler import ListSampler
 class Search:
     """One search over one space, in memory.
 
-    ``first``: configs to begin with, in their order, as enqueued trials; those that are not of the space, or have been
-    tried by then, are left out. ``default``: the first of them, which runs before all others. ``directions``:
-    ``minimize`` or ``maximize``, of each objective.
+    ``first``: configs to try first, in this order, as enqueued trials; configs that are not in the space, or have
+    already been tried, are left out. ``default``: the first of them, which runs before all others. ``directions``:
+    ``minimize`` or ``maximize``, for each objective.
 
-    A trial that is proposed runs until it is observed, and several may run. Its values are those of the objectives, in
+    A proposed trial runs until it is observed; several may run at a time. Its values are those of the objectives, in
     their units; a failure is a failed trial.
     """
 
@@ -38,19 +38,19 @@ class Search:
 
     @property
     def learns(self) -> bool:
-        """Returns whether outcomes change what it proposes."""
+        """Returns whether outcomes change the proposals."""
         return self.sampler.learns
 
     @property
     def chooses(self) -> bool:
-        """Returns whether it prefers one of what is compiled to another."""
+        """Returns whether the search prefers one compiled config to another."""
         return self.sampler.chooses
 
     def propose(self) -> Config | None:
         """Returns a config that was neither proposed nor observed before, or None if all were.
 
         Raises:
-            UsageError: when a sampler of somebody else's raises.
+            UsageError: if a sampler of another package raises.
         """
         if self._first:
             for config in self._first:
@@ -66,10 +66,10 @@ class Search:
         return config
 
     def ranked(self, configs: Iterable[Config]) -> list[Config]:
-        """Returns ``configs``, which have been proposed and not observed, in the order in which to measure them.
+        """Returns ``configs``, which are proposed and not observed, in the order in which to measure them.
 
-        First come the default and the hints, then what the sampler prefers now that it knows all outcomes so far; one
-        without a preference keeps the order given.
+        The default and the hints come first, then the sampler's preferences by all outcomes so far; a sampler without
+        preferences keeps the given order.
         """
         rest = dict.fromkeys(configs)
         first = [config for config in self._foremost if config in rest]
@@ -78,17 +78,17 @@ class Search:
         return first + (self.sampler.rank(self.study, rest) if len(rest) > 1 else list(rest))
 
     def choose_among(self, configs: Iterable[Config]) -> Config:
-        """Returns the one of ``configs``, at least one, that is to be measured next."""
+        """Returns the config to measure next; ``configs`` must not be empty."""
         return self.ranked(configs)[0]
 
     def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
-        """Take the outcome of a config: a value for each objective, or None if it failed.
+        """Takes the outcome of a config: a value for each objective, or None if it failed.
 
-        Outcomes may come late and in any order, and be of configs that were recorded before and never proposed.
-        ``attributes``: what else there is to tell, such as the status of a failure, as JSON has it.
+        Outcomes may come late and in any order, also for recorded configs that were never proposed. ``attributes``:
+        further values of JSON types, such as the status of a failure.
         """
         if config not in self.sampler:
-            return  # recorded when the space was larger
+            return  # the config was recorded when the space was larger
         self._taken.add(config)
         self.n_succeeded += values is not None
         state = TrialState.FAIL if values is None else TrialState.COMPLETE

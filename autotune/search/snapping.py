@@ -1,4 +1,4 @@
-"""Turns a space into a grid of choices, and what a sampler wants of the grid into the nearest config of the list."""
+"""Turns a space into a grid of choices, and a sampler's point of the grid into the nearest config of the list."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ import numpy as np
 from ..core.config import Config, Value
 from ..transfer.features import ABSENT, levels_of
 
-NOTHING = "-"  # the choice that stands for a parameter which a config lacks
+NOTHING = "-"  # the choice for a parameter that a config lacks
 
 
 @dataclass(frozen=True)
 class ParameterGrid:
     """The parameters of a space, each with its choices; ``table[i, j]`` is the choice of config i for ``names[j]``.
 
-    Choices are in ascending order; NOTHING stands last where some config lacks the parameter.
+    Choices are in ascending order; NOTHING comes last if some config lacks the parameter.
     """
 
     names: tuple[str, ...]
     choices: tuple[tuple[Value, ...], ...]
     table: np.ndarray  # int [n_configs, n_names]
-    last: np.ndarray  # int [n_names], the last choice, but at least 1: what differences are divided by
+    last: np.ndarray  # int [n_names], number of the last choice, at least 1; differences are divided by it
 
     @staticmethod
     def of(configs: Sequence[Config]) -> "ParameterGrid":
@@ -35,7 +35,7 @@ class ParameterGrid:
         return ParameterGrid(levels.names, choices, np.where(levels.table == ABSENT, last, levels.table), last)
 
     def nearest(self, rows: np.ndarray, wanted: Sequence[int]) -> int:
-        """Returns that one of ``rows`` which differs from ``wanted`` in the fewest parameters, then by the least sum.
+        """Returns the one of ``rows`` that differs from ``wanted`` in the fewest parameters; among equals, by least.
 
         ``wanted``: the number of a choice for each parameter. ``rows``: int [n_rows], numbers of configs.
         """

@@ -1,4 +1,4 @@
-"""Makes spaces harder: a constraint that no search is told lets most configs of a recorded space fail."""
+"""Makes recorded spaces harder: a hidden constraint, unknown to the search, makes most configs fail."""
 
 from dataclasses import replace
 from math import prod
@@ -9,13 +9,13 @@ from .recorded_space import RecordedSpace
 
 
 def with_failures(space: RecordedSpace, share: float) -> RecordedSpace:
-    """Returns ``space`` with a ``share`` of its configs failing beside those that fail: the largest ones.
+    """Returns ``space`` with an additional ``share`` of failing configs: the largest ones.
 
-    Size is the product of the two parameters with the most values; among equals it is the product of all. Parameters
-    that some config lacks, or that are not positive numbers everywhere, do not count.
+    The size of a config is the product of the two parameters with the most values; ties go by the product of all
+    parameters. Parameters that some config lacks, or that are not always positive numbers, do not count.
 
     Raises:
-        UsageError: for a share that is not of [0, 1), without such a parameter, or when all configs would fail.
+        UsageError: for a share outside of [0, 1), a space without such a parameter, or if all configs would fail.
     """
     if not 0 <= share < 1:
         raise UsageError(f"a share of {share:g} of the configs cannot fail; give one from 0 to below 1")
@@ -28,7 +28,7 @@ def with_failures(space: RecordedSpace, share: float) -> RecordedSpace:
         if all(is_number(v) and float(v) > 0 for v in values) and all(name in config for config in space.configs)
     ]
     if not names:
-        raise UsageError(f"{space.name} has no parameter of positive numbers, by which its largest configs could fail")
+        raise UsageError(f"{space.name} has no parameter of positive numbers, which the size of configs needs")
     sized = [name for _, name in sorted(names, key=lambda one: one[0])]
     sizes = [
         (prod(float(config[name]) for name in sized[:2]), prod(float(config[name]) for name in sized))

@@ -1,4 +1,4 @@
-"""Collects what a search knows before its first trial: what to begin with, occupancy, predictions from neighbours."""
+"""Collects a search's knowledge before its first trial: first configs, occupancy, predictions from neighbours."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
@@ -31,14 +31,14 @@ def warm_start(
     done: Collection[Config],
     before: Neighbour | None = None,
 ) -> tuple[tuple[Config, ...], dict[str, np.ndarray]]:
-    """Returns (allowed configurations to try after the default, none of ``done``; columns by name, float [n_configs]).
+    """Returns the allowed configs to try after the default, without ``done``, and columns by name, float [n_configs].
 
-    First come winners of the problem itself: the one before the definition changed, and those on other devices of the
-    architecture, the likest device first. Then come the winners of the N_WINNERS nearest problems and ``n_hints`` of
-    the model; the hints go before these winners if the model loses less at recorded problems that are left out.
+    First come winners of the problem itself: the one from before the definition changed, and winners on other devices
+    of the architecture, the most similar device first. Then come the winners of the N_WINNERS nearest problems and
+    ``n_hints`` predictions of the model; the predictions come first if the model loses less at left-out problems.
 
-    ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself; ``before``: what was
-    measured of it before the definition changed.
+    ``near``: recorded sweeps. ``own``: known medians of this problem, in seconds. ``before``: measurements of this
+    problem from before the definition changed.
     """
     columns = known_of(kernel, problem, enumeration.configs, device)
     everything = sorted((*([before] if before else ()), *near), key=lambda one: _remoteness(one, device))
@@ -58,7 +58,7 @@ def warm_start(
 
 
 def _remoteness(one: Neighbour, device: Device) -> tuple[float, float]:
-    """Returns the octaves that a neighbour is away, and those between the sizes of the two devices."""
+    """Returns the distance of a neighbour, and the size ratio of the two devices, both in octaves."""
     unlike = abs(octave(one.device.n_multiprocessors) - octave(device.n_multiprocessors))
     return one.distance + AWAY[one.kinship], unlike
 

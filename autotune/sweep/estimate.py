@@ -9,7 +9,7 @@ from ..devices import device_module
 from ..records.folder import SweepFolder
 from ..records.paths import kernel_path
 
-N_SWEEPS = 3  # the newest
+N_SWEEPS = 3  # how many of the newest sweeps count
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Estimate:
 
 
 def estimate(results: Path, kernel: Kernel[Problem], device: Device, n_trials: int, compile_processes: int) -> Estimate:
-    """Returns the time of ``n_trials`` more trials: the compilers', in parallel, or the device's if it is longer."""
+    """Returns the time of ``n_trials`` more trials: the longer one of the parallel compilers' and the device's."""
     folder, defaults = kernel_path(results, device.name, kernel.name), device_module(device.kind).defaults
     records = sorted(folder.glob("*/trials.jsonl"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
     rows = [t for path in records for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s]

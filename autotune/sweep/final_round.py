@@ -1,4 +1,4 @@
-"""The final round measures the best of a search and the default interleaved, and compares intervals."""
+"""The final round measures the best configs of a search and the default interleaved, and compares intervals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ from ..trial.worker import Job
 from .progress import Progress, Quiet
 from .settings import Settings
 
-MOST = 12  # configs of a final round at most, however many tie
-LEAST_ENERGY_S = 2.0  # seconds of launches of each finalist where energy decides
-TIE = SAME / 2  # within half of that, PREFERENCE decides
+MOST = 12  # most configs in a final round, even if more of them tie
+LEAST_ENERGY_S = 2.0  # seconds of launches of each finalist, if energy is an objective
+TIE = SAME / 2  # relative difference up to which PREFERENCE decides
 PREFERENCE = (
     "fewer registers, then less shared memory, then fewer parameters that differ from the default, "
     f"of those within {100 * TIE:g} % of the fastest"
@@ -45,14 +45,14 @@ def relation_of(a: Measurement, b: Measurement) -> Relation:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A config in a final round, as it was measured there."""
+    """A config in a final round, with its measurement there."""
 
     trial: Trial
     measurement: Measurement
     sustained: Sustained | None = None
 
     def finalist(self, relation: Relation, objectives: Objectives) -> Finalist:
-        """Returns how it came out."""
+        """Returns the config's result in the final round."""
         found = Finalist.measured(self.trial, self.measurement, relation)
         if self.sustained is not None:
             found = replace(found, sustained=self.sustained, joules=self.sustained.joules, watts=self.sustained.watts)
@@ -80,7 +80,7 @@ def _by_time(contestants: list[Contestant], objectives: Objectives) -> list[Fina
 
 
 def _by_value(contestants: list[Contestant], objectives: Objectives) -> list[Finalist]:
-    """Returns those of which the objectives are known, the best by the first of them first."""
+    """Returns the configs with known objectives, sorted by the first objective, the best first."""
     ranked = objectives.ranked(c.finalist(Relation.WORSE, objectives) for c in contestants)
     best = objectives.rank(ranked[0]) if ranked else 0.0
     on_front = front(objectives.each, ranked) if len(objectives.each) > 1 else []
@@ -102,9 +102,9 @@ def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, 
 
 
 def contestants_of(trials: list[Trial], default: Config, n: int, objectives: Objectives = FASTEST) -> list[Trial]:
-    """Returns the ``n`` best, those within SAME of the best (at most MOST in all), and the default.
+    """Returns the ``n`` best trials, all within SAME of the best (at most MOST in all), and the default.
 
-    With two objectives: the front of them, or MOST that are spread over it.
+    With two objectives it returns their front, or MOST trials that are spread over the front, and the default.
     """
     measured = objectives.ranked(trials)
     if len(objectives.each) > 1:
@@ -117,7 +117,7 @@ def contestants_of(trials: list[Trial], default: Config, n: int, objectives: Obj
 
 
 def evenly_spread(trials: list[Trial], n: int) -> list[Trial]:
-    """Returns at most ``n`` of them, the first and the last included."""
+    """Returns at most ``n`` of the trials, including the first and the last."""
     if len(trials) <= n:
         return trials
     return [trials[round(i * (len(trials) - 1) / (n - 1))] for i in range(n)]
@@ -129,7 +129,7 @@ def side_by_side(
     """Runs a final round of ``trials`` from any sweeps of one problem; returns the fastest first, renumbered.
 
     Raises:
-        TrialFailure: when one of them fails in it.
+        TrialFailure: if one of the trials fails in the final round.
     """
 
     def fails(trial: Trial, failure: TrialFailure) -> None:
@@ -154,9 +154,9 @@ class FinalRound:
     objectives: Objectives = FASTEST
 
     def run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
-        """Holds the final round of the best of ``trials`` and the default; returns its configs, the winner first.
+        """Runs the final round of the best of ``trials`` and the default; returns its configs, the winner first.
 
-        Where the cache is deleted meanwhile, what it held is made anew, and the round begins again.
+        If the cache is deleted meanwhile, its files are made again, and the round starts over.
         """
         return despite_deletion(lambda: self._run(trials, default), MOST_CACHES_LOST)
 
@@ -193,12 +193,12 @@ class FinalRound:
 
     @property
     def sustained_s(self) -> float:
-        """Returns for how long each finalist is launched back to back."""
+        """Returns the seconds for which each finalist is launched back to back."""
         least = LEAST_ENERGY_S if self.objectives.needs_energy else 0.0
         return max(self.settings.sustained_s, least)
 
     def _measured_together(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Measurement]:
-        """Measures interleaved, by trial number; if that fails, measures each alone to find the culprit."""
+        """Returns measurements by trial number: interleaved, or one by one to find the culprit if that fails."""
         protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
         worker, deadline_s = self.context.bench.worker, self.settings.launch_deadline_s
         n_placements = self.settings.n_placements(self.context.target.kind)
@@ -219,7 +219,7 @@ class FinalRound:
         return {number: self.oracle.against_reference(m) for number, m in measured.items()}
 
     def _sustained(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Sustained]:
-        """Launches each finalist back to back for a while, by trial number; drops those that fail."""
+        """Returns the figures of back-to-back launches by trial number; drops finalists that fail."""
         figures, worker = {}, self.context.bench.worker
         for trial, job in jobs:
             with self.context.on_device("final round"):
@@ -231,7 +231,7 @@ class FinalRound:
         return figures
 
     def _with_proof(self, contestants: list[tuple[Contestant, Job]], default: Config) -> list[Finalist]:
-        """Ranks and checks many launches of the winner; if one fails, the next config becomes the winner."""
+        """Ranks the configs and checks many launches of the winner; if one fails, the next config wins."""
         worker = self.context.bench.worker
         while contestants:
             ranked = rank([contestant for contestant, _ in contestants], default, self.objectives)

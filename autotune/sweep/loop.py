@@ -1,4 +1,4 @@
-"""The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each."""
+"""The loop of a sweep: it proposes configs, compiles ahead, runs one trial at a time on the device, and records it."""
 
 import time
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def run_trials(
 ) -> Oracle:
     """Runs trials until ``log`` has ``n_total``, ``time_s`` has passed, or the search proposes no more.
 
-    Returns the oracle as the last trial left it. ``recorded``: is told each trial that the log has now.
+    Returns the oracle after the last trial. ``recorded``: is called with each trial once it is in the log.
     """
     began = time.monotonic()
     ahead: CompilesAhead[Future[Binary]] = CompilesAhead(search, context.bench.n_ahead, n_total - len(log.trials))
@@ -69,7 +69,7 @@ def run_trials(
 
 
 def outcome_of(trial: Trial, objectives: Objectives) -> tuple[tuple[float, ...] | None, dict[str, object]]:
-    """Returns what a search is told of a trial: the values of the objectives, or None and why it failed."""
+    """Returns the outcome of a trial for a search: the values of the objectives, or None and why the trial failed."""
     if (values := objectives.values(trial)) is not None:
         return tuple(values.values()), {}
     return None, {"status": str(trial.status), "message": trial.message}

@@ -1,6 +1,6 @@
 """A list of problems of one kernel in a TOML file: a grid, single problems, and fields that are computed from them.
 
-Campaigns read it, and so does ``autotune emit --for``; neither runs anything that the file says.
+Campaigns and ``autotune emit --for`` read it. They never run code from the file.
 """
 
 import ast
@@ -29,10 +29,10 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 
 
 def toml_of(path: Path, what: str) -> dict[str, Any]:
-    """Returns the content of a TOML file; ``what`` it is, for messages.
+    """Returns the content of a TOML file; ``what``: a name of the file for messages.
 
     Raises:
-        UsageError: for a file that is not there, or is not TOML.
+        UsageError: for a file that does not exist, or is not TOML.
     """
     try:
         return tomllib.loads(path.read_text())
@@ -43,10 +43,10 @@ def toml_of(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_problems(path: Path) -> tuple[str, list[dict[str, object]]]:
-    """Returns the kernel's name and the fields of each problem; what else the file says is for a campaign.
+    """Returns the kernel's name and the fields of each problem; other keys of the file are for campaigns.
 
     Raises:
-        UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
+        UsageError: for a file that does not exist, is not TOML, or has a wrong value; the message names the key.
     """
     text = toml_of(path, "the list of problems")
     try:
@@ -65,7 +65,7 @@ def problem_values(text: Mapping[str, Any], kernel: AnyKernel) -> list[dict[str,
     """Returns the fields of each problem that ``[grid]`` and ``[[problems]]`` name, with those of ``[problem]``.
 
     Raises:
-        UsageError: for a table that is not one, or what is not a field of the kernel's problem.
+        UsageError: for a value that is not a table, or a name that is not a field of the kernel's problem.
     """
     if not (text.get("grid") or text.get("problems")):
         raise UsageError('it needs kernel = "...", and a [grid] with at least one list of values, or [[problems]]')

@@ -1,4 +1,4 @@
-"""The interface for a sweep's progress. The sweep calls it, the command line shows it, a notebook may ignore it."""
+"""The interface of a sweep's progress. The sweep calls it, the command line shows it, a notebook may ignore it."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -27,7 +27,7 @@ class Progress(Protocol):
 
 
 class Quiet:
-    """Says nothing."""
+    """Ignores all progress."""
 
     def note(self, text: str) -> None:
         pass

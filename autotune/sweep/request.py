@@ -1,4 +1,4 @@
-"""Resolves what a user names (kernel, problem, device); every mistake is a UsageError."""
+"""Turns a user's words into a kernel, a problem, a config and a device; every mistake is a UsageError."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -21,10 +21,10 @@ from ..system.limits import check_type
 def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> dict[str, Value]:
     """Parses ``taps=256,ALGORITHM=register`` into {"taps": 256, "ALGORITHM": "register"}.
 
-    ``read``: the value that a name and its text stand for; by default what the text reads as.
+    ``read``: returns the value for a name and a text; by default the text alone decides.
 
     Raises:
-        UsageError: for anything that is not name=value.
+        UsageError: for a part that is not name=value, or a name with two values.
     """
     check_type("values", text, str, "text such as taps=256,decimation=16")
     values: dict[str, Value] = {}
@@ -42,12 +42,11 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
 def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, base: P | None = None) -> P:
     """Returns ``base`` (or the default problem) with ``values``; on the host, other runtime fields are host_sizes.
 
-    Fields that are not in ``values`` follow from them where those of the default problem contradict them
-    (``Kernel.asked``).
+    Other fields keep their defaults; where those contradict ``values``, they follow from them (``Kernel.asked``).
 
     Raises:
-        UsageError: for unknown fields, values of another type, a problem that cannot be, or has an empty array, or one
-            whose default sizes are too large for the host.
+        UsageError: for unknown fields, values of another type, an impossible problem, an empty array, or default sizes
+            that are too large for the host.
     """
     is_small = not target.module.defaults.has_full_sizes
     small = kernel.host_sizes if is_small else {}
@@ -88,7 +87,7 @@ def parse_config(kernel: Kernel[P], text: str, problem: P, target: Target) -> Co
     """Parses a complete config that is allowed for ``problem`` on the device.
 
     Raises:
-        UsageError: for one that is not complete, not in the space, or that a constraint refuses.
+        UsageError: for a config that is incomplete, not in the space, or refused by a constraint.
     """
     config = kernel.space.parse(parse_values(text, _reader(kernel.space)))
     if (constraint := kernel.space.broken(problem, config, target.device)) is not None:
@@ -99,12 +98,12 @@ def parse_config(kernel: Kernel[P], text: str, problem: P, target: Target) -> Co
 
 
 def _allowed_nearby(kernel: Kernel[P], config: Config, problem: P, target: Target) -> str:
-    """Returns what to change in a refused ``config``: one value if that is enough, else the nearest allowed config."""
+    """Returns how to change a refused ``config``: one value if that is enough, else the nearest allowed config."""
     if changes := kernel.space.changes(problem, config, target.device):
         told = [f"{name}={' or '.join(map(str, values))}" for name, values in changes.items()]
         return f"Allowed instead: {'; or '.join(told)}"
     found = kernel.space.enumerate(problem, target.device)
-    return f"The nearest that is allowed: {found.nearest(config)}" if found.configs else "None is allowed here"
+    return f"The nearest allowed config: {found.nearest(config)}" if found.configs else "No config is allowed here"
 
 
 def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:
@@ -118,13 +117,13 @@ def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tupl
 
 
 def resolve(kernel: str, device: str) -> tuple[AnyKernel, Target]:
-    """Returns the kernel and the device of these names."""
+    """Returns the kernel and the device with these names."""
     return load_kernel(kernel), find_device(device)
 
 
 # ---------------------------------------------------------------------- values, by where they belong
 def _reader(space: Space) -> Callable[[str, str], Value]:
-    """Returns a parser to the values of ``space`` by their text, so ``1e5``, ``nan`` or ``true`` may be strings."""
+    """Returns a parser that compares texts with the values of ``space``, so ``1e5`` or ``true`` may be strings."""
 
     def read(name: str, text: str) -> Value:
         values = space.parameters[name].values if name in space.parameters else ()
@@ -134,7 +133,7 @@ def _reader(space: Space) -> Callable[[str, str], Value]:
 
 
 def _types(kernel: Kernel[P]) -> dict[str, object]:
-    """Returns the types of the problem's fields, where they are plain; an annotation may be a string."""
+    """Returns the types of the problem's fields; an annotation may be a string, such as "int"."""
     plain = {"int": int, "float": float, "bool": bool, "str": str}
     return {f.name: plain.get(f.type) if isinstance(f.type, str) else f.type for f in fields(kernel.problem_type)}
 
@@ -143,7 +142,7 @@ def _of_type(kernel: Kernel[P], name: str, wanted: object, value: Any) -> Any:
     """Converts ``value`` to the type ``wanted``.
 
     Raises:
-        UsageError: when it is none.
+        UsageError: for a value of another type.
     """
     is_bool = isinstance(value, bool)
     if wanted is int and (is_bool or not isinstance(value, Integral)):
@@ -168,7 +167,7 @@ def _check_text(kernel: Kernel[P], name: str, value: object) -> None:
 
 
 def _check_host_size(kernel: Kernel[P], problem: P, target: Target) -> None:
-    """Raises UsageError when sizes that nobody chose for the host are too large for it."""
+    """Raises UsageError if default sizes are too large for the host."""
     most = target.module.defaults.most_bytes
     n_bytes, names = sum(array.n_bytes for array in kernel.arrays(problem).values()), size_fields(problem)
     if names and most is not None and n_bytes > most:
@@ -181,7 +180,7 @@ def _check_host_size(kernel: Kernel[P], problem: P, target: Target) -> None:
 
 
 def _empty(kernel: Kernel[P], problem: P) -> str | None:
-    """Returns which array of ``problem`` is empty, and why; None: none is."""
+    """Returns a message that names an empty array of ``problem`` and the cause, or None."""
     for name, array in kernel.arrays(problem).items():
         if any(extent < 1 for extent in array.shape):
             return (
@@ -192,7 +191,7 @@ def _empty(kernel: Kernel[P], problem: P) -> str | None:
 
 
 def _too_small(problem: object) -> str:
-    """Returns the non-positive fields, which cause an empty array, or all numbers if there is none."""
+    """Returns the fields that are not positive, which cause an empty array, or all numbers if all are positive."""
     numbers = {name: v for name, v in vars(problem).items() if isinstance(v, int) and not isinstance(v, bool)}
     small = {name: v for name, v in numbers.items() if v < 1} or numbers
     return ", ".join(f"{name}={v}" for name, v in small.items())

@@ -1,6 +1,6 @@
-"""Runs a sweep: resumes its record, searches, holds the final round, and says how it ended.
+"""Runs a sweep: resumes its record, searches, runs the final round, and returns the result.
 
-Run again with the same arguments, a sweep goes on where it stopped.
+A sweep with the same arguments, run again, resumes where it stopped.
 """
 
 from collections.abc import Mapping
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from ..records.journal import Journal
     from ..search.search import Search
 
-ELSEWHERE = ("results", "dashboard", "begin_from")  # settings that name files, and nothing of what is written
+ELSEWHERE = ("results", "dashboard", "begin_from")  # settings that name files, and are not recorded
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A finished or interrupted sweep. ``best`` and ``default`` are None where none was correct."""
+    """A finished or interrupted sweep. ``best`` and ``default`` are None if no such config was correct."""
 
     path: Path
     best: Trial | None
@@ -72,48 +72,48 @@ class Sweep:
 
     @property
     def speed_up(self) -> float | None:
-        """Returns the median of the default divided by that of the best."""
+        """Returns the median time of the default divided by that of the best config."""
         if self.best is None or self.default is None or not self.best.median_s or not self.default.median_s:
             return None
         return self.default.median_s / self.best.median_s
 
     @property
     def idle_share(self) -> float:
-        """Returns the share of this run's wall time in which the device had nothing of it to do."""
+        """Returns the share of this run's wall time in which the device had no work of this sweep."""
         return idle_share(self.spent_s)
 
     def plot(self) -> "plotly.graph_objects.Figure":
-        """Returns the main pictures of its report as a figure of plotly's, which notebooks show.
+        """Returns the main pictures of the sweep's report as a plotly figure, which notebooks show.
 
         Raises:
-            UsageError: without plotly, or when no config was measured.
+            UsageError: if plotly is not installed, or no config was measured.
         """
         from ..report.notebook import figure
 
         return figure(SweepRecord.of(SweepFolder(self.path)))
 
     def __repr__(self) -> str:
-        told = self._told()
+        lines = self._summary()
         return "\n".join(
-            [f"Sweep in {one_line(str(self.path))}", *(f"  {name:<9} {text}" for name, text in told.items())]
+            [f"Sweep in {one_line(str(self.path))}", *(f"  {name:<9} {text}" for name, text in lines.items())]
         )
 
     def _repr_html_(self) -> str:
-        """Returns what notebooks show."""
-        return html_table(f"Sweep in {self.path}", self._told())
+        """Returns the summary that notebooks show."""
+        return html_table(f"Sweep in {self.path}", self._summary())
 
-    def _told(self) -> dict[str, str]:
-        """Returns the little that tells how it went, a line by name."""
-        told = {
-            name: f"{seconds_text(trial.median_s)}  {trial.config}" if trial else "none was correct"
+    def _summary(self) -> dict[str, str]:
+        """Returns the lines of a short summary, by name."""
+        lines = {
+            name: f"{seconds_text(trial.median_s)}  {trial.config}" if trial else "no correct result"
             for name, trial in (("best", self.best), ("default", self.default))
         }
         if self.speed_up is not None:
-            told["speed-up"] = f"{self.speed_up:.3f} x the default"
+            lines["speed-up"] = f"{self.speed_up:.3f} x the default"
         counts = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in self.counts.items()) or "none"
-        told["trials"] = counts + ("; interrupted, the same call goes on" if self.interrupted else "")
-        told["search"] = self.sampler
-        return {name: one_line(text) for name, text in told.items()}
+        lines["trials"] = counts + ("; interrupted, the same call resumes" if self.interrupted else "")
+        lines["search"] = self.sampler
+        return {name: one_line(text) for name, text in lines.items()}
 
 
 def run_sweep(
@@ -124,12 +124,12 @@ def run_sweep(
     progress: Progress | None = None,
     judge: Judge | None = None,
 ) -> Sweep:
-    """Tune ``kernel`` for ``problem`` on the device of ``bench``.
+    """Tunes ``kernel`` for ``problem`` on the device of ``bench``.
 
-    ``judge``: is asked about the outputs of each config that passed.
+    ``judge``: is called for the outputs of each config that passed.
 
     Raises:
-        UsageError: for an empty space, no compiler, or a record that cannot be written.
+        UsageError: for an empty space, a missing compiler, or a record that cannot be written.
     """
     progress, ledger = progress or Quiet(), Ledger()
     check_sampler(settings.sampler)
@@ -155,13 +155,13 @@ def run_sweep(
         found = resume(context, folder)
         if found.n_by_code:
             progress.note(
-                f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
+                f"{found.n_by_code} recorded trials are still valid: their source changed, their machine code did not"
             )
         if found.n_excluded:
             are = "trial does" if found.n_excluded == 1 else "trials do"
             progress.note(
-                f"{found.n_excluded} recorded {are} not count, since {kernel.name} no longer allows such configs here; "
-                "what is recorded stays, and counts again if it allows them again"
+                f"{found.n_excluded} recorded {are} not count, since {kernel.name} no longer allows such configs "
+                "here; the record keeps them, and they count again if the configs are allowed again"
             )
         stale = found.stale + _without_energy(found.log, objectives, progress)
         for trial in list(found.log.trials):
@@ -173,7 +173,7 @@ def run_sweep(
 
 
 def _without_energy(log: TrialLog, objectives: Objectives, progress: Progress) -> list[int]:
-    """Takes trials that lack an energy out of the log, where it is asked for; returns their numbers."""
+    """Removes trials without an energy from the log, if energy is an objective; returns their numbers."""
     without = [trial for trial in log.trials if objectives.lacks_energy(trial)]
     if without:
         progress.note(f"{len(without)} recorded trials have no energy: their configs may be tried again")
@@ -191,7 +191,7 @@ def _journal(path: Path | None, progress: Progress) -> "Journal | None":
 
 @dataclass(frozen=True)
 class _Run:
-    """One sweep, whose record is taken up; all that changes is in its log."""
+    """One sweep with an open record. Only ``log`` changes."""
 
     context: Context[Any]
     enumeration: Enumeration
@@ -250,9 +250,9 @@ class _Run:
         return self.settings.budget(self.context.target.kind, len(self.enumeration.configs))
 
     def _n_untried(self) -> int:
-        """Returns how many configs that won this problem elsewhere a sweep that goes on has not tried, and tells it.
+        """Returns how many winners of this problem on other devices a resumed sweep has not tried, and notes it.
 
-        A new sweep tries them first, but they may have been recorded since.
+        A new sweep tries these winners first; a resumed one may have started before they were recorded.
         """
         if not self.log.trials or not self.settings.n_hints:
             return 0
@@ -262,12 +262,12 @@ class _Run:
         n = len(set(self.enumeration.configs).intersection(winners) - tried)
         if n and len(self.log.trials) >= self.budget:
             configs = "config that won" if n == 1 else "configs that won"
-            self.progress.note(f"{n} {configs} this problem on other devices since then: tried here as well")
+            self.progress.note(f"{n} {configs} this problem on other devices since then will be tried here, too")
         return n
 
     # ------------------------------------------------------------------ the beginning
     def about(self, stale: list[int]) -> About:
-        """Returns what runs where; ``stale``: numbers of the recorded trials that no longer hold."""
+        """Returns the description of this run for the record; ``stale``: numbers of trials that are no longer valid."""
         kernel, problem, target, origin = self.context.kernel, self.context.problem, self.context.target, provenance()
         return About(
             kernel=kernel.name,
@@ -291,7 +291,7 @@ class _Run:
         )
 
     def _previous(self) -> Outcome | None:
-        """Returns the recorded outcome if it is of these trials and its final round was no shorter."""
+        """Returns the recorded outcome, if it belongs to these trials and its final round was at least as long."""
         outcome, settings, kind = self.folder.outcome(), self.settings, self.context.target.kind
         if outcome is None or not outcome.is_of(self.log.trials):
             return None

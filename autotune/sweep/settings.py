@@ -12,15 +12,15 @@ from ..devices import device_module
 from ..records.measurement import Protocol
 from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
 
-GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # their defaults, for help texts
+GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # defaults of both devices, for help texts
 EFFORTS: dict[str, dict[str, object]] = {
     "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20, "placements": 1},
     "normal": {},
     "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},
 }
 EFFORTS_HELP = (
-    "quick: 12 trials (the default config, the winners of this and similar problems elsewhere, what a model of the "
-    "records promises, a short search around them). "
+    "quick: 12 trials (the default config, recorded winners of this and similar problems, predictions of a model, and "
+    "a short search around them). "
     f"normal: {GPU.trials} trials (host: {HOST.trials}). full: every configuration, twice the samples "
     "in a final round of 8, and 5000 further launches of the winner (or one second of them)."
 )
@@ -44,26 +44,26 @@ class Settings:
     """The settings of one sweep."""
 
     results: Path = Path("results")
-    trials: int | None = None  # None: those of the device; all with the sampler exhaustive
-    time_s: float | None = None  # seconds of searching; the final round comes on top
+    trials: int | None = None  # None: the default of the device; all configs with the sampler exhaustive
+    time_s: float | None = None  # seconds of the search, without the final round
     sampler: str = "auto"
     seed: int = 0
     n_hints: int = (
-        4  # of a model of recorded sweeps, tried first with the winners near; 0: start cold, no winners either
+        4  # predictions of a model of recorded sweeps, tried first with nearby winners; 0: cold start, without both
     )
     restrict: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5
     finalist_samples: int = 40
-    placements: int = 4  # placements of the buffers, for close configs in a final round; at most those of the device
+    placements: int = 4  # placements of the buffers, for close configs in a final round; the device has a limit, too
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
-    checked_launches: int | None = None  # launches of the winner whose outputs are checked; None: those of the device
+    checked_launches: int | None = None  # launches of the winner whose outputs are checked; None: the device's default
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
-    objectives: tuple[str, ...] = ("time",)  # time, energy, a metric, max:metric; the first decides on the winner
+    objectives: tuple[str, ...] = ("time",)  # time, energy, a metric, max:metric; the first one chooses the winner
     metrics: Mapping[str, str] = field(default_factory=dict)  # name -> expression of figures, parameters and sizes
-    energy_s: float = 0.5  # seconds that each config is launched back to back where its energy is asked for
-    begin_from: Path | None = None  # a file of another tuner's, whose fastest configs are tried first
-    dashboard: Path | None = None  # a journal file of Optuna's, to be written beside the record
+    energy_s: float = 0.5  # seconds of back-to-back launches of each config, if energy is an objective
+    begin_from: Path | None = None  # a file of another tuner; its fastest configs are tried first
+    dashboard: Path | None = None  # a journal file for Optuna, written beside the record
     launch_deadline_s: float = 60.0  # deadline of each trial's verification, and of its measurement
 
     def __post_init__(self) -> None:
@@ -78,13 +78,13 @@ class Settings:
         check_numbers({"samples": self.protocol.n_samples}, {"samples": SAMPLES})
 
     def budget(self, kind: str, n_configs: int) -> int:
-        """Returns the number of trials of a sweep over ``n_configs`` on a device of that kind."""
+        """Returns the number of trials of a sweep over ``n_configs`` on a device of this kind."""
         if self.trials is None and self.sampler == "exhaustive":
             return n_configs
         return min(n_configs, self.trials or device_module(kind).defaults.trials)
 
     def n_placements(self, kind: str) -> int:
-        """Placements of the buffers in a final round."""
+        """Returns the number of placements of the buffers in a final round."""
         return min(self.placements, device_module(kind).defaults.most_placements)
 
     def n_checked(self, kind: str) -> int:

@@ -1,4 +1,4 @@
-"""Takes one config through the stations: case, compile, verify, measure, and the processes that do it beside a device.
+"""Takes one config through the stations: case, compile, verify, measure. It also owns the processes of a device.
 
 It imports ``devices`` and the rooms below it.
 """

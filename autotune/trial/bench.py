@@ -1,10 +1,9 @@
-"""Resources that sweeps on one device share: its lock, its worker, compile processes and a folder for large files.
+"""The resources that sweeps on one device share: its lock, its worker, compile processes and a folder for large files.
 
-A bench is opened once for any number of sweeps. Threads may share it: while one waits for compilers, another has the
-device. Each takes the device for a whole trial at a time (``with bench.turn``). Whoever came first gets ready first
-(``with bench.getting_ready.held(rank)``: Python runs one of them at a time, and the compiles of the first need not wait
-for the last) and is served first by the compilers, so that sweeps which start together do not end together, with
-nothing to compile while others get ready.
+A bench is opened once for any number of sweeps. Threads may share it: while one sweep waits for compilers, another uses
+the device, for a whole trial at a time (``with bench.turn``). Sweeps get ready in the order of their ranks
+(``with bench.getting_ready.held(rank)``), since Python runs only one of them at a time anyway, and the compilers serve
+the lowest rank first. So sweeps that start together do not end together, and the compilers always have work.
 """
 
 from collections.abc import Callable
@@ -29,12 +28,13 @@ COMPILE_PROCESSES = max(1, min(64, n_cpus() - 1))
 
 
 class Bench:
-    """One device, set up.
+    """One device with its processes.
 
     Args:
-        n_sharing: sweeps that will run on it at a time; the compile processes are shared out among their proposals.
-        note: is told when another process has the device.
-        stays: whether its processes stay for the next such bench of this script, and the device's starts at once.
+        n_sharing: number of concurrent sweeps on the device; their proposals share the compile processes.
+        note: is called with a line when another process uses the device.
+        stays: whether the processes stay for the next such bench of this script; the device's process then starts at
+            once.
     """
 
     def __init__(
@@ -76,18 +76,18 @@ class Bench:
             prune(kind)
 
     def open(self) -> None:
-        """Opens the device and measures its roofline, unless that has been done."""
+        """Opens the device and measures its roofline, on the first call only."""
         with self.turn:
             if not self.is_open:
                 self.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
                 self.is_open = True
 
     def join(self) -> int:
-        """Returns a number for one more sweep, larger than those before: the rank of its compiles."""
+        """Returns the rank of one more sweep, larger than all earlier ones; its compiles have this rank."""
         return next(self._comers)
 
     def folder(self, rank: int) -> Path:
-        """Returns the folder of the sweep with that number; it is deleted with the bench."""
+        """Returns the folder of the sweep with this rank; it is deleted with the bench."""
         return self._scratch / str(rank)
 
 

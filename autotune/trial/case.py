@@ -1,9 +1,9 @@
-"""The data that a binary is checked with: a problem's random inputs and expected outputs.
+"""The data for the check of a binary: a problem's random inputs and expected outputs.
 
-Small cases, at the edge sizes, are made where they are needed. The timed problem's may be gigabytes and seconds of
-NumPy: a compile process makes it beside the first compiles, and leaves it in files that the device's process maps.
-``CaseInMemory`` is a case in the device's memory, where outputs are poisoned, launched into and compared.
-Where NumPy would need minutes, the output of a verified config stands in for the reference.
+Small cases, at the edge sizes, are made in the process that needs them. The case of the timed problem may take
+gigabytes and seconds of NumPy: a compile process makes it beside the first compiles, in files that the device's process
+maps. ``CaseInMemory`` is a case in the device's memory, where outputs are poisoned, launched into and compared. Where
+NumPy would need minutes, the output of a verified config stands in for the reference.
 """
 
 import pickle
@@ -27,10 +27,10 @@ from . import contract
 from .parts import Part, parts_of
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
-POISONS = (0xFF, 0x6D)  # NaN in every float format; a number in all of them
+POISONS = (0xFF, 0x6D)  # bytes; the first is NaN in every float format, the second a number in all of them
 PARTS = "parts.pickle"
-N_SMALL = 256  # small cases (a few thousand elements) that a process keeps
-N_LARGE = 24  # timed problems in use at a time
+N_SMALL = 256  # most small cases (a few thousand elements) that a process keeps
+N_LARGE = 24  # most timed problems in use at a time
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Case:
     inputs: Mapping[str, object]
     reference: Mapping[str, np.ndarray]
     tolerances: Mapping[str, Tolerance]  # tolerance of each output
-    slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
-    parts: tuple[Part, ...] = ()  # of outputs that NumPy answers, where it would need minutes for all
+    slack: float = 1.0  # allowed multiple of the tolerance: 2 if the reference itself may be off by one tolerance
+    parts: tuple[Part, ...] = ()  # parts of outputs from NumPy, where it would need minutes for whole outputs
 
 
 def case_key(kernel: Kernel[P], problem: P) -> str:
@@ -57,13 +57,13 @@ def too_large_for_numpy(kernel: Kernel[P], problem: P) -> bool:
 
 
 def random_inputs(kernel: Kernel[P], problem: P, number: int = 0) -> dict[str, Any]:
-    """Returns the definition's inputs, the same in every process; others for each ``number``."""
+    """Returns the definition's inputs. They are the same in every process; each ``number`` gives other inputs."""
     seed = zlib.crc32(case_key(kernel, problem).encode())
     return contract.inputs_of(kernel, problem, np.random.default_rng([seed, number] if number else seed))
 
 
 def numpy_case(kernel: Kernel[P], problem: P, number: int = 0) -> Case:
-    """Returns the case of ``problem``, its reference made by the definition; ``number``: of other inputs."""
+    """Returns the case of ``problem``, with the definition's reference; each ``number`` gives other inputs."""
     inputs = random_inputs(kernel, problem, number)
     reference = contract.expected_outputs(kernel, problem, inputs)
     key = case_key(kernel, problem) + (f" {number}" if number else "")
@@ -85,10 +85,10 @@ _repeated: set[tuple[AnyKernel, Any]] = set()
 
 
 def check_reference_repeats(kernel: Kernel[P], problem: P, small: P) -> None:
-    """Checks once for each ``problem`` that the reference gives the same again at ``small``, one of its smallest sizes.
+    """Checks, once for each ``problem``, that two runs of the reference agree at ``small``, one of its smallest sizes.
 
     Raises:
-        DefinitionError: when it does not.
+        DefinitionError: if they differ.
     """
     if (kernel, problem) not in _repeated:
         case = small_case(kernel, small)
@@ -98,9 +98,9 @@ def check_reference_repeats(kernel: Kernel[P], problem: P, small: P) -> None:
 
 # ---------------------------------------------------------------------- the timed problem's, in files
 def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool = True, number: int = 0) -> None:
-    """Make the case of ``problem`` and leave it in ``folder``; ``number``: of other inputs.
+    """Makes the case of ``problem`` in ``folder``; each ``number`` gives other inputs.
 
-    Where NumPy would need minutes for a reference, there are parts of one.
+    Where NumPy would need minutes for the reference, only parts of it are written.
     """
     too_large = too_large_for_numpy(kernel, problem)
     with_reference = with_reference and not too_large
@@ -117,7 +117,7 @@ def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool
 
 @lru_cache(maxsize=N_LARGE)
 def read_case(kernel: Kernel[P], problem: P, folder: Path) -> Case:
-    """Reads what ``write_case`` wrote; the arrays are mapped, not copied."""
+    """Reads a case that ``write_case`` wrote; the arrays are mapped, not copied."""
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
     inputs |= arrays_of(folder, "input")
     key, tolerances = case_key(kernel, problem), _tolerances(kernel, problem)
@@ -125,30 +125,30 @@ def read_case(kernel: Kernel[P], problem: P, folder: Path) -> Case:
 
 
 def read_parts(folder: Path) -> tuple[Part, ...]:
-    """Returns the parts of outputs in ``folder`` that NumPy answers."""
+    """Returns the parts of outputs that NumPy computed into ``folder``."""
     path = folder / PARTS
     parts: tuple[Part, ...] = pickle.loads(path.read_bytes()) if path.exists() else ()
     return parts
 
 
 def save_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Save arrays in ``folder`` for ``arrays_of``."""
+    """Saves arrays in ``folder`` for ``arrays_of``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
         np.save(folder / f"{kind}.{name}.npy", array)
 
 
 def arrays_of(folder: Path, kind: str) -> dict[str, np.ndarray]:
-    """Returns the arrays of one kind in ``folder`` by name, mapped and not copied."""
+    """Returns the arrays of one kind in ``folder`` by name; they are mapped, not copied."""
     paths = sorted(folder.glob(f"{kind}.*.npy"))
     return {path.name.removeprefix(f"{kind}.").removesuffix(".npy"): np.load(path, mmap_mode="r") for path in paths}
 
 
 # ---------------------------------------------------------------------- device memory
 class CaseInMemory:
-    """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states.
+    """The arguments of one problem in device memory, aligned to ``align`` bytes; None: as the definition states.
 
-    The workspace of a launch is made when that is known, and kept until one that differs is needed.
+    The workspace of a launch is allocated at the launch, and kept until another one is needed.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class CaseInMemory:
         self.give(inputs)
 
     def give(self, inputs: Mapping[str, object]) -> None:
-        """Let the arguments be these inputs; what an accumulator gets are its initial values."""
+        """Writes these inputs to the arguments; the input of an accumulator is its initial value."""
         for name, spec in self.specs.items():
             if spec.read and not spec.constant:
                 self.buffers[name].write(as_given(self.kernel, name, spec, inputs))
@@ -182,7 +182,7 @@ class CaseInMemory:
                     self.buffers[name].keep()
         try:
             scalars = self._binding.scalars(inputs)
-        except ArgumentTypeError as error:  # of inputs that the definition has made
+        except ArgumentTypeError as error:  # scalars() reads an input that the definition does not make
             raise fault(self.kernel, "scalars", f"reads what inputs() does not make: {error}") from None
         self._arguments: list[Argument] = self._binding.ordered(self.buffers, scalars)
         self._constants = constants_of(self._binding, inputs)
@@ -212,7 +212,7 @@ class CaseInMemory:
         return buffer
 
     def poison(self, pattern: int, with_workspace: bool = True) -> None:
-        """Outputs and workspace get a pattern that is not a result; accumulators their initial values again."""
+        """Fills outputs and workspace with a byte, and restores the initial values of accumulators."""
         self._pattern = pattern
         for _, buffer in self._workspace.values() if with_workspace else ():
             buffer.poison(pattern)
@@ -223,9 +223,9 @@ class CaseInMemory:
                 self.buffers[name].restore()
 
     def hold_another(self) -> None:
-        """Outputs hold another answer than the one they hold; accumulators their initial values again.
+        """Changes outputs to another plausible answer, and restores the initial values of accumulators.
 
-        The workspace is as the last launch left it.
+        The workspace stays as the last launch left it.
         """
         for name, spec in self.specs.items():
             if spec.written and not spec.read:
@@ -238,7 +238,7 @@ class CaseInMemory:
             function.launch(geometry, self.arguments(geometry), seed=seed)
 
     def check(self, case: Case) -> tuple[float, float]:
-        """Returns the (largest, rms) error over all outputs; nothing else may have been written.
+        """Returns the (largest, rms) error over all outputs; also checks that nothing else was written.
 
         Raises:
             TrialFailure: wrong.
@@ -272,9 +272,9 @@ class CaseInMemory:
         return worst
 
     def check_overwrites(self, function: Function, geometry: Launch, case: Case, seed: int) -> None:
-        """Launch on outputs that hold the answer, and on outputs that hold another: what is there must not matter.
+        """Launches on outputs that hold the answer, and on outputs that hold another one; the result must not depend.
 
-        A kernel that adds to its output, or that leaves alone what looks like a result, can be right after a poison.
+        A kernel that adds to its output, or skips elements that look like results, can be right after a poison.
 
         Raises:
             TrialFailure: wrong.
@@ -283,7 +283,7 @@ class CaseInMemory:
         answers = {name: np.asarray(case.reference[name]).astype(self.specs[name].dtype) for name in plain}
         others = {name: another(answer) for name, answer in answers.items()}
         for what, before in (("the answer", answers), ("another answer", others)) if plain else ():
-            self.poison(POISONS[0])  # accumulators have their initial values
+            self.poison(POISONS[0])  # this also restores accumulators
             for name, values in before.items():
                 self.buffers[name].write(values)
             self.launch(function, geometry, seed=seed)
@@ -294,9 +294,9 @@ class CaseInMemory:
                 raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
 
     def check_other_inputs(self, function: Function, geometry: Launch, case: Case, seed: int) -> None:
-        """Launch on the inputs of another case, with the workspace as the last launch left it.
+        """Launches on the inputs of another case, with the workspace as the last launch left it.
 
-        A kernel that keeps what it made of the last inputs, there or in variables of its own, is right with those.
+        A kernel that keeps results of earlier inputs, in the workspace or in its own variables, is right only there.
 
         Raises:
             TrialFailure: wrong.
@@ -315,21 +315,21 @@ class CaseInMemory:
 
 
 def bytes_of(specs: Mapping[str, Array]) -> int:
-    """Returns the device bytes of these arrays; accumulators count twice, since their initial values are kept."""
+    """Returns the device bytes of these arrays; accumulators count twice, for their initial values."""
     return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
 
 
 def constants_of(binding: Binding, inputs: Mapping[str, object]) -> list[Constant]:
-    """Returns what constant memory holds at a launch on these inputs."""
+    """Returns the contents of constant memory for a launch on these inputs."""
     kernel = binding.kernel
     return [Constant(name, as_given(kernel, name, spec, inputs)) for name, spec in binding.constants.items()]
 
 
 def as_given(kernel: AnyKernel, name: str, spec: Array, inputs: Mapping[str, object]) -> np.ndarray:
-    """Returns the input ``name``, contiguous.
+    """Returns the input ``name`` as a contiguous array.
 
     Raises:
-        TypeError: when it is missing or not of the shape and dtype that the definition states.
+        TypeError: if it is missing, or its shape or dtype is not that of the definition.
     """
     if name not in inputs:
         raise TypeError(f"{kernel.name} needs the input {name} ({spec.dtype}, {list(spec.shape)})")

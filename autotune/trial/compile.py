@@ -1,4 +1,4 @@
-"""Compile processes: variants become binaries beside the sweep, each within a deadline, and none can take it down."""
+"""Compile processes turn variants into binaries, each within a deadline; the crash of one does not end the sweep."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -20,9 +20,9 @@ from .case import write_case
 from .conditions import conditions_of
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
-N_ANEW = 3  # compiles that may show that another text is the same machine code
-MOST_CACHES_LOST = 3  # lost caches that one compile, or one trial, survives
-PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
+N_ANEW = 3  # further compiles of a changed source that look for the same machine code
+MOST_CACHES_LOST = 3  # deletions of the cache that one compile, or one trial, survives
+PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem, by NumPy; minutes at worst
 
 
 T = TypeVar("T")
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Pending(Generic[T]):
-    """A compile under way in another process."""
+    """A running compile in another process."""
 
     future: "Future[T]"
     deadline_s: float
 
     def result(self) -> T:
-        """Wait for the result.
+        """Waits for the result, and returns it.
 
         Raises:
             TrialFailure: compile_failed, resources or timed_out.
@@ -53,7 +53,7 @@ class Pending(Generic[T]):
 
 @dataclass(frozen=True)
 class Subject(Generic[P]):
-    """A kernel and a problem to compile for. Compiles of the lowest ``rank`` go first."""
+    """A kernel and a problem to compile for. Compiles with the lowest ``rank`` go first."""
 
     kernel: Kernel[P]
     problem: P
@@ -62,7 +62,7 @@ class Subject(Generic[P]):
 
 @dataclass(frozen=True)
 class CompileResult:
-    """A config that has left the compilers: ``binary`` is a failure where there is none."""
+    """A config after its compile; ``binary`` is the binary, or the failure."""
 
     config: Config
     variant: Variant | None  # None: it did not render, or the device cannot run it
@@ -71,7 +71,7 @@ class CompileResult:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A config on its way: what it rendered to, or why it did not, and its compile if there is one."""
+    """A config before its trial: its variant, and its running compile or the failure."""
 
     config: Config
     variant: Variant | None
@@ -79,7 +79,7 @@ class Proposal:
 
     @property
     def future(self) -> "Future[Binary]":
-        """Returns what is done when the compile has ended, or at once if there is none, and may be cancelled before."""
+        """Returns a future that is done after the compile (at once if there is none), and that can be cancelled."""
         if not isinstance(self.outcome, TrialFailure):
             return self.outcome.future
         ended: Future[Binary] = Future()
@@ -87,17 +87,17 @@ class Proposal:
         return ended
 
     def binary(self) -> Binary:
-        """Wait for the compile.
+        """Waits for the compile, and returns the binary.
 
         Raises:
-            TrialFailure: what ``Pending.result`` raises, or why there is no compile.
+            TrialFailure: as ``Pending.result``, or the reason why there is no compile.
         """
         if isinstance(self.outcome, TrialFailure):
             raise self.outcome
         return self.outcome.result()
 
     def compiled(self) -> CompileResult:
-        """Wait for the compile, whatever comes of it."""
+        """Waits for the compile, and returns the binary or the failure."""
         try:
             return CompileResult(self.config, self.variant, self.binary())
         except TrialFailure as failure:
@@ -106,7 +106,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class RecordedConfig:
-    """A recorded trial of the kernel that ``load_kernel`` finds by that name, and what is to be compared with it."""
+    """A recorded trial to compare with; ``kernel``: a name or path for ``load_kernel``."""
 
     kernel: str
     problem: dict[str, object]
@@ -126,11 +126,11 @@ class CompilePool:
 
     @property
     def compiler(self) -> str:
-        """Returns its name, version and options, as records state them."""
+        """Returns the compiler's name, version and options, in the form of records."""
         return self.target.module.compiler(self.target.device)
 
     def __enter__(self) -> "CompilePool":
-        """Starts the processes: they import what they need while the first sweep gets ready."""
+        """Starts the processes, which import their modules while the first sweep gets ready."""
         for _ in range(self.n_processes):
             self._pool.schedule(_get_ready, ())
         return self
@@ -139,7 +139,7 @@ class CompilePool:
         self._pool.end()
 
     def start(self, subject: Subject[P], config: Config, builds: tuple[str, ...] | None = None) -> Proposal:
-        """Render ``config`` and begin to compile it, unless the device cannot run it."""
+        """Renders ``config`` and begins to compile it, unless the device cannot run it."""
         try:
             if reason := subject.kernel.unsupported(config, self.target.device):
                 return Proposal(config, None, TrialFailure(Status.SKIPPED, reason))
@@ -149,7 +149,7 @@ class CompilePool:
         return Proposal(config, variant, self.submit(variant, builds, subject.rank))
 
     def submit(self, variant: Variant, builds: tuple[str, ...] | None = None, rank: int = 0) -> Pending[Binary]:
-        """Compile ``variant``, or find it in the cache."""
+        """Begins to compile ``variant``, or to look for it in the cache."""
         future = self._pool.schedule(_compile, (variant, builds), self.deadline_s, rank)
         return Pending(future, self.deadline_s)
 
@@ -158,11 +158,11 @@ class CompilePool:
         return self._pool.schedule(_holds, (asked,), self.deadline_s, rank)
 
     def code_of(self, variant: Variant, wanted: str) -> "Future[str]":
-        """Returns the digest of what comes out of ``variant``, as the function of that name does."""
+        """Returns ``code_of`` for ``variant``, computed in a compile process."""
         return self._pool.schedule(_code_of, (variant, wanted), self.deadline_s)
 
     def conditions(self, asked: "RecordedConfig", rank: int = 0) -> "Future[str]":
-        """Returns the digest of what the outcome of a config depends on besides its machine code."""
+        """Returns the digest of the conditions of a config: everything that its outcome depends on, except its code."""
         return self._pool.schedule(_conditions, (asked,), self.deadline_s, rank)
 
     def prepare(
@@ -174,18 +174,19 @@ class CompilePool:
         rank: int = 0,
         number: int = 0,
     ) -> "Future[None]":
-        """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``.
+        """Makes the case of a problem in ``folder``; ``kernel``: a name or path for ``load_kernel``.
 
-        ``number``: of other inputs than those that are timed.
+        ``number``: 0 for the timed inputs; each other number gives other inputs.
         """
         asked = kernel, problem, folder, with_reference, number
         return self._pool.schedule(_prepare, asked, PREPARE_DEADLINE_S, rank)
 
 
 def code_of(kind: str, variant: Variant, device: Device, wanted: str) -> str:
-    """Returns the digest of the machine code that comes out of ``variant``: ``wanted``, if it may be that one.
+    """Returns the digest of the machine code of ``variant``; ``wanted``, if one of several compiles gives that digest.
 
-    NVRTC may give one source several orders of instructions, so it is asked more than once. "": it does not compile.
+    NVRTC may order the instructions of one source in several ways, so it compiles up to 1 + N_ANEW times. "": the
+    variant does not compile.
     """
     module = device_module(kind)
     try:
@@ -215,7 +216,7 @@ _device: Device
 
 
 def _open(kind: str, device: Device) -> None:
-    """Runs first: all that the process compiles is for one device."""
+    """Runs first: it sets the one device that the process compiles for."""
     global _module, _device
     work_quietly()
     _module, _device = device_module(kind), device
@@ -239,7 +240,7 @@ def _conditions(asked: RecordedConfig) -> str:
 
 
 def _holds(asked: RecordedConfig) -> bool:
-    """Asks the definition here, since what it does in this process takes no sweep along."""
+    """Runs the definition in this process, whose crash does not end a sweep."""
     try:
         if _conditions(asked) != asked.conditions:
             return False

@@ -1,4 +1,4 @@
-"""Digests what a trial's outcome depends on besides its machine code: the meaning, not the text."""
+"""Digests everything that a trial's outcome depends on, except its machine code: the meaning, not the text."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, replace
@@ -34,7 +34,7 @@ def conditions_of(kernel: Kernel[P], problem: P, config: Config, protocol: Proto
 
 @lru_cache(maxsize=1024)
 def mathematics(kernel: Kernel[P], problem: P, small: P) -> str:
-    """Returns arguments, work, and inputs with reference and tolerance at the edge problem ``small``."""
+    """Returns a digest of arguments, work, and inputs with reference and tolerance at the edge problem ``small``."""
     case = small_case(kernel, small)
     binding = Binding.of(kernel, small)
     arrays = binding.specs
@@ -50,7 +50,7 @@ def mathematics(kernel: Kernel[P], problem: P, small: P) -> str:
 
 
 def _geometry(launch: Launch) -> Iterator[object]:
-    """Yields what a launch demands, and what several demand together."""
+    """Yields the demands of each launch, and those that several launches share."""
     for step in launch.steps:
         yield replace(step, most_blocks=0)
         if step.positions is not None:
@@ -67,7 +67,7 @@ def _values(given: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def _rounded(array: np.ndarray) -> str:
-    if isinstance(array, np.memmap) or isinstance(array.base, np.memmap):  # was given, and is the same everywhere
+    if isinstance(array, np.memmap) or isinstance(array.base, np.memmap):  # a file's array is the same everywhere
         return digest(array.shape, array.dtype, sha256(np.ascontiguousarray(array).data).hexdigest())
     values, scale = np.ascontiguousarray(array).reshape(-1), ""
     if array.dtype.kind in "fc":

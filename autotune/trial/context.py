@@ -1,4 +1,4 @@
-"""The context that all trials of a sweep share: it is made once, before the first of them, and never changes."""
+"""The context that all trials of a sweep share: it is made once, before the first trial, and never changes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,12 +18,12 @@ from .ledger import Ledger
 from .worker import Job
 
 Judge = Callable[[Job, float], str]  # looks at a job's outputs within a deadline: a remark, or raises TrialFailure
-N_PROBED = 8  # configs, spread over the space, that a definition is tried with before a sweep begins
+N_PROBED = 8  # configs, spread over the space, at which a definition is checked before a sweep begins
 
 
 @dataclass(frozen=True)
 class Context(Subject[P]):
-    """Says what is tuned, where, and how it is measured. ``Context.of`` makes one."""
+    """The kernel and the problem of a sweep, its device, and how it is measured. ``Context.of`` makes one."""
 
     bench: Bench
     target: Target
@@ -34,7 +34,7 @@ class Context(Subject[P]):
     compiler: str
     definition: str  # text of the definition's files
     ledger: Ledger  # accounts for the sweep's time
-    judge: Judge | None = None  # asked about each config that passed
+    judge: Judge | None = None  # called for each config that passed
 
     @staticmethod
     def of(
@@ -50,7 +50,7 @@ class Context(Subject[P]):
         """Returns the context of a sweep on ``bench``; without a ``rank`` it takes the next one.
 
         Raises:
-            UsageError: when there is no compiler.
+            UsageError: if there is no compiler.
         """
         compiler = bench.target.module.compiler(bench.target.device)
         definition = "".join(path.read_text() for path in kernel.source_paths)
@@ -82,11 +82,10 @@ class Context(Subject[P]):
             self.bench.turn.release()
 
     def check_definition(self, configs: Sequence[Config]) -> None:
-        """Ask the definition for what every trial needs, before any begins.
+        """Calls the methods of the definition that every trial needs, before the first trial.
 
         Raises:
-            DefinitionError: for a method that breaks its contract, also where no config is to blame since all of some
-                that differ fail alike.
+            DefinitionError: if a method breaks its contract, or fails at all of several different configs.
         """
         self.kernel.arrays(self.problem), self.kernel.work(self.problem), self.kernel.tolerance(self.problem)
         failures = []

@@ -1,7 +1,7 @@
-"""Checks a definition's inputs, reference and tolerance before a kernel is judged by them.
+"""Checks a definition's inputs, reference and tolerance before they judge a kernel.
 
-A reference that is truncated, broadcast or real where the output is complex lets a wrong kernel pass, and so does one
-that writes its inputs. Each refusal is a DefinitionError, which names the method and what it must do.
+A reference lets a wrong kernel pass if it is truncated, broadcast, real in place of complex, or writes its inputs. Each
+refusal is a DefinitionError, which names the method and what it must do.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 from ..core.definition import Array, Inputs, Kernel, P, Tolerance, fault, problem_name
 from ..runtime.comparison import INTEGERS, compare_arrays, fits
 
-CHUNK = 1 << 20  # elements that are looked at together
+CHUNK = 1 << 20  # elements that are checked at a time
 TRUTHS = {"f": "floating point", "c": "complex", "i": "integers", "u": "integers", "b": "integers or bool"}
 
 
@@ -20,7 +20,7 @@ def inputs_of(kernel: Kernel[P], problem: P, rng: np.random.Generator) -> dict[s
     """Returns the definition's inputs, read-only.
 
     Raises:
-        DefinitionError: when one is missing or not as ``arrays`` states it.
+        DefinitionError: if an input is missing, or differs from its statement in ``arrays``.
     """
     inputs = kernel.inputs(problem, rng)
     for name, spec in kernel.arrays(problem).items():
@@ -42,8 +42,9 @@ def expected_outputs(kernel: Kernel[P], problem: P, inputs: Inputs) -> dict[str,
     """Returns the definition's outputs for ``inputs``, which ``inputs_of`` made.
 
     Raises:
-        DefinitionError: when they are not exactly the written arrays, each of its shape, finite, and of a dtype that
-            holds what is true: as wide as the output's, complex for complex, integers for integers.
+        DefinitionError: if the outputs are not exactly the written arrays, or one has a wrong shape, is not finite, or
+            has a dtype that cannot hold exact results: it must be at least as wide as the output's, complex for
+            complex, integers for integers.
     """
     outputs = kernel.reference(problem, **inputs)
     written = {name: spec for name, spec in kernel.arrays(problem).items() if spec.is_compared}
@@ -60,7 +61,7 @@ def tolerance_of(kernel: Kernel[P], problem: P, output: str) -> Tolerance:
     """Returns the tolerance of one output.
 
     Raises:
-        DefinitionError: when there is none, or it is not a finite number.
+        DefinitionError: if there is no tolerance for the output, or it is not a finite number.
     """
     stated = kernel.tolerance(problem)
     if isinstance(stated, Mapping) and output not in stated:
@@ -76,10 +77,10 @@ def tolerance_of(kernel: Kernel[P], problem: P, output: str) -> Tolerance:
 
 
 def check_repeats(kernel: Kernel[P], problem: P, inputs: Inputs, reference: Mapping[str, np.ndarray]) -> None:
-    """Ask for the reference once more.
+    """Computes the reference once more, and compares.
 
     Raises:
-        DefinitionError: when two runs with the same inputs differ by more than the tolerance.
+        DefinitionError: if two runs with the same inputs differ by more than the tolerance.
     """
     for name, again in expected_outputs(kernel, problem, inputs).items():
         if compare_arrays(again, reference[name], tolerance_of(kernel, problem, name)).n_bad:
@@ -89,7 +90,7 @@ def check_repeats(kernel: Kernel[P], problem: P, inputs: Inputs, reference: Mapp
 
 
 def _wrong_output(given: object, spec: Array) -> str | None:
-    """Returns what is wrong with an output of the reference, and what it must be."""
+    """Returns why an output of the reference is wrong, and what it must be, or None."""
     if not isinstance(given, np.ndarray | np.generic):
         return f"as {_what(given)}; it must be a NumPy array"
     array = np.asarray(given)

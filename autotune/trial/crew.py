@@ -1,4 +1,4 @@
-"""The processes of a device: one that owns it, and those that compile. They may stay for the next bench of a script."""
+"""The processes of a device: one owns it, the others compile. They may stay for the next bench of a script."""
 
 import atexit
 import os
@@ -14,9 +14,9 @@ from .worker import Worker
 
 @dataclass(frozen=True)
 class Crew:
-    """The processes of one device. Whoever has ``begun`` it must ``end`` it.
+    """The processes of one device. Each crew that is ``begun`` must be ended with ``end``.
 
-    ``surroundings``: the folder and the environment that the processes have.
+    ``surroundings``: the working folder and the environment of the processes.
     """
 
     worker: Worker
@@ -25,7 +25,7 @@ class Crew:
 
     @staticmethod
     def begun(target: Target, n_processes: int, compile_deadline_s: float, opens: bool) -> "Crew":
-        """Returns processes that import what they need by now; with ``opens``, the device's is the first of them."""
+        """Returns new processes, which import their modules; with ``opens``, the device's process starts first."""
         worker = Worker(target)
         if opens:
             worker.begin()
@@ -33,13 +33,13 @@ class Crew:
         return Crew(worker, pool, (os.getcwd(), dict(os.environ)))
 
     def serves(self, target: Target, n_processes: int, compile_deadline_s: float) -> bool:
-        """Returns whether a bench of that device can have this crew."""
+        """Returns whether this crew suits a bench of this device, these numbers and the present surroundings."""
         pool = self.pool
         is_enough = pool.n_processes >= n_processes and pool.deadline_s == compile_deadline_s
         return pool.target == target and is_enough and self.surroundings == (os.getcwd(), dict(os.environ))
 
     def end(self) -> None:
-        """End all processes."""
+        """Ends all processes."""
         self.pool.__exit__()
         self.worker.__exit__()
 
@@ -56,9 +56,9 @@ def own_crew(target: Target, n_processes: int, compile_deadline_s: float) -> Ite
 
 @contextmanager
 def staying_crew(target: Target, n_processes: int, compile_deadline_s: float) -> Iterator[Crew]:
-    """Yields the processes of a device, which stay for the next one who asks, and end with this process.
+    """Yields the processes of a device, which stay for the next call, and end with this process.
 
-    Between two contexts the device's process has no memory of arrays, and has the device open.
+    Between two contexts the device's process holds no arrays, but keeps the device open.
     """
     crew = _taken()
     if crew is not None and not crew.serves(target, n_processes, compile_deadline_s):
@@ -67,14 +67,14 @@ def staying_crew(target: Target, n_processes: int, compile_deadline_s: float) ->
     crew = crew or Crew.begun(target, n_processes, compile_deadline_s, opens=True)
     try:
         yield crew
-    except BaseException:  # who knows what is under way
+    except BaseException:  # the processes may be in the middle of a call
         crew.end()
         raise
     crew.worker.release()
     _keep(crew)
 
 
-_staying: list[Crew] = []  # at most one, that nobody has
+_staying: list[Crew] = []  # the unused crew, if there is one
 _changing = threading.Lock()
 
 

@@ -1,8 +1,8 @@
-"""Measures times to compare with each other: interleaved, with buffers in several places.
+"""Measures times that are compared with each other: interleaved, with buffers at several places in memory.
 
-Drift of clock and temperature hits all of them alike that way. Where the buffers of a problem lie in memory does not:
-on an H200 it shifts one config against another by about 1 %, for as long as they lie there. So configs that are close
-are timed in several places.
+Interleaving spreads drifts of clock and temperature over all configs alike. The place of the buffers does not affect
+them alike: on an H200 it shifts one config against another by about 1 %, until the buffers move. So close configs are
+timed with the buffers at several places.
 """
 
 import random
@@ -15,7 +15,7 @@ from ..records.measurement import Measurement, Protocol
 from .case import Case, CaseInMemory, bytes_of
 from .measure import TimedSamples, check_after, timed_arguments
 
-CLOSE = 0.01  # medians within a hundredth of the fastest may change their order in other places
+CLOSE = 0.01  # medians within 1 % of the fastest may change their order when the buffers move
 
 
 def interleaved(
@@ -26,10 +26,10 @@ def interleaved(
     protocol: Protocol,
     n_placements: int = 1,
 ) -> list[Measurement]:
-    """Time several binaries in rounds, in a new random order each round, then check each one's output.
+    """Times several binaries in rounds, each round in a new random order, then checks the output of each.
 
-    Those that are CLOSE to the fastest, if it is not alone, are timed as often again in each further placement of the
-    buffers, of ``n_placements`` in all, or of those that there is room for.
+    If several are CLOSE to the fastest, these are timed as often again in each further placement of the buffers:
+    ``n_placements`` in all, as far as there is room.
 
     Raises:
         TrialFailure: wrong, noisy, or what the device raises.
@@ -44,7 +44,7 @@ def interleaved(
     close = [c for c in contestants if c.samples.median_s <= best * (1 + CLOSE)]
     if len(close) > 1:
         room = session.keep_bytes // max(1, bytes_of(kernel.arrays(case.problem)))
-        with ExitStack() as kept:  # keep all buffers allocated, so that each placement differs
+        with ExitStack() as kept:  # all buffers stay allocated, so that each placement differs
             for _ in range(min(n_placements, room) - 1):
                 placed = kept.enter_context(CaseInMemory(session, kernel, case.problem, case.inputs))
                 _rounds(close, placed, case, protocol.n_samples, order)
@@ -52,7 +52,7 @@ def interleaved(
 
 
 class _Contestant:
-    """One binary, its samples so far, and the largest errors found of its outputs."""
+    """One binary, its samples so far, and the largest errors of its outputs."""
 
     def __init__(self, session: Session, function: Function, geometry: Launch, protocol: Protocol) -> None:
         self.function, self.geometry, self.n_warmup = function, geometry, protocol.n_warmup
@@ -65,7 +65,7 @@ class _Contestant:
 
 
 def _rounds(contestants: list[_Contestant], placed: CaseInMemory, case: Case, n: int, order: random.Random) -> None:
-    """Takes ``n`` more samples of each."""
+    """Takes ``n`` more samples of each contestant."""
     for c in contestants:
         c.samples.warm_up(c.function, c.geometry, placed, c.n_warmup)
     shuffled = list(contestants)

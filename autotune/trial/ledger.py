@@ -9,7 +9,7 @@ ON_DEVICE = ("opening the device", "verifying", "measuring", "final round")  # w
 
 
 class Ledger:
-    """Counts seconds of one thread by activity: ``with ledger.on("searching"): ...``; parts do not nest."""
+    """Counts seconds of one thread by activity: ``with ledger.on("searching"): ...``; activities do not nest."""
 
     def __init__(self) -> None:
         self._spent: defaultdict[str, float] = defaultdict(float)
@@ -24,7 +24,7 @@ class Ledger:
             self._spent[what] += time.monotonic() - began
 
     def add(self, spent_s: Mapping[str, float]) -> None:
-        """Accounts for seconds by activity that another clock has measured."""
+        """Adds seconds by activity that another clock measured."""
         for what, seconds in spent_s.items():
             self._spent[what] += seconds
 
@@ -39,6 +39,6 @@ class Ledger:
 
 
 def idle_share(spent_s: Mapping[str, float]) -> float:
-    """Returns the share of the wall time in which the device had nothing of this sweep to do."""
+    """Returns the share of the wall time in which the device had no work of this sweep."""
     wall_s = sum(spent_s.values())
     return 1.0 - sum(spent_s.get(what, 0.0) for what in ON_DEVICE) / wall_s if wall_s else 0.0

@@ -1,7 +1,7 @@
-"""Time, measured so that it can be compared: cold cache, clock observed, samples kept, and the output checked after.
+"""Measures times that can be compared: with a cold cache and an observed clock, and a check of the output afterwards.
 
-Of one config: a small budget, cut short when it is clearly slower than the incumbent. Finalists are timed together
-(interleaved.py).
+One config gets a small budget, which ends early if it is clearly slower than the incumbent. Finalists are timed
+together (interleaved.py).
 """
 
 import shutil
@@ -21,7 +21,7 @@ from ..devices.base import Binary, Function, Sample, Session
 from ..records.measurement import Measurement, Protocol, Sustained
 from .case import N_LARGE, POISONS, Case, CaseInMemory, bytes_of
 
-MEASURING = 1  # raised when a change of this program lets a trial end otherwise: what was recorded before is then stale
+MEASURING = 1  # increase it when a change of this program lets a trial end in another way: older records become stale
 MIN_CLOCK = 0.75  # share of the maximum clock below which samples are discarded and repeated
 LONGEST_WAIT_S = 20.0  # total wait for a throttled clock to recover
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # seconds between checks of the clock
@@ -29,19 +29,19 @@ LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
 REST_S = 0.5  # idle time before a sustained run, so that the device starts cool
 LONGEST_REPEATS_S = 1.0  # time limit of the checked launches
-N_BEFORE = 2  # launches that may leave something
-PATTERNS = (*POISONS, 0x00)  # fresh memory is often 0
+N_BEFORE = 2  # earlier launches, whose remains might change a result
+PATTERNS = (*POISONS, 0x00)  # 0, since fresh memory is often 0
 N_CONTENTS = len(PATTERNS) + 1
-CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
+CLEARLY_SLOWER = 1.3  # ratio of a config's fastest sample to the incumbent's median
 
 
 def measure(
     session: Session, kernel: AnyKernel, case: Case, config: Config, binary: Binary, protocol: Protocol
 ) -> Measurement:
-    """Time one binary on ``case``, then check its output.
+    """Times one binary on ``case``, then checks its output.
 
     Raises:
-        TrialFailure: wrong, noisy, or what the device raises.
+        TrialFailure: wrong, noisy, or a failure of the device.
     """
     function = session.load(binary, session.timed_build)
     geometry = kernel.launch(case.problem, config)
@@ -64,10 +64,10 @@ def measure(
 def sustained(
     session: Session, kernel: AnyKernel, case: Case, config: Config, binary: Binary, seconds: float
 ) -> Sustained:
-    """Launch one binary for ``seconds``, as a program does that launches nothing else; a GPU rests for REST_S before.
+    """Launches one binary back to back for ``seconds``; a GPU rests for REST_S seconds before.
 
     Raises:
-        TrialFailure: what the device raises.
+        TrialFailure: a failure of the device.
     """
     function = session.load(binary, session.timed_build)
     placed = timed_arguments(session, kernel, case)
@@ -77,7 +77,7 @@ def sustained(
 
 
 def streamed(function: Function, geometry: Launch, placed: CaseInMemory, seconds: float) -> Sustained:
-    """Returns the figures of back-to-back launches for ``seconds``. Raises TrialFailure, as the device does."""
+    """Returns the figures of back-to-back launches for ``seconds``. Raises TrialFailure for a failure of the device."""
     run = function.stream(geometry, placed.arguments(geometry), seconds)
     taken, n = run.seconds, run.n_launches
     return Sustained(
@@ -90,14 +90,14 @@ def streamed(function: Function, geometry: Launch, placed: CaseInMemory, seconds
 
 
 def repeated(session: Session, kernel: AnyKernel, case: Case, config: Config, binary: Binary, n: int) -> int:
-    """Launch one binary ``n`` times, from a cold cache and a warm one in turns, and check what each launch writes.
+    """Launches one binary up to ``n`` times, with a cold and a warm cache by turns, and checks each launch's outputs.
 
-    A race may leave thousands of launches right. It shows rather where memory is busy, so launches are queued as timed
-    ones are. Before a launch, outputs and workspace hold one of three patterns, or outputs another answer, with the
-    workspace as the last launch left it. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
+    A race may leave thousands of launches right. It shows sooner when memory is busy, so launches are queued like timed
+    ones. Before a launch, outputs and workspace hold one of three patterns, or the outputs hold another answer and the
+    workspace is as the last launch left it. Returns the number of launches: fewer than ``n`` after LONGEST_REPEATS_S.
 
     Raises:
-        TrialFailure: wrong, with the launch's number, or what the device raises.
+        TrialFailure: wrong, with the launch's number, or a failure of the device.
     """
     function = session.load(binary, session.timed_build)
     geometry = kernel.launch(case.problem, config)
@@ -123,10 +123,10 @@ def repeated(session: Session, kernel: AnyKernel, case: Case, config: Config, bi
 
 @contextmanager
 def _copied(binary: Binary, build: str) -> Iterator[Binary]:
-    """Yields a copy of a binary: what loads one file twice may give the same module, with its variables as they are."""
+    """Yields a copy of a binary. A file that is loaded twice may give the same module, with old values of variables."""
     with TemporaryDirectory(prefix="autotune-copy-") as folder:
         path = binary.files[build]
-        for each in path.parent.glob(f"{path.stem}.*"):  # and what is known of it
+        for each in path.parent.glob(f"{path.stem}.*"):  # the binary, and the file of facts about it
             shutil.copy(each, folder)
         yield replace(binary, files={**binary.files, build: Path(folder) / path.name})
 
@@ -154,7 +154,7 @@ class TimedSamples:
         function.samples(geometry, placed.arguments(geometry), n, cold=self.cold)
 
     def take(self, function: Function, geometry: Launch, placed: CaseInMemory, until: int) -> None:
-        """Takes samples until ``until`` good ones are kept."""
+        """Takes samples until ``until`` good ones are there."""
         while len(self.kept) < until:
             new = function.samples(geometry, placed.arguments(geometry), until - len(self.kept), cold=self.cold)
             good = [s for s in new if not 0 < s.clock_hz < self.lowest_clock]
@@ -165,7 +165,7 @@ class TimedSamples:
             self._wait_for_the_clock()
 
     def _wait_for_the_clock(self) -> None:
-        """Waits until the idle device has its clock back; launches might keep it down."""
+        """Waits, without launches, until the clock of the idle device recovers; launches might keep it low."""
         pause_s = SHORTEST_PAUSE_S
         while True:
             if self.waited_s > LONGEST_WAIT_S:
@@ -198,9 +198,9 @@ class TimedSamples:
 
 
 def check_after(function: Function, geometry: Launch, placed: CaseInMemory, case: Case) -> tuple[float, float]:
-    """Checks what the timed binary writes at the timed size: from poisoned outputs, and where they hold another answer.
+    """Checks the outputs of the timed binary at the timed size: from poisoned outputs, and from another answer.
 
-    In timed launches outputs hold the answer, and a binary that leaves it there, or returns early, would be fast.
+    In timed launches the outputs already hold the answer, so a binary that skips its work would be fast and right.
     """
     placed.poison(POISONS[1])
     placed.launch(function, geometry)
@@ -209,7 +209,7 @@ def check_after(function: Function, geometry: Launch, placed: CaseInMemory, case
         _check_where_another_is_held(function, geometry, placed, case)
         return errors
     except TrialFailure:
-        _forget(case.key)  # inputs or canaries may be spoilt: the next trial gets buffers of its own
+        _forget(case.key)  # inputs or canaries may be damaged: the next trial gets new buffers
         raise
 
 
@@ -226,13 +226,14 @@ def _check_where_another_is_held(function: Function, geometry: Launch, placed: C
 def check_carried(
     session: Session, kernel: AnyKernel, case: Case, inputs: Mapping[str, object], config: Config, binary: Binary
 ) -> None:
-    """Launches on other ``inputs`` at the timed size after those of ``case``, and in a binary that was loaded anew.
+    """Checks that earlier launches do not change a result: launches on other ``inputs`` twice, at the timed size.
 
-    The first has the workspace, and variables of its own, as launches on the inputs of ``case`` left them, the second
-    has nothing of that. NumPy answers neither: both must be the same, up to twice the tolerance.
+    The first launch finds the workspace and the kernel's own variables as launches on the inputs of ``case`` left them;
+    the second one runs in a binary that was loaded anew. Both results, without a reference of NumPy, must agree within
+    twice the tolerance.
 
     Raises:
-        TrialFailure: wrong, or what the device raises.
+        TrialFailure: wrong, or a failure of the device.
     """
     function, geometry = session.load(binary, session.timed_build), kernel.launch(case.problem, config)
     placed = timed_arguments(session, kernel, case)
@@ -252,16 +253,16 @@ def check_carried(
         message = f"on other inputs the result depends on what launches before have left: {failure.message}"
         raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
     finally:
-        _forget(case.key)  # the next trial gets buffers with its own inputs
+        _forget(case.key)  # the next trial gets new buffers, with the inputs of its case
 
 
-_placed: OrderedDict[str, CaseInMemory] = OrderedDict()  # keyed by case, the last used at the end
+_placed: OrderedDict[str, CaseInMemory] = OrderedDict()  # buffers by case; the last used are at the end
 
 
 def timed_arguments(session: Session, kernel: AnyKernel, case: Case) -> CaseInMemory:
-    """Returns the timed problem's buffers, kept from trial to trial.
+    """Returns the timed problem's buffers, which stay from trial to trial.
 
-    Those of a few problems under way, if they are small.
+    If they are small, the buffers of up to N_LARGE problems stay at a time.
     """
     if case.key not in _placed:
         n_bytes = bytes_of(kernel.arrays(case.problem))
@@ -273,7 +274,7 @@ def timed_arguments(session: Session, kernel: AnyKernel, case: Case) -> CaseInMe
 
 
 def release_all(session: Session) -> None:
-    """Gives back all memory that is kept between trials."""
+    """Frees all memory that stays between trials."""
     for key in list(_placed):
         _forget(key)
     session.release()

@@ -1,8 +1,8 @@
-"""The outputs that are right at the timed size: those of the NumPy reference, or of a verified config.
+"""The correct outputs at the timed size: those of the NumPy reference, or of a verified config.
 
-NumPy answers unless it would need minutes. Then the first config that passes at the edge sizes stands in for it, or the
-fastest that has been recorded. Whoever stands in may be off by the tolerance itself, so its own errors are added to
-those that are found against it.
+NumPy computes them unless it would need minutes. Then a config stands in for it: the first one that passes at the edge
+sizes, or the fastest recorded one. The stand-in itself may be off by the tolerance, so its own errors are added to the
+errors against it.
 """
 
 import shutil
@@ -29,16 +29,16 @@ from .worker import Job
 
 @dataclass(frozen=True)
 class PendingCase:
-    """The inputs and the reference of the timed problem, which another process makes."""
+    """The inputs and the reference of the timed problem, while another process makes them."""
 
     future: "Future[None]"
     name: str  # name of the problem
 
     def result(self) -> None:
-        """Wait for inputs and reference.
+        """Waits for inputs and reference.
 
         Raises:
-            UsageError: when they cannot be made; no config can be measured then.
+            UsageError: if they cannot be made; then no config can be measured.
         """
         smaller = "choose a smaller problem"
         try:
@@ -57,7 +57,7 @@ class PendingCase:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A verified config whose output at the timed size is taken for the reference, and its own largest errors."""
+    """A verified config whose output at the timed size replaces the reference, with its own largest errors."""
 
     config: Config
     binary: Binary
@@ -67,22 +67,23 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The timed problem's inputs, in ``folder``, with what is right for them.
+    """The timed problem's inputs, in ``folder``, and the source of their correct outputs.
 
-    ``is_open``: nothing can answer yet. A config is then judged by its own output, and stands in once it has passed.
+    ``is_open``: there is no source yet, neither NumPy nor a stand-in. Then a config is compared with its own output,
+    and becomes the stand-in once it has passed.
     """
 
     context: Context[Any]
     folder: Path
-    pending: PendingCase  # the inputs, and the reference where NumPy answers
+    pending: PendingCase  # the inputs, and the reference if NumPy computes it
     stand_in: StandIn | None
     is_open: bool
 
     def job(self, config: Config, binary: Binary) -> Job:
-        """Returns what the device's process needs to measure a config; waits for the inputs and the reference.
+        """Returns the job to measure a config in the device's process; waits for the inputs and the reference.
 
         Raises:
-            UsageError: when they cannot be made.
+            UsageError: if they cannot be made.
         """
         self.pending.result()
         if not self.is_there:  # the cache was deleted meanwhile
@@ -92,7 +93,7 @@ class Oracle:
         return replace(_job(self.context, config, binary), case=self.folder, oracle=oracle)
 
     def _binary(self, stand_in: StandIn) -> Binary:
-        """Returns the binary of who stands in, made anew where the cache was deleted meanwhile."""
+        """Returns the stand-in's binary; it is compiled again if the cache was deleted meanwhile."""
         if all(path.exists() for path in stand_in.binary.files.values()):
             return stand_in.binary
         made = self.context.bench.pool.start(self.context, stand_in.config).compiled().binary
@@ -114,20 +115,20 @@ class Oracle:
         return self.folder.exists()
 
     def after(self, config: Config, binary: Binary, verdict: Verdict) -> "Oracle":
-        """Returns the oracle once ``config`` has passed: that config stands in if nothing could answer before."""
+        """Returns the oracle after ``config`` has passed: if the oracle is open, this config becomes the stand-in."""
         if not self.is_open:
             return self
         return replace(self, is_open=False, stand_in=StandIn(config, binary, verdict.max_error, verdict.rms_error))
 
     def against_reference(self, measurement: Measurement) -> Measurement:
-        """Returns error bounds against the reference: those against a stand-in plus the stand-in's own."""
+        """Returns error bounds against the reference: the errors against the stand-in plus its own errors."""
         if self.stand_in is None:
             return measurement
         max_error = measurement.max_error + self.stand_in.max_error
         return replace(measurement, max_error=max_error, rms_error=measurement.rms_error + self.stand_in.rms_error)
 
     def __str__(self) -> str:
-        """Returns what is said of how the timed problem was checked, where NumPy does not answer all of it."""
+        """Returns how the timed problem was checked, for records; "" if NumPy computed all outputs."""
         if self.stand_in is None:
             return ""
         if not too_large_for_numpy(self.context.kernel, self.context.problem):
@@ -140,8 +141,8 @@ class Oracle:
 def oracle_of(context: Context[P], fastest: Trial | None, trust_recorded: bool = False) -> Iterator[Oracle]:
     """Yields the oracle of a sweep; a compile process makes the inputs and the reference meanwhile.
 
-    ``fastest``: of the recorded trials, which stands in where NumPy would need minutes, or with ``trust_recorded``. One
-    that does not compile and verify again does not.
+    ``fastest``: the fastest recorded trial. It is the stand-in if NumPy would need minutes, or with ``trust_recorded``,
+    provided that it compiles and verifies again.
     """
     too_large = too_large_for_numpy(context.kernel, context.problem)
     stand_in = _verified(context, fastest) if fastest is not None and (too_large or trust_recorded) else None
@@ -164,7 +165,7 @@ def _job(context: Context[P], config: Config, binary: Binary) -> Job:
 
 
 def _verified(context: Context[P], trial: Trial) -> StandIn | None:
-    """Returns a recorded trial that compiles and verifies again; else None."""
+    """Returns a recorded trial as a stand-in if it compiles and verifies again, else None."""
     try:
         binary = context.bench.pool.start(context, trial.config).binary()
         with context.on_device("verifying"):

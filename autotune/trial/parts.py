@@ -1,8 +1,8 @@
-"""Parts of outputs that NumPy answers where it would need minutes for all of them.
+"""Parts of outputs that NumPy computes where whole outputs would take it minutes.
 
-A size of many kernels is a number of things that have nothing to do with each other, such as channels: an axis of all
-outputs, and of no input more than once. Which size is one is not stated but found: by shapes, and by the reference
-itself, which must give the same for a part alone as within the whole, at a small size.
+In many kernels a size counts independent things, such as channels: it is an axis of all outputs, and at most one axis
+of each input. Definitions do not state such a size. It is found by shapes, and by the reference itself: at a small size
+a part computed alone must equal the same part of the whole.
 """
 
 from collections.abc import Mapping
@@ -18,18 +18,18 @@ from ..core.problem import replaced, size_fields
 from ..runtime.comparison import compare_arrays
 from . import contract
 
-PART_FLOPS = 2e10  # some seconds of NumPy
-N_DRAWN = 2  # parts besides the last one
-FEW = 3  # of such a size, at which independence is tried
+PART_FLOPS = 2e10  # NumPy takes some seconds for them
+N_DRAWN = 2  # random parts, in addition to the last one
+FEW = 3  # value of such a size at which independence is checked
 
-Axes = Mapping[str, int | None]  # the axis of each array that a size is the extent of
+Axes = Mapping[str, int | None]  # array -> the axis whose extent is the size, or None
 
 
 @dataclass(frozen=True)
 class Part:
-    """What NumPy makes of a part: those elements of each output whose index along an axis is ``number``."""
+    """The reference of a part: the elements of each output whose index along an axis is ``number``."""
 
-    field: str  # the size that it is one of
+    field: str  # the size, a field of the problem
     number: int
     axes: Axes
     reference: Mapping[str, np.ndarray]
@@ -43,7 +43,7 @@ class Part:
 
 
 def parts_of(kernel: Kernel[P], problem: P, inputs: Inputs) -> tuple[Part, ...]:
-    """Returns parts of the outputs for ``inputs``: some that are drawn, and the last one; none where none is known."""
+    """Returns parts of the outputs for ``inputs``: random ones and the last one; empty if no size is independent."""
     for field in size_fields(problem):
         axes, alone = _axes(kernel, problem, field), replaced(problem, {field: 1})
         if axes is None or alone is None or kernel.work(alone).flops > PART_FLOPS:
@@ -60,7 +60,7 @@ def parts_of(kernel: Kernel[P], problem: P, inputs: Inputs) -> tuple[Part, ...]:
 
 
 def _is_independent(kernel: Kernel[P], problem: P, field: str) -> bool:
-    """Returns whether the reference makes the same of one part alone as of a few together."""
+    """Returns whether the reference of one part alone equals that part of the reference of FEW together."""
     for size in kernel.edge_problems(problem, Config(kernel.default)):
         few, alone = replaced(size, {field: FEW}), replaced(size, {field: 1})
         axes = None if few is None or alone is None else _axes(kernel, few, field)
@@ -80,7 +80,7 @@ def _is_independent(kernel: Kernel[P], problem: P, field: str) -> bool:
 
 
 def _axes(kernel: Kernel[P], problem: P, field: str) -> Axes | None:
-    """Returns the axis of each array that ``field`` is the extent of; None where it is not one of every output."""
+    """Returns the axis of each array whose extent is ``field``; None if some output has no such axis."""
     n = getattr(problem, field)
     other = replaced(problem, {field: n - 1}) if n > 1 else None
     if other is None:

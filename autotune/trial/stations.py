@@ -1,4 +1,4 @@
-"""Takes one config through the stations: compiled, checked, verified, measured; a row whatever happens."""
+"""Takes one compiled config through the stations: checked, verified, measured. The result is always a row."""
 
 import shlex
 import time
@@ -39,12 +39,10 @@ class Ran:
 def run_stations(
     context: Context[P], oracle: Oracle, number: int, compiled: CompileResult, incumbent_s: float | None
 ) -> Ran:
-    """Checks, verifies and measures what was compiled.
-
-    Nothing that a variant does raises.
+    """Checks, verifies and measures a compiled config. A failure of the variant is a trial, not an exception.
 
     Raises:
-        UsageError: when the inputs and the reference of the timed problem cannot be made.
+        UsageError: if the inputs and the reference of the timed problem cannot be made.
     """
     config, variant, binary = compiled.config, compiled.variant, compiled.binary
     trial = Trial(
@@ -83,7 +81,7 @@ def run_stations(
 
 
 def stamp(context: Context[P], config: Config, variant: Variant | None = None) -> str:
-    """Returns a digest of what the outcome of ``config`` depends on: source, sizes, protocol, compiler and more."""
+    """Returns a digest of everything that the outcome of ``config`` depends on: source, sizes, protocol, compiler .."""
     try:
         text = (variant or render(context.kernel, context.problem, config)).source
     except TrialFailure as failure:
@@ -94,7 +92,7 @@ def stamp(context: Context[P], config: Config, variant: Variant | None = None) -
 
 
 def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
-    """Refuses, with the figures, what the driver would refuse at the launch, or at one that follows it.
+    """Refuses a launch, or one that follows it, that the driver would refuse; the message has the figures.
 
     Raises:
         TrialFailure: resources.
@@ -119,7 +117,7 @@ def _check_limits(figures: Figures, launch: Launch, device: Device) -> None:
 
 
 def with_rates(trial: Trial, context: Context[P]) -> Trial:
-    """Returns ``trial`` with GB/s, TFLOP/s and efficiency of its median, which it must have."""
+    """Returns ``trial``, which must have a median, with its GB/s, TFLOP/s and efficiency."""
     assert trial.median_s is not None
     work = context.kernel.work(context.problem)
     return replace(trial, **asdict(rates(work, trial.median_s, context.bench.ceilings)))
@@ -128,9 +126,9 @@ def with_rates(trial: Trial, context: Context[P]) -> Trial:
 def _on_device(
     context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
 ) -> tuple[TrialReport, Binary, dict[str, float]]:
-    """Verifies and measures; where the cache is deleted meanwhile, what it held is made anew.
+    """Verifies and measures. If the cache is deleted meanwhile, its files are made again.
 
-    Returns the binary that ran, and the wall time of each activity.
+    Returns the report, the binary that ran, and the wall time of each activity in seconds.
     """
     for _ in range(MOST_CACHES_LOST):
         with suppress(FileNotFoundError):  # a deletion takes a while: other files may still be there
@@ -165,7 +163,7 @@ def _is_there(oracle: Oracle, binary: Binary) -> bool:
 
 
 def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) -> Trial:
-    """Returns ``trial`` with what compiling gave; of several launches the largest figures, and each one's own."""
+    """Returns ``trial`` with the figures of its binary; with several launches, the largest ones and those of each."""
     steps = geometry.steps
     own = next(step for step in steps if step.function in ("", binary.kernel))
     return replace(
@@ -184,7 +182,7 @@ def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) 
 
 
 def _told(binary: Binary, step: Launch) -> dict[str, object]:
-    """Returns what a row says of one of several launches."""
+    """Returns the figures of one of several launches, for a row."""
     figures = binary.of(step.function)
     return {
         "function": step.function,
@@ -230,12 +228,12 @@ class Rates:
 
 
 def floor_s(work: Work, ceilings: Ceilings) -> float:
-    """Returns seconds: the larger of bytes over the copy's rate and operations over the rate of their best unit.
+    """Returns the least seconds: the larger of bytes over the rate of copies and operations over the unit's rate.
 
     Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
     """
     by_unit = {"float16": ceilings.float16_per_s, "int8": ceilings.int8_per_s}
-    rate = by_unit.get(work.unit, 0.0) or ceilings.flops_per_s  # a device may not have the unit
+    rate = by_unit.get(work.unit, 0.0) or ceilings.flops_per_s  # the device may lack the unit
     return max(work.bytes / ceilings.bytes_per_s, work.flops / rate)
 
 

@@ -1,6 +1,6 @@
-"""Verifies a binary against the reference at edge sizes, with poison, canaries and untouched inputs.
+"""Verifies a binary against the reference at edge sizes, with poisoned outputs, canaries and a check of the inputs.
 
-Runs in the device's worker process.
+It runs in the device's worker process.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ from .case import (
     small_case,
 )
 
-EXTRA = 3  # entries by which the whole is longer: no width of a vector divides it
-AROUND = 0xA5  # value of the other bytes of the whole
+EXTRA = 3  # additional entries of the longer array; not a multiple of a vector's width
+AROUND = 0xA5  # byte that fills the rest of the longer array
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A binary that passed: what it was checked on, and the largest errors relative to rms(reference)."""
+    """The result for a binary that passed: the checked problems, and the largest errors relative to rms(reference)."""
 
     verified_on: tuple[str, ...]
     max_error: float
@@ -48,7 +48,7 @@ def verify(
     builds: Sequence[str] | None = None,
     full: bool = False,
 ) -> Verdict:
-    """Check every build of ``binary`` at the edge sizes of ``problem``; ``full``: and at its own.
+    """Checks every build of ``binary`` at the edge sizes of ``problem``; ``full``: also at its own size.
 
     Raises:
         TrialFailure: wrong, with the first element that differs; launch_failed or resources from the device.
@@ -90,10 +90,10 @@ def verify(
 def _check_parts(
     session: Session, kernel: Kernel[P], problem: P, case: Case, function: Function, geometry: Launch
 ) -> tuple[float, float]:
-    """Returns the (largest, rms) error over all outputs; (0, 0) where no array may be a part.
+    """Returns the (largest, rms) error with arrays as parts of longer ones; (0, 0) if no array may be a part.
 
     Raises:
-        TrialFailure: wrong, also where the rest of a longer array was written.
+        TrialFailure: wrong, also if the rest of a longer array was written.
     """
     binding = Binding.of(kernel, problem)
     specs = binding.specs
@@ -139,14 +139,14 @@ def _check_parts(
             buffer.free()
 
 
-_of_oracles: dict[str, Case | TrialFailure] = {}  # one for each problem in use
+_of_oracles: dict[str, Case | TrialFailure] = {}  # keys name a problem and a stand-in
 
 
 def case_of_oracle(session: Session, kernel: AnyKernel, case: Case, config: Config, oracle: Binary) -> Case:
     """Returns ``case`` with the output of the verified ``oracle`` as its reference.
 
     Raises:
-        TrialFailure: wrong, where the oracle is, in a part that NumPy answers.
+        TrialFailure: wrong, if the oracle itself is wrong in a part that NumPy computes.
     """
     key = f"{case.key} by {oracle.key}"
     if key not in _of_oracles:
@@ -169,7 +169,7 @@ def case_of_oracle(session: Session, kernel: AnyKernel, case: Case, config: Conf
 
 
 def _check_against_numpy(session: Session, kernel: AnyKernel, case: Case, outputs: Mapping[str, np.ndarray]) -> None:
-    """Raises TrialFailure, wrong, where the outputs differ from NumPy's in a part that it answers."""
+    """Raises TrialFailure, wrong, if the outputs differ from NumPy's in a part that NumPy computes."""
     specs = kernel.arrays(case.problem)
     for part in case.parts:
         for name, reference in part.reference.items():

@@ -33,14 +33,14 @@ class ConfigCheck:
 
 
 def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[Config]:
-    """Returns all configs, or ``n`` at random such that every value of every parameter appears if ``n`` allows."""
+    """Returns all configs, or ``n`` random ones in which every value of every parameter occurs, if ``n`` allows."""
     if n is None or n >= len(configs):
         return list(configs)
     shuffled = list(configs)
     random.Random(seed).shuffle(shuffled)
     chosen: list[Config] = []
     seen: set[tuple[str, Any]] = set()
-    for config in shuffled:  # first those that show a value not yet seen
+    for config in shuffled:  # configs with a new value come first
         if len(chosen) < n and not seen.issuperset(config.items()):
             chosen.append(config)
             seen.update(config.items())
@@ -50,7 +50,7 @@ def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[C
 
 @dataclass(frozen=True)
 class Checking:
-    """The place and manner of a check; ``builds`` None means all that the device verifies."""
+    """The device and the limits of a check. ``builds``: None means all builds that the device verifies."""
 
     target: Target
     compile_processes: int
@@ -59,16 +59,16 @@ class Checking:
 
 
 def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
-    """Returns the build ``name``, or all if it is empty. Raises UsageError if the device does not have it."""
+    """Returns the build ``name``, or None (all builds) for "". Raises UsageError if the device has no such build."""
     if name and name not in target.module.builds:
         raise UsageError(f"{target.kind} has no build {name!r} (it has {', '.join(target.module.builds)})")
     return (name,) if name else None
 
 
 def check_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
-    """Yields each (problem, config) compiled and verified, in order.
+    """Yields the outcome of each (problem, config), compiled and verified, in order.
 
-    Compiles run ahead. Nothing raises for a variant.
+    Compiles run ahead. A failure of a variant is an outcome, not an exception.
     """
     with CompilePool(checking.target, checking.compile_processes) as pool, Worker(checking.target) as worker:
         ahead: deque[tuple[Any, Config, Proposal]] = deque()
@@ -91,10 +91,10 @@ def check_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: C
 
 
 def compile_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
-    """Yields each (problem, config) compiled for the architecture of the target, which need not be here.
+    """Yields the outcome of each (problem, config), compiled for the architecture of the target, without such a device.
 
     Raises:
-        UsageError: when there is no compiler.
+        UsageError: if there is no compiler.
     """
     checking.target.module.compiler(checking.target.device)
     with CompilePool(checking.target, checking.compile_processes) as pool:
@@ -108,7 +108,7 @@ def compile_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking:
 
 
 class Tally:
-    """The outcomes of checks, of ``n_total`` in all."""
+    """Counts the outcomes of ``n_total`` checks."""
 
     def __init__(self, kernel: AnyKernel, n_total: int) -> None:
         self.kernel, self.n_total = kernel, n_total
@@ -140,7 +140,7 @@ class Tally:
         return f"{self.kernel.name}: {passed}{left}"
 
     def variant(self, outcome: ConfigCheck) -> str:
-        """Returns the name of what was checked."""
+        """Returns the name of the checked variant."""
         return f"{self.kernel.name}[{problem_name(outcome.problem)}|{outcome.config}]"
 
     def line(self, outcome: ConfigCheck) -> str:
@@ -149,7 +149,7 @@ class Tally:
 
 
 def _compiled(kernel: Kernel[P], problem: P, proposal: Proposal, target: Target) -> Binary:
-    """Wait for the compile, and refuse what the device could not launch. Raises TrialFailure."""
+    """Waits for the compile; returns the binary. Raises TrialFailure, also for a launch that the device refuses."""
     binary = proposal.binary()
     check_limits(binary, kernel.launch(problem, proposal.config), target.device)
     return binary

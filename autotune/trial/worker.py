@@ -1,7 +1,7 @@
-"""The worker process of a device: it owns the hardware, and it may die without taking the sweep along.
+"""The worker process of a device: it owns the hardware, and its death does not end the sweep.
 
 The parent calls ``Worker.verify`` and ``Worker.measure`` with a deadline. A crash, a hang or an error that poisons
-the context ends as a TrialFailure there, and the next call finds a fresh process.
+the context becomes a TrialFailure in the parent, and the next call gets a new process.
 """
 
 import time
@@ -29,13 +29,13 @@ from .measure import check_carried, measure, release_all, repeated, sustained, t
 from .verify import Verdict, case_of_oracle, verify
 
 RELEASE_S = 10.0
-LARGE_BYTES = 1 << 26  # of arrays that a verification of their own would place, poison and compare three times
+LARGE_BYTES = 1 << 26  # larger arrays are checked only when they are timed, which saves placing them once more
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One compiled config and what it is for, in words that survive the way to another process."""
+    """One compiled config and its problem, in types that can be sent to another process."""
 
     kernel: str  # the name or path that registry.load_kernel takes
     problem: dict[str, object]
@@ -43,20 +43,20 @@ class Job:
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
     oracle: tuple[Config, Binary] | None = None  # a verified config, if the problem is too large for NumPy
-    others: Path | None = None  # the folder of other inputs of the timed problem, for launches that are checked
+    others: Path | None = None  # the folder of other inputs of the timed problem, for the checked launches
 
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The device's process sends it between verifying and measuring. ``verdict`` is None where the binary is wrong."""
+    """The device's process sends it between verifying and measuring. ``verdict`` is None if the binary is wrong."""
 
-    conditions: str  # digest of what the outcome depends on besides the machine code; "" where it cannot be told
+    conditions: str  # digest of everything that the outcome depends on, except the machine code; "" if unknown
     verdict: Verdict | None
 
 
 @dataclass(frozen=True)
 class TrialReport:
-    """One config, verified and measured: ``failure`` says why there is no measurement. Wall times of the stages."""
+    """The result of a trial. ``failure``: why there is no measurement. ``verify_s``, ``measure_s``: wall times."""
 
     verified: VerifyReport | None
     measurement: Measurement | None
@@ -79,11 +79,11 @@ class Worker:
         self._child.stop()
 
     def begin(self) -> None:
-        """Start the process, and do not wait until it has opened the device: the first call does."""
+        """Starts the process, and does not wait until it has opened the device; the first call waits."""
         self._child.begin()
 
     def release(self) -> None:
-        """Let the process give back the memory that it keeps between trials; one that cannot is stopped."""
+        """Frees the memory that the process keeps between trials; a process that cannot do so is stopped."""
         try:
             self._child.call(_apply, (release_all,), RELEASE_S)
         except Exception:
@@ -92,18 +92,18 @@ class Worker:
     def verify(
         self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None, *, full: bool = False
     ) -> Verdict:
-        """Check one binary at its edge sizes, and at the problem's own if ``full``. Raises TrialFailure."""
+        """Checks one binary at its edge sizes, and at the problem's own size if ``full``. Raises TrialFailure."""
         return self._call(_verify, (job, builds, full), deadline_s, "verification")
 
     def trial(self, job: Job, protocol: Protocol, deadline_s: float) -> TrialReport:
-        """Verify one binary and, if it is right, measure it: in one call, each of the two within the deadline."""
+        """Verifies one binary and, if it is right, measures it, each within the deadline."""
         times, verified, measurement, failure = [time.monotonic()], None, None, None
         try:
             with self._failures(deadline_s, lambda: "measurement" if verified else "verification"):
                 for step in self._child.steps(_trial, (job, protocol), deadline_s):
                     if isinstance(step, Measurement):
                         measurement = step
-                    else:  # a second time where the measurement killed the first process
+                    else:  # this happens a second time if the measurement killed the first process
                         times[1:], verified = [time.monotonic()], step
         except TrialFailure as its_own:
             failure = its_own
@@ -112,34 +112,34 @@ class Worker:
         return TrialReport(verified, measurement, failure, took[0], took[1] if verified and verified.verdict else None)
 
     def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:
-        """Time one binary, and check what it wrote. Raises TrialFailure."""
+        """Times one binary, and checks its outputs. Raises TrialFailure."""
         return self.measure_together([job], protocol, deadline_s)[0]
 
     def measure_together(
         self, jobs: list[Job], protocol: Protocol, deadline_s: float, n_placements: int = 1
     ) -> list[Measurement]:
-        """Time several binaries of one problem, interleaved. Raises TrialFailure."""
+        """Times several binaries of one problem, interleaved. Raises TrialFailure."""
         given = jobs, protocol, n_placements
         return self._call(_measure_together, given, deadline_s, "measurement") if jobs else []
 
     def sustain(self, job: Job, seconds: float, deadline_s: float) -> Sustained:
-        """Launch one binary back to back. Raises TrialFailure."""
+        """Launches one binary back to back for ``seconds``. Raises TrialFailure."""
         return self._call(_sustain, (job, seconds), deadline_s + 3 * seconds, "run of launches")
 
     def repeat(self, job: Job, n: int, deadline_s: float) -> int:
-        """Launch one binary up to ``n`` times and check each launch's outputs -> launches made. Raises TrialFailure."""
+        """Launches one binary up to ``n`` times with checks; returns the number of launches. Raises TrialFailure."""
         return self._call(_repeat, (job, n), deadline_s, "run of checked launches")
 
     def run(self, job: Job, inputs: Mapping[str, object], deadline_s: float) -> dict[str, Any]:
-        """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
+        """Launches once on ``inputs``; returns the outputs by name, as NumPy arrays. Raises TrialFailure."""
         return self._call(_run, (job, inputs), deadline_s, "launch")
 
     def written(self, job: Job, names: list[str], deadline_s: float) -> dict[str, np.ndarray]:
-        """One launch in the buffers that the binary was timed in -> these arrays. Raises TrialFailure."""
+        """Launches once in the timed buffers; returns the arrays ``names``. Raises TrialFailure."""
         return self._call(_written, (job, names), deadline_s, "launch")
 
     def call(self, function: Callable[..., T], *arguments: object, deadline_s: float) -> T:
-        """Run ``function(session, *arguments)`` in the worker process."""
+        """Runs ``function(session, *arguments)`` in the worker process; returns its result."""
         what = getattr(function, "__name__", "call")
         result: T = self._call(_apply, (function, *arguments), deadline_s, what)
         return result
@@ -150,7 +150,7 @@ class Worker:
 
     @contextmanager
     def _failures(self, deadline_s: float, doing: Callable[[], str]) -> Iterator[None]:
-        """Turns what becomes of the process into a TrialFailure; ``doing`` says what it was asked for."""
+        """Turns a timeout or the death of the process into a TrialFailure; ``doing`` names the call."""
         try:
             yield
         except TrialFailure as failure:
@@ -217,7 +217,7 @@ def _trial(job: Job, protocol: Protocol) -> Iterator[VerifyReport | Measurement]
 
 
 def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdict:
-    """Verifies at the edge sizes. Where only the timed size is known, and is large, it is checked when it is timed."""
+    """Verifies at the edge sizes. If the only edge size is the timed one, and large, the check follows the timing."""
     only_timed = kernel.edge_problems(problem, job.config) == (problem,)
     is_one_build = tuple(session.check_builds) == (session.timed_build,)
     if only_timed and is_one_build and bytes_of(kernel.arrays(problem)) > LARGE_BYTES:
@@ -258,7 +258,7 @@ def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Ca
     if job.oracle is None:
         return case
     own = job.config, job.binary
-    with suppress(TrialFailure):  # where it was recorded, and NumPy refutes it: a config is judged by its own output
+    with suppress(TrialFailure):  # NumPy refutes a recorded oracle: then a config is compared with its own output
         if job.oracle != own:
             return case_of_oracle(session, kernel, case, *job.oracle)
     return case_of_oracle(session, kernel, case, *own)
@@ -270,7 +270,7 @@ def _written(job: Job, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def _launched(job: Job) -> CaseInMemory:
-    """Returns the buffers of the timed problem after one more launch from what they held at first."""
+    """Returns the buffers of the timed problem after one more launch from their initial contents."""
     session = _opened()
     kernel, problem = _restore(job)
     placed = timed_arguments(session, kernel, _timed_case(session, kernel, problem, job))

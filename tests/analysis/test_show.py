@@ -171,7 +171,7 @@ def test_sweeps_of_one_kernel_are_shown(tmp_path: Path, capsys: pytest.CaptureFi
     outcomes.sweep(tmp_path)
     show([tmp_path], kernel="filter")
     assert "filter taps=16" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="no sweep of --kernel ddc is recorded here; there are sweeps of filter"):
+    with pytest.raises(UsageError, match="no sweep of --kernel ddc is recorded here; the recorded kernels are filter"):
         show([tmp_path], kernel="ddc")
 
 

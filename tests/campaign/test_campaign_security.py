@@ -225,5 +225,5 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 
 def test_an_open_port_beyond_loopback_is_told() -> None:
-    assert "runs code there as you" in warning("tcp://10.1.2.3:8786") and "\n" not in warning("tcp://node7:8786")
+    assert "can run code there as you" in warning("tcp://10.1.2.3:8786") and "\n" not in warning("tcp://node7:8786")
     assert not any(map(warning, ("tls://node7:8786", "tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1")))

@@ -108,7 +108,7 @@ def test_ctrl_c_ends_every_command_in_one_line(
     monkeypatch.setattr(typer.core.TyperCommand, "invoke", pressed)
     code, told = ended([name, *WORDS[name]], capsys, monkeypatch)
     assert code == 130 and told.startswith("autotune: stopped by Ctrl-C; ") and told.count("\n") == 1
-    assert "run the same command again" in told or "is kept for the next time" in told
+    assert "run the same command again" in told or "stay in the cache" in told
     assert ("resume" in told) == (name in ("sweep", "tune", "campaign"))
 
 
@@ -122,7 +122,7 @@ def test_a_recording_that_was_stopped_is_named(
     monkeypatch.setattr(sky_command, "_follow", pressed)
     example = Path(__file__).parents[2] / "docs" / "example" / "sky.toml"
     code, told = ended(["sky", str(example), "--out", str(tmp_path / "night")], capsys, monkeypatch)
-    assert code == 130 and f"the recording is not whole; remove {tmp_path}/night and run" in told.splitlines()[-1]
+    assert code == 130 and f"the recording is incomplete; remove {tmp_path}/night and run" in told.splitlines()[-1]
 
 
 @pytest.mark.quick

@@ -92,7 +92,7 @@ def test_the_first_config_comes_late_and_is_found_at_once() -> None:
     ],
 )
 def test_a_restriction_that_raises_is_named_with_the_combination(rule: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=f"{told}.*write it so that it says no there"):
+    with pytest.raises(UsageError, match=f"{told}.*make it return False there"):
         call_of({"block_size_x": [32], "t": [0, 2]}, restrictions=rule).enumeration  # noqa: B018
 
 
@@ -139,7 +139,7 @@ def test_refused_blocks_are_told_once_with_their_number(tmp_path: Path, capsys: 
         results=tmp_path,
     )  # fmt: skip
     told = [line for line in capsys.readouterr().out.splitlines() if FITS in line]
-    assert told == [f"f: combinations that are not tried: 6 violate: {FITS}"] and len(results) == 2
+    assert told == [f"f: combinations left out: 6 violate: {FITS}"] and len(results) == 2
 
 
 # ---------------------------------------------------------------------- names and values

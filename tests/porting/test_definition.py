@@ -113,7 +113,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest
         os.chown(tmp_path / "definitions", 4321, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
-    with pytest.raises(UsageError, match=r"definitions belongs to user \d+, and definitions that lie there are run"):
+    with pytest.raises(UsageError, match=r"definitions belongs to user \d+, and definitions in it are run"):
         written(tmp_path)
 
 
@@ -172,9 +172,9 @@ def test_sizes_among_the_arguments_are_found() -> None:
 @pytest.mark.parametrize(
     ("problem_size", "source", "why"),
     [
-        ((77, 20), GEMM, "the grid spans 77, which no argument says"),
-        (lambda p: (30, 20), GEMM, "functions say the grid"),
-        ((30, 20), GEMM.replace("{}", "{ c[0] = grid_size_x; }"), "the source has grid_size_x, y or z"),
+        ((77, 20), GEMM, "the grid spans 77, which is not an argument"),
+        (lambda p: (30, 20), GEMM, "functions compute the grid"),
+        ((30, 20), GEMM.replace("{}", "{ c[0] = grid_size_x; }"), "the source uses grid_size_x, y or z"),
     ],
 )
 def test_where_a_larger_size_would_be_computed_in_part_sizes_are_fixed(

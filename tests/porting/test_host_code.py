@@ -130,7 +130,7 @@ CALLED_ALIKE = {  # functions of the host, and what device code calls of others
 def test_host_code_is_left_out(case: str, is_first: bool, tmp_path: Path) -> None:
     beside, told = HOST[case]
     call = call_of(beside + F if is_first else F + beside)
-    assert call.source.told == (f"left out of kernel.cu, since it is host code: {told}",)
+    assert call.source.told == (f"left out of kernel.cu (host code): {told}",)
     assert call.source.text.count("\n") == (beside + F).count("\n"), "each line of the kernel stays where it is"
     assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
 
@@ -200,7 +200,7 @@ TEXTURES = {
 @pytest.mark.parametrize("case", TEXTURES)
 def test_textures_of_others_are_left_out(case: str, tmp_path: Path) -> None:
     call = call_of(TEXTURES[case] + F + "// a comment on tex2D(t, 0)\n")
-    assert "since textures are not served: " in call.source.told[0]
+    assert "(textures are not supported): " in call.source.told[0]
     assert np.array_equal(outputs_of_call(call, tmp_path, {"block_size_x": 64})["y"], 2 * X)
 
 
@@ -228,7 +228,10 @@ def test_textures_that_are_not_compiled_are_nothing(beside: str, tmp_path: Path)
         ),
         (TEXTURES["references"] + F.replace("2 *", "fetch(i) *"), r"uses textures \(t"),
         ('#line 7 "k.h"\n' + F.replace("2 *", "tex1D<float>(n, i) *"), r"k.h:7: f uses textures"),
-        (F.replace("2 *", "tex2D<float>(n, i, i) *"), r"kernel.cu:1: f uses textures \(tex2D\), which are not served"),
+        (
+            F.replace("2 *", "tex2D<float>(n, i, i) *"),
+            r"kernel.cu:1: f uses textures \(tex2D\), which are not supported",
+        ),
     ],
 )
 def test_textures_that_the_kernel_uses_are_refused(source: str, why: str) -> None:
@@ -254,7 +257,7 @@ def test_textures_that_the_kernel_uses_are_refused(source: str, why: str) -> Non
 )
 def test_host_code_that_a_header_lets_in_is_left_out(beside: str, told: str, tmp_path: Path) -> None:
     call = call_of(beside + F)
-    assert call.source.told == (f"left out of kernel.cu, since it is host code: {told}",)
+    assert call.source.told == (f"left out of kernel.cu (host code): {told}",)
     defined = call.source.text.replace("#ifdef __DRIVER", "#define __DRIVER_TYPES_H__\n#ifdef __DRIVER")
     text = defined.replace("#if BY_A", "#define BY_A_HEADER 1\n#if BY_A")
     assert np.array_equal(outputs_of_call(call_of(text), tmp_path, {"block_size_x": 64})["y"], 2 * X)

@@ -41,12 +41,12 @@ def test_an_array_with_gaps_is_refused(array: np.ndarray) -> None:
     ("value", "told"),
     [
         (np.zeros(3, ">f4"), r"x is of the other byte order; give \.astype\('float32'\)"),
-        (np.zeros(3, np.longdouble), "x is of float128, which CUDA has not"),
-        (np.zeros(3, "U2"), "x is of <U2, which CUDA has not"),
-        (np.array([None]), "x is of object, which CUDA has not"),
+        (np.zeros(3, np.longdouble), "x is of float128, which CUDA lacks"),
+        (np.zeros(3, "U2"), "x is of <U2, which CUDA lacks"),
+        (np.array([None]), "x is of object, which CUDA lacks"),
         (np.zeros(3, [("a", "f4"), ("b", "O")]), "x is a structure without align=True"),
         (np.zeros(3, [("a", "f4"), ("b", "f8")]), "x is a structure without align=True"),
-        ([1, 2], "x is list, must be an array of NumPy"),
+        ([1, 2], "x is list, must be a NumPy array"),
     ],
 )
 def test_elements_that_cuda_has_not_are_refused(value: Any, told: str) -> None:

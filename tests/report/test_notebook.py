@@ -46,7 +46,7 @@ def test_few_lines_tell_a_sweep_a_config_and_a_choice(tmp_path: Path) -> None:
 
 def test_none_is_told_where_nothing_was_correct(tmp_path: Path) -> None:
     told = repr(Sweep(tmp_path, None, None, (), {"wrong": 3}, {}, "gp"))
-    assert told.count("none was correct") == 2 and "speed-up" not in told
+    assert told.count("no correct result") == 2 and "speed-up" not in told
 
 
 @pytest.mark.parametrize("shown", [sweep(Path(EVIL)), CONFIG, choice()], ids=lambda value: type(value).__name__)

@@ -111,7 +111,7 @@ def test_what_a_study_cannot_be_is_told() -> None:
     study.enqueue_trial({"A": 1})
     with pytest.raises(ValueError, match="trial 0 is of A=1, which has no B; suggest it no value"):
         study.ask().suggest_categorical("B", [1, 2])
-    with pytest.raises(ValueError, match=r"this sampler is of the study .*; make another one for 'other'"):
+    with pytest.raises(ValueError, match=r"this sampler belongs to the study .*; make another one for 'other'"):
         optuna.create_study(sampler=sampler, study_name="other").ask()
     with pytest.raises(UsageError, match="at least one config"):
         ConfigSampler([])

@@ -182,8 +182,8 @@ def test_without_a_default_the_middle_of_the_axes_is_taken() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no json", "is not JSON"),
-        ("[1]", "is not JSON"),
+        ("no json", "is neither JSON"),
+        ("[1]", "is neither JSON"),
         ('{"a": 1}', "neither a Kernel Tuner cache"),
         ('{"cache": {"1": {"X": 1, "time": 1}}, "tune_params_keys": ["X"]}', "records 1 configs"),
         ('{"cache": {"1": {"time": 1}}, "tune_params_keys": ["X"]}', "damaged"),

@@ -29,7 +29,7 @@ from ..conftest import EXAMPLE
 from ..sweep.test_verdict import copied_example
 
 TEMPLATE = "detect.cu.j2"
-HELD = "recorded trials still hold: their text has changed, their machine code has not"
+HELD = "recorded trials are still valid: their source changed, their machine code did not"
 
 
 def sweep(definition: Path, results: Path, *more: str) -> str:

@@ -1,1 +1,1 @@
-"""The commands of ``autotune``, a module for each that has more than a few lines."""
+"""The commands of ``autotune``: one module for each, or for a few short ones."""

@@ -1,4 +1,4 @@
-"""`autotune array`: begins the file of an array, of the recordings of its antennas."""
+"""`autotune array` drafts the file of an array from the recordings of its antennas."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,21 +17,21 @@ def array(
     paths: Annotated[list[Path], typer.Argument(help="Recordings of all antennas, or folders of recordings.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="A new file, array.toml, from whose folder on paths are. [default: stdout]"),
+        typer.Option("--out", help="A new file, array.toml; its paths are relative to its folder. [default: stdout]"),
     ] = None,
     header: HeaderOption = [],
 ) -> None:
-    """Begin the file of an array, array.toml, to be edited and given to `autotune correlate`.
+    """Draft the file of an array, array.toml. Edit it, and give it to `autotune correlate`.
 
-    The pieces and scans of an antenna are put together, in the order of time. A comment stands where headers lack what
-    a run or its output needs. Without --out paths begin at this folder.
+    Pieces and scans of one antenna are joined in the order of time. A comment marks each field that a run or its
+    output needs and that headers lack. Without --out, paths are relative to the current folder.
     """
     if out is not None and out.exists():
         raise UsageError(f"{out}: it exists; give another name, or remove it")
     given = header_of(header)
     groups = grouped(recordings(paths, note), given, note)
     if not groups:
-        raise UsageError("there is no recording that can be opened")
+        raise UsageError("no recording can be opened")
     text = array_text(groups, Path() if out is None else out.parent, given)
     n_files = len({look.path for group in groups for look in group.looks})
     if out is None:

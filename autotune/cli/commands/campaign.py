@@ -1,4 +1,4 @@
-"""`autotune campaign` and `autotune worker`: many problems over many devices."""
+"""`autotune campaign` and `autotune worker`: many problems on many devices."""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -56,7 +56,9 @@ def campaign(
     file: Annotated[Path, typer.Argument(help="What to tune: a TOML file, see docs/campaigns.md.")],
     device: Annotated[
         list[str],
-        typer.Option("--device", help="cuda:0, ...; repeatable. [default: the file's, else all GPUs here, else host]"),
+        typer.Option(
+            "--device", help="cuda:0, ...; repeatable. [default: those of the file, else all GPUs here, else host]"
+        ),
     ] = [],
     scheduler: Annotated[
         str,
@@ -71,11 +73,11 @@ def campaign(
     compile_processes: CompileOption = None,
     results: Annotated[
         Path | None,
-        typer.Option("--results", help="The folder for recorded sweeps. [default: the file's, else results]"),
+        typer.Option("--results", help="The folder for recorded sweeps. [default: that of the file, else results]"),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Tune every problem of a grid on all devices. Run again, it resumes where it stopped."""
+    """Tune every problem of a grid on all devices. The same command, run again, resumes where it stopped."""
     _need_dask()
     from ...campaign.campaign import run_campaign
     from ...campaign.campaign_plan import read_plan
@@ -108,7 +110,7 @@ def worker(
     tls_key: KeyOption = None,
     compile_processes: CompileOption = None,
 ) -> None:
-    """Lend the devices of this host to a campaign, until stopped. The results folder must be shared between hosts."""
+    """Lend the devices of this host to a campaign, until Ctrl-C. All hosts must share the results folder."""
     _need_dask()
     from ...campaign.cluster import all_devices, serve
     from ...campaign.security import Certificates, security_for
@@ -129,7 +131,7 @@ def _warn(scheduler: str) -> None:
 
 
 def _need_dask() -> None:
-    """Raises UsageError unless Dask is installed; it is imported late, since that takes longer than most commands."""
+    """Raises UsageError unless Dask is installed. Campaigns import it late: the import outlasts most commands."""
     if missing := [name for name in ("distributed", "cryptography") if find_spec(name) is None]:
         raise UsageError(f"campaigns need {' and '.join(missing)}, which are not installed: {install_with('campaign')}")
 

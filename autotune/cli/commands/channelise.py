@@ -1,4 +1,4 @@
-"""`autotune channelise`: voltages of one antenna's samples."""
+"""`autotune channelise` makes voltages from the samples of one antenna."""
 
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +60,7 @@ def channelise(
     gains: GainsOption = None,
     narrow: NarrowOption = [],
     with_whole: Annotated[
-        bool, typer.Option("--with-whole", help="Make the whole band besides narrow ones, of the same copy.")
+        bool, typer.Option("--with-whole", help="With --narrow: also make the whole band, from the same samples.")
     ] = False,
     header: HeaderOption = [],
     plot: PlotOption = None,
@@ -72,9 +72,9 @@ def channelise(
     kernels_on_host: KernelsOnHostOption = False,
     chunk: ChunkOption = None,
 ) -> None:
-    """Make quantised voltages of channels: filter bank, delays, gains. Ctrl-C ends it at a heap's end.
+    """Turn samples into quantised voltages of channels: filter bank, delays, gains. Ctrl-C stops after a whole heap.
 
-    Of several bands each narrow one goes to a file of its own: x-narrow1.h5, x-narrow2.h5 and so on.
+    With several bands each narrow one goes to its own file: x-narrow1.h5, x-narrow2.h5 and so on.
     """
     if out is None and plot is None:
         raise UsageError("give --out x.h5 for the voltages, or --plot x.png to look at them, or both")
@@ -91,19 +91,19 @@ def channelise(
         )
     for band in made.bands:
         if not band.why_nothing:
-            stdout.print(_told(band), markup=False)
+            stdout.print(_band_text(band), markup=False)
     n = made.bands[0].counters.samples_in
     rate = f"{si(n / made.seconds)}S/s" if made.seconds else ""
     note(f"{seconds_text(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
     if plot is not None and made.bands[0].counters.heaps_out:
         stdout.print(str(plot), markup=False)
     if made.is_stopped:
-        raise stopped("what was read until then is finished and written; to do it all, give another output")
+        raise stopped("everything read so far is processed and written; for the whole recording, give another output")
     if lacking := next((band for band in made.bands if band.why_nothing), None):
         raise nothing(f"{lacking.path or plot}: {lacking.why_nothing}")
 
 
-def _told(band: BandResult) -> str:
+def _band_text(band: BandResult) -> str:
     counters, info = band.counters, band.info
     shape = f"{info.n_channels} channels x {info.spectra_per_heap} spectra x {info.n_pols} polarisations"
     parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]

@@ -1,4 +1,4 @@
-"""`autotune compare`: two sets of records side by side."""
+"""`autotune compare` shows two sets of records side by side."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ from .options import JsonOption
 def compare(
     before: Annotated[Path, typer.Argument(help="A folder of recorded sweeps.")],
     after: Annotated[
-        Path, typer.Argument(help="The folder to compare it with: a new driver, compiler or template, or other GPUs.")
+        Path, typer.Argument(help="The folder to compare with: a new driver, compiler or template, or other GPUs.")
     ],
     json: JsonOption = False,
 ) -> None:
@@ -47,7 +47,7 @@ def compare(
 
 
 def _titles(sweeps: list[SweepRecord]) -> dict[str, str]:
-    """Returns what tells each sweep from the others, by its title; what all have in common is printed."""
+    """Returns a short name for each sweep, by its title: the fields in which sweeps differ. Prints the common ones."""
     kernels, devices = {sweep.kernel for sweep in sweeps}, {sweep.device.name for sweep in sweeps}
     common = common_fields([sweep.kernel for sweep in sweeps], [sweep.problem for sweep in sweeps])
     stdout.print(f"{', '.join(sorted(kernels))} on {', '.join(sorted(devices))}", markup=False, style="bold")

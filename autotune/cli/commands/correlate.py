@@ -1,4 +1,4 @@
-"""`autotune correlate`: visibilities of several antennas' samples or voltages."""
+"""`autotune correlate` makes visibilities from the samples or voltages of several antennas."""
 
 from pathlib import Path
 from typing import Annotated
@@ -45,15 +45,24 @@ def correlate(
     inputs: Annotated[
         list[Path],
         typer.Argument(
-            help="A recording of each antenna, a folder of recordings, the file of an array (array.toml, see `autotune "
-            f"array`), or voltages of each: {named(VOLTAGES, 'read')}."
+            help="One recording per antenna, a folder of recordings, the file of an array (array.toml, see `autotune "
+            f"array`), or one file of voltages per antenna: {named(VOLTAGES, 'read')}."
         ),
     ],
     accumulate: Annotated[
-        int, typer.Option("--accumulate", min=1, max=1 << 30, help="Batches of a dump, of --spectra-per-heap spectra.")
+        int,
+        typer.Option(
+            "--accumulate",
+            min=1,
+            max=1 << 30,
+            help="How many batches are added into one dump. One batch has --spectra-per-heap spectra.",
+        ),
     ],
     channels: Annotated[
-        int | None, typer.Option("--channels", min=1, max=1 << 24, help="Channels; voltages have theirs.")
+        int | None,
+        typer.Option(
+            "--channels", min=1, max=1 << 24, help="Channels; required for samples. Voltages already have channels."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -66,7 +75,8 @@ def correlate(
     complete_dumps: Annotated[
         bool,
         typer.Option(
-            "--complete-dumps", help="A baseline has all of its spectra in a dump, or no data there and the weight 0."
+            "--complete-dumps",
+            help="Drop the data of a baseline from a dump (weight 0) unless all of its spectra are there.",
         ),
     ] = False,
     delays: DelaysOption = None,
@@ -84,7 +94,8 @@ def correlate(
     ] = None,
     plot: PlotOption = None,
     sky: Annotated[
-        Path | None, typer.Option("--sky", help="Draw the fringes of this sky beside, if --plot is given: sky.toml.")
+        Path | None,
+        typer.Option("--sky", help="With --plot: also draw the fringes that this sky (sky.toml) should give."),
     ] = None,
     package: PackageOption = None,
     results: RecordsOption = None,
@@ -94,9 +105,10 @@ def correlate(
     kernels_on_host: KernelsOnHostOption = False,
     chunk: ChunkOption = None,
 ) -> None:
-    """Correlate all pairs of antennas, from their samples or their voltages, and add up dumps.
+    """Correlate all pairs of antennas, from samples or voltages, and add up the products into dumps.
 
-    Of samples, voltages stay on the device. Dumps start at multiples of their length. Ctrl-C ends it at a heap's end.
+    Voltages that are made from samples stay on the device. Dumps start at multiples of their length. Ctrl-C stops
+    after a whole heap.
     """
     if out is None and plot is None:
         raise UsageError("give --out x.h5 for the visibilities, or --plot x.png to look at them, or both")
@@ -118,7 +130,7 @@ def correlate(
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
     if not (why := made.why_nothing):
-        stdout.print(_told(made), markup=False)
+        stdout.print(_result_text(made), markup=False)
     note(_pace(made))
     if plot is not None and not why:
         stdout.print(str(plot), markup=False)
@@ -126,12 +138,12 @@ def correlate(
         for left in made.residual_delays:
             stdout.print(left.text(names), markup=False)
     if made.is_stopped:
-        raise stopped("what was read until then is finished and written; to do it all, give another output")
+        raise stopped("everything read so far is processed and written; for the whole recording, give another output")
     if why:
         raise nothing(why)
 
 
-def _told(made: CorrelateResult) -> str:
+def _result_text(made: CorrelateResult) -> str:
     info, counters = made.info, made.counters
     products = "1 product" if info.n_products == 1 else f"{info.n_products} products"
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x {products}"
@@ -140,9 +152,9 @@ def _told(made: CorrelateResult) -> str:
     if counters.dumps_empty:
         parts.append(f"in {counters.dumps_empty} of them every antenna misses data")
     if counters.dumps_skipped:
-        parts.append(f"{counters.dumps_skipped} missing, of which nothing came")
+        parts.append(f"{counters.dumps_skipped} missing: no data for them arrived")
     if made.share_missing > 0:
-        parts.append(f"{100 * made.share_missing:.2g} % of the spectra missing, which weights tell")
+        parts.append(f"{100 * made.share_missing:.2g} % of the spectra missing (see the weights)")
     if made.heaps_missing:
         parts.append(f"{made.heaps_missing} heaps missing")
     if counters.saturated:

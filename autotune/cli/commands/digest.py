@@ -21,11 +21,11 @@ def digest(
         typer.Option("--compile-processes", min=1, max=1024, show_default="one per CPU", help="Compiler processes."),
     ] = n_cpus(),
 ) -> None:
-    """Write down the machine code of recorded trials, before their templates are rewritten, and again thereafter.
+    """Store digests of the machine code of recorded trials, before you edit their templates and again afterwards.
 
-    New trials have the digest of theirs. This adds it to older ones, and to others for the compiler that is here: then
-    `sweep` and `emit` see that a text which was rewritten means the same. Run after that, it also stores what the texts
-    of the final round make now, so that `emit` and `show` know it where there is no compiler. No GPU is needed.
+    New trials record their digest. This command adds it to older trials, and to trials of another compiler: then
+    `sweep` and `emit` see whether an edited source still makes the same code. Run after the edit, it also stores
+    digests of the finalists' present sources, for `emit` and `show` on machines without a compiler. It needs no GPU.
     """
     from ...validity.code_digests import add_digests as digest_sweep
     from ...validity.code_digests import pools
@@ -42,9 +42,9 @@ def digest(
             counts = found.n_known, found.n_new, found.n_changed, found.n_texts
             total = [a + b for a, b in zip(total, counts, strict=True)]
             if found.n_new or found.n_texts:
-                what = f"{found.n_new} trials and {found.n_texts} texts"
+                what = f"{found.n_new} trials and {found.n_texts} sources"
                 stderr.print(f"  {number} of {len(folders)}: {what} of {folder.path}", markup=False)
     stdout.print(
         f"digests      {total[1]} new, {total[0]} known, {total[2]} unavailable because their source has changed; "
-        f"{total[3]} of present texts"
+        f"{total[3]} of present sources"
     )

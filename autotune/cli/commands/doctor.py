@@ -1,4 +1,4 @@
-"""`autotune doctor`: what works here, and how to install what lacks."""
+"""`autotune doctor` shows what works on this machine, and how to install what is missing."""
 
 import typer
 
@@ -11,9 +11,9 @@ from .options import JsonOption
 
 
 def doctor(json: JsonOption = False) -> None:
-    """Check GPU, driver, NVRTC and host compiler, say what kernels can be tuned on, and how to install what lacks.
+    """Check GPU, driver, NVRTC and host compiler; list the devices for tuning, and say how to install what is missing.
 
-    Exits with 1 where they can be tuned nowhere, for want of both a GPU and a host compiler.
+    The exit code is 1 if there is neither a usable GPU nor a host compiler.
     """
     found, usable = findings(), [target for kind in (*MODULES, *installed(DEVICES)) for target in _usable(kind)]
     gpus = [target for target in usable if target.kind != "host"]
@@ -50,22 +50,22 @@ def _print(each: Finding) -> None:
 
 
 def _usable(kind: str) -> list[Target]:
-    """Returns the devices of a kind that is here with all that it needs."""
+    """Returns the devices of a kind; none if a part that the kind needs is missing."""
     try:
         module = device_module(kind)
         if not all(finding.works for finding in module.findings()):
             return []
         return [Target(kind, identifier, module.describe(identifier)) for identifier in module.identifiers()]
-    except UsageError:  # an installed package's, which the findings tell
+    except UsageError:  # the module of an installed package fails; the findings say so
         return []
 
 
 def gpu_lines(gpus: list[Target], is_host_there: bool) -> list[str]:
-    """Returns the lines that say what kernels can be tuned and checked on; ``gpus`` and other devices but the host."""
+    """Returns the lines that say where kernels can be tuned and checked; ``gpus`` are all devices except the host."""
     host = "host, the CPU; its times say nothing about a GPU"
     if gpus:
         names = ", ".join(dict.fromkeys(f"{target.device.name} ({target.identifier})" for target in gpus))
         return [f"kernels can be tuned on: {names}"] + ["kernels can be checked on: " + host] * is_host_there
     if is_host_there:
         return ["kernels cannot be tuned for a GPU: none is usable", "kernels can be checked, and tuned, on: " + host]
-    return ["kernels can be tuned nowhere: install what lacks for a GPU, or a host compiler"]
+    return ["no device can tune kernels: install what a GPU needs, or a host compiler"]

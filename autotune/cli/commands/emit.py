@@ -1,4 +1,4 @@
-"""`autotune emit`."""
+"""`autotune emit` writes the winners as a package."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,8 +18,8 @@ def emit(
         typer.Option(
             "--portfolio",
             min=1,
-            help="At most so many configurations for each kernel and device, those with the least worst-case regret "
-            "(`autotune portfolio` shows what that costs). [default: every sweep's winner]",
+            help="At most this many configurations for each kernel and device: those with the least worst-case regret "
+            "(`autotune portfolio` shows the cost). [default: every sweep's winner]",
         ),
     ] = None,
     kernel: DefinitionsOption = [],
@@ -27,12 +27,12 @@ def emit(
         list[Path],
         typer.Option(
             "--for",
-            help="A TOML list of problems, as of a campaign, that nobody recorded: configs for them are predicted and "
-            "rendered now, so that the package needs no Jinja2 for them. Can be repeated.",
+            help="A TOML list of problems without a record, as in a campaign's file: their configs are predicted and "
+            "rendered now, so the package needs no Jinja2 for them. Repeatable.",
         ),
     ] = [],
 ) -> None:
-    """Write the winners as an installable package that needs only NumPy and CuPy, and predicts with Jinja2."""
+    """Write the winners as an installable package. It needs NumPy and CuPy, and Jinja2 only to predict new problems."""
     from ...emit.writer import write_package as emit_package
 
     written = emit_package(paths, out, portfolio, kernel, problems, stderr.print)

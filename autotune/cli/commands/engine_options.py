@@ -1,4 +1,4 @@
-"""What `channelise` and `correlate` share: options, the line of progress, and how a run is told."""
+"""The options, the progress line and the messages that `channelise` and `correlate` share."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,37 +18,44 @@ from ...engines.jobs.running import Report
 from ..console import ProgressLine, ProgressText, note
 
 TapsOption = Annotated[
-    int, typer.Option("--taps", min=1, max=MOST_TAPS, help="Taps of the filter bank: spectra that a filter spans.")
+    int, typer.Option("--taps", min=1, max=MOST_TAPS, help="Taps of the filter bank: how many spectra a filter spans.")
 ]
 WindowOption = Annotated[str, typer.Option("--window", help=f"Window of the filter: {', '.join(WINDOWS)}.")]
 BitsOption = Annotated[
-    int, typer.Option("--bits", help="Bits of a voltage's real part, and of its imaginary part: 8 or 4.")
+    int, typer.Option("--bits", help="Bits of a voltage's real part and of its imaginary part, each: 8 or 4.")
 ]
 SpectraOption = Annotated[
-    int, typer.Option("--spectra-per-heap", min=1, max=1 << 20, help="Spectra that are written, and missing, together.")
+    int,
+    typer.Option(
+        "--spectra-per-heap",
+        min=1,
+        max=1 << 20,
+        help="Spectra in a heap. A heap is written or dropped as a whole.",
+    ),
 ]
 DelaysOption = Annotated[Path | None, typer.Option("--delays", help="TOML of each antenna's delays. [default: none]")]
 GainsOption = Annotated[
     Path | None,
     typer.Option(
-        "--gains", help="Gains in .npz (by antenna) or .npy. [default: such that voltages have an rms of 16; 4 bits: 3]"
+        "--gains",
+        help="Gains in .npz (by antenna) or .npy. [default: gains that give voltages an rms of 16; of 3 for 4 bits]",
     ),
 ]
 NarrowOption = Annotated[
     list[str],
     typer.Option(
         "--narrow",
-        help="CENTRE,DECIMATION,TAPS: a narrow band instead of the whole one; its centre in Hz, and the taps of the "
-        "low-pass filter in front of the decimation (8 to 16 times the decimation).",
+        help="CENTRE,DECIMATION,TAPS: a narrow band in place of the whole one. CENTRE is in Hz; TAPS are those of the "
+        "low-pass filter in front of the decimation (8 to 16 times DECIMATION).",
     ),
 ]
 HeaderOption = Annotated[
     list[str],
     typer.Option(
         "--header",
-        help="NAME=VALUE that the samples' header lacks: sample_rate_hz (Hz), antenna, position_m=X,Y,Z (geocentric), "
-        "centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order, sideband; of Mark 5B "
-        "n_channels, sample_bits, mjd. Repeatable.",
+        help="NAME=VALUE, a field that the header of the samples lacks: sample_rate_hz (Hz), antenna, position_m=X,Y,Z "
+        "(geocentric), centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order, sideband; for "
+        "Mark 5B n_channels, sample_bits, mjd. Repeatable.",
     ),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
@@ -57,24 +64,26 @@ PackageOption = Annotated[
 ]
 RecordsOption = Annotated[
     Path | None,
-    typer.Option("--results", help="Take other configs from recorded sweeps here. [default: results, if it is there]"),
+    typer.Option(
+        "--results", help="Take other configs from recorded sweeps in this folder. [default: results, if it exists]"
+    ),
 ]
 TuneOption = Annotated[
-    str | None, typer.Option("--tune", help="quick: first tune kernels that neither package nor records know.")
+    str | None, typer.Option("--tune", help="quick: first tune the kernels that neither package nor records contain.")
 ]
 FilterBankOption = Annotated[
     str,
     typer.Option(
         "--filter-bank",
-        help="What makes voltages of samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
-        "channelise where package or records let one expect that it is faster; on host, NumPy.",
+        help="How voltages are made from samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
+        "channelise where package or records predict that it is faster; on host, NumPy.",
     ),
 ]
 KernelsOnHostOption = Annotated[
     bool,
     typer.Option(
         "--kernels-on-host",
-        help="On host, run the CUDA kernels, translated to C++ with checks, in the place of NumPy: it takes longer.",
+        help="On host, run the CUDA kernels, translated to C++ with checks, in place of NumPy; this is slower.",
     ),
 ]
 ChunkOption = Annotated[
@@ -82,7 +91,7 @@ ChunkOption = Annotated[
     typer.Option(
         "--chunk",
         min=1,
-        help="Samples of each polarisation that go to the device together. [default: up to 2^26; host: 2^20]",
+        help="Samples of each polarisation that the device processes at a time. [default: up to 2^26; host: 2^20]",
     ),
 ]
 
@@ -90,9 +99,9 @@ OPTIONS = {"n_channels": "--channels", "batches_per_dump": "--accumulate"} | {
     name: f"--{name.replace('_', '-')}"
     for name in ("bits", "chunk", "filter_bank", "spectra_per_heap", "taps", "tune", "window")
 }
-NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # an argument and its value
+NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # the name of an argument in front of its value
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
-NUMBERS |= {"n_channels": int, "sample_bits": int, "mjd": int}  # of Mark 5B
+NUMBERS |= {"n_channels": int, "sample_bits": int, "mjd": int}  # fields of Mark 5B
 
 
 def named(holds: str, does: str = "write") -> str:
@@ -110,14 +119,14 @@ def running(
     chunk: int | None,
     report: Report,
 ) -> Running:
-    """Returns the way in which an engine runs. Records are those in ``results``, if it is there and none are given."""
+    """Returns the settings of an engine's run. If ``results`` is None, the folder ./results is used if it exists."""
     here = Path("results")
     known = results or (here if here.is_dir() else None)
     return Running(package, known, tune, filter_bank, device, kernels_on_host, chunk, tell=note, report=report)
 
 
 def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
-    """Reads CENTRE,DECIMATION,TAPS of each narrow band."""
+    """Parses CENTRE,DECIMATION,TAPS of each narrow band; raises UsageError for another form."""
     found = []
     for text in given:
         try:
@@ -129,7 +138,7 @@ def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
 
 
 def header_of(given: Sequence[str]) -> dict[str, object]:
-    """Reads NAME=VALUE of each option; numbers and lists of them as the names have them."""
+    """Parses NAME=VALUE of each option; the name decides whether a value is a number, a list of numbers or a text."""
     said: dict[str, object] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -155,7 +164,7 @@ def _value(name: str, value: str) -> Any:
 
 @contextmanager
 def told_in_options() -> Iterator[None]:
-    """Has errors of the block name the options that were typed in place of the arguments that they become."""
+    """Rewrites UsageErrors of the block, so that they name options of the command in place of arguments."""
     try:
         yield
     except UsageError as error:
@@ -163,14 +172,14 @@ def told_in_options() -> Iterator[None]:
 
 
 def nothing(why: str) -> typer.Exit:
-    """Returns what ends a command that made nothing, after saying why."""
+    """Prints why a command made nothing; returns the exit to raise, with code 1."""
     note(f"autotune: {why}")
     return typer.Exit(1)
 
 
 @contextmanager
 def followed() -> Iterator[Report]:
-    """Yields what takes a line of progress and a share of the whole: a bar on a terminal, else lines now and then."""
+    """Yields a function that shows a text and a share of the whole: as a bar on a terminal, else as lines."""
     with ProgressLine(None, in_percent=True, transient=True) as bar:
 
         def report(text: str, share: float | None) -> None:

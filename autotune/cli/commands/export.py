@@ -1,4 +1,4 @@
-"""`autotune export`: recorded sweeps for other programs."""
+"""`autotune export` writes recorded sweeps for other programs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,20 +17,20 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="csv, parquet: one table, one row per trial, in seconds. t4: a results and a metadata file per sweep. "
-            "kernel-tuner: a cache file per sweep. These two are in milliseconds. Or an installed format.",
+            help="csv, parquet: one table, one row per trial, times in seconds. t4: a results and a metadata file per "
+            "sweep, in milliseconds. kernel-tuner: a cache file per sweep, in milliseconds. Or an installed format.",
         ),
     ] = "csv",
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="A file; for t4 and kernel-tuner also a folder, which several sweeps need. "
+            help="A file; for t4 and kernel-tuner also a folder, which is needed for several sweeps. "
             "[default: stdout, for csv and for one kernel-tuner file]",
         ),
     ] = None,
 ) -> None:
-    """Export every trial, winners and failures alike, for other programs."""
+    """Write every trial, winners and failures alike, in a format for other programs."""
     chosen = format_module(format)
     sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
     if out is None:

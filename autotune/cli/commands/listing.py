@@ -38,12 +38,12 @@ def list_kernels(
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """List kernels with their problems, parameters and the size of their space.
+    """List kernels with their problems, their parameters and the size of their space.
 
-    With --kernel it also says how many configs each constraint refuses.
+    With --kernel, it also counts the configs that each constraint refuses.
     """
     if problem and not kernel:
-        raise UsageError("--problem is for one kernel: name it by --kernel")
+        raise UsageError("--problem belongs to one kernel: name it with --kernel")
     here = [] if arch else cuda.identifiers()
     device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
@@ -82,7 +82,7 @@ def lookup(
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """Show which configuration a package would choose, and why; needs no GPU if --device names one."""
+    """Show which configuration a package would choose, and why. With --device, it needs no GPU."""
     logging.disable(logging.WARNING)  # this command prints what the package would log
     answer = report_choice(package, kernel, parse_values(problem), device or None)
     if json:

@@ -12,7 +12,7 @@ UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def in_range(allowed: Range) -> Callable[[float | None], float | None]:
-    """Returns the callback that checks an option's number; typer's own limits let nan and inf pass."""
+    """Returns a callback that checks an option's number. Typer's own limits would let nan and inf pass."""
 
     def check(value: float | None) -> float | None:
         if value is not None and not allowed.holds(value):
@@ -23,7 +23,7 @@ def in_range(allowed: Range) -> Callable[[float | None], float | None]:
 
 
 def duration(text: str) -> float:
-    """Returns the seconds that a text says: 300, 90s, 5m, 1.5h, 2d."""
+    """Returns the seconds of a text such as 300, 90s, 5m, 1.5h or 2d; raises BadParameter for another form."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS_S else (text, "s")
     try:
         return float(number) * UNITS_S[unit]
@@ -48,8 +48,8 @@ ProblemOption = Annotated[
     typer.Option(
         "--problem",
         metavar="FIELD=VALUE,..",
-        help="The sizes to tune for, as taps=256,decimation=16. Fields that are left out keep their defaults, or "
-        "follow from the others. Repeat it for more problems.",
+        help="The sizes to tune for, such as taps=256,decimation=16. Other fields keep their defaults, or follow from "
+        "the given ones. Repeat it for more problems.",
     ),
 ]
 DeviceOption = Annotated[
@@ -61,7 +61,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="NAME=VALUE,..",
-        help="A complete configuration, as ALGORITHM=register,WGS=128. [default: the default configuration]",
+        help="A complete configuration, such as ALGORITHM=register,WGS=128. [default: the kernel's default]",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -70,7 +70,7 @@ BeginOption = Annotated[
     Path | None,
     typer.Option(
         "--begin-from",
-        help="A cache of Kernel Tuner, or T4 results: its fastest configs are tried first, and its times do not count.",
+        help="A cache of Kernel Tuner, or T4 results: its fastest configs are tried first; its times are not used.",
     ),
 ]
 DashboardOption = Annotated[

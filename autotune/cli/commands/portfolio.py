@@ -1,4 +1,4 @@
-"""`autotune portfolio`: what it costs to serve all recorded problems with a few configurations."""
+"""`autotune portfolio` shows the cost of serving all recorded problems with a few configurations."""
 
 from math import isfinite
 from pathlib import Path
@@ -40,7 +40,7 @@ def portfolio(
 ) -> None:
     """Show the few configurations that serve all recorded problems with the least worst-case regret.
 
-    The regret of a configuration at a problem is its median over the best one's there, minus one.
+    Regret is the extra time over the best config of a problem: 0.02 means 2 % slower.
     """
     sweeps, left_out = read_sweeps(paths)
     for path, why in left_out.items():
@@ -81,7 +81,7 @@ def _print(table: RegretTable, all_k: list[Portfolio], asked: Portfolio, regret:
     print_table(names, [_row(p, asked) for p in all_k])
     if any(p.n_untried for p in all_k):
         stdout.print(
-            "not all tried: problems at which no trial had one of the configurations; their regret is an upper bound",
+            "not all tried: problems at which some of the configs were not measured; their regret is an upper bound",
             markup=False,
         )
     if asked.total.worst > regret:
@@ -115,7 +115,7 @@ def _percent(share: float) -> str:
 
 
 def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> dict[str, object]:
-    """Regrets are shares of one; an infinite one is null."""
+    """Returns the JSON of one table. Regrets are shares of one; an infinite regret is null."""
     return {
         "kernel": table.kernel,
         "device": table.device,

@@ -1,4 +1,4 @@
-"""`autotune replay`: how well samplers search recorded spaces."""
+"""`autotune replay` measures how well samplers search recorded spaces."""
 
 from functools import partial
 from pathlib import Path
@@ -39,14 +39,14 @@ def replay(
         int, typer.Option("--repeats", min=1, max=100_000, help="Number of searches, each with its own seed.")
     ] = 100,
     ahead: Annotated[
-        int, typer.Option("--ahead", min=1, help="Configs that compile or wait for the device at a time, at most.")
+        int, typer.Option("--ahead", min=1, help="Most configs that compile or wait for the device at a time.")
     ] = 1,
     compile_trials: Annotated[
         float | None,
         typer.Option(
             "--compile-trials",
             min=0.0,
-            help="Trials that the device could run while one config compiles. [default: as many as are ahead]",
+            help="Trials that the device could run while one config compiles. [default: that of --ahead]",
             show_default=False,
         ),
     ] = None,
@@ -56,25 +56,29 @@ def replay(
     ] = 0.0,
     failing: Annotated[
         float,
-        typer.Option("--failing", min=0.0, help="Share of the configs that fail, the largest ones, as nobody tells."),
+        typer.Option(
+            "--failing",
+            min=0.0,
+            help="Share of the configs that fail, the largest ones; the search does not know which.",
+        ),
     ] = 0.0,
     seed: Annotated[
         int,
-        typer.Option("--seed", callback=in_range(SEED), help="Seed of the first repeat; the others count up from it."),
+        typer.Option("--seed", callback=in_range(SEED), help="Seed of the first search; each next one adds 1."),
     ] = 0,
     jobs: Annotated[
         int,
-        typer.Option("--jobs", min=1, help="Processes to run repeats in. [default: one per CPU]", show_default=False),
+        typer.Option("--jobs", min=1, help="Processes that run searches. [default: one per CPU]", show_default=False),
     ] = n_cpus(),
     kernel: DefinitionsOption = [],
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON: one object per space and sampler, times in seconds.")
     ] = False,
 ) -> None:
-    """Search recorded spaces with simulated time; no device is touched.
+    """Search recorded spaces with simulated time, without a device.
 
-    P = (found - random) / (optimum - random): 0 is chance, 1 the best config there is. Random search always runs
-    beside, and its P near 0 is the check.
+    P = (found - random) / (optimum - random): 0 is chance, 1 is the best config. Random search always runs as well; its
+    P must be near 0.
     """
     samplers = list(dict.fromkeys([*sampler, RANDOM]))
     for name in samplers:
@@ -103,7 +107,7 @@ def _replayed(
     jobs: int,
     times: CompileTimes,
 ) -> Replay:
-    """Counts the repeats on a terminal; elsewhere one line says that a sampler has ended."""
+    """Returns the replay of one sampler. Counts the repeats on a terminal; elsewhere prints one line at the end."""
     title = f"{space.name}, {sampler}"
     with ProgressLine(repeats, transient=True) as line:
         counting = partial(_count, line, title)

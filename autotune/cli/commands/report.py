@@ -1,4 +1,4 @@
-"""`autotune report`: recorded sweeps as one HTML page."""
+"""`autotune report` writes recorded sweeps as one HTML page."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ..console import note
 from .options import DefinitionsOption
 
 LOOKS_EVERY_S = 2.0
-QUIET_S = 6.0  # a campaign has begun its next sweep by then
+QUIET_S = 6.0  # a campaign begins its next sweep within this time
 
 Folders = list[SweepFolder]
 
@@ -31,19 +31,19 @@ def report(
         list[Path],
         typer.Option(
             "--before",
-            help="Compare with these records, made before: with another driver, compiler or template. Repeatable.",
+            help="Compare with these older records, made with another driver, compiler or template. Repeatable.",
         ),
     ] = [],
     watch: Annotated[
         bool,
         typer.Option(
             "--watch",
-            help="Write the page anew while a sweep runs there, and let it load itself again in the browser.",
+            help="Write the page anew while a sweep runs; it reloads itself in the browser.",
         ),
     ] = False,
     kernel: DefinitionsOption = [],
 ) -> None:
-    """Write one HTML page with pictures, which opens without a network: one sweep in full, or many side by side."""
+    """Write one HTML page with pictures: one sweep in full, or many side by side. It opens without a network."""
     if out.is_dir():
         raise UsageError(f"{out} is a folder; a report is one file, such as --out {out / 'report.html'}")
     if out.suffix.lower() != ".html":
@@ -65,7 +65,7 @@ def report(
 
     if watch:
         _wait_for_sweeps(paths)
-        note(f"writing {out} while a sweep runs there: open it in a browser; Ctrl-C stops")
+        note(f"writing {out} while a sweep runs: open it in a browser; Ctrl-C stops")
         _watch(paths, write)
     else:
         write(all_sweeps(paths), False)
@@ -78,23 +78,23 @@ def _records(folders: Folders) -> list[SweepRecord]:
 
 
 def _wait_for_sweeps(paths: list[Path]) -> None:
-    is_told = False
+    is_noted = False
     while True:
         try:
             all_sweeps(paths)
         except UsageError as nothing:
-            if not is_told:
+            if not is_noted:
                 note(f"waiting: {nothing}")
-            is_told = True
+            is_noted = True
             time.sleep(LOOKS_EVERY_S)
         else:
             return
 
 
 def _watch(paths: list[Path], write: Callable[[Folders, bool], None]) -> None:
-    """Write the page after each change of the records, until no sweep has been at work for a while, or Ctrl-C.
+    """Writes the page after each change of the records, until no sweep runs for QUIET_S seconds, or Ctrl-C.
 
-    The last page does not load itself again.
+    The last page does not reload itself.
     """
     written: object = None
     at_work = time.monotonic()
@@ -114,7 +114,7 @@ def _watch(paths: list[Path], write: Callable[[Folders, bool], None]) -> None:
 
 
 def _state(folders: Folders) -> object:
-    """Returns what changes with the records."""
+    """Returns a value that changes with the records: sizes and times of their files."""
     return [_stamp(folder.path / name) for folder in folders for name in (SWEEP, TRIALS, VERDICT)]
 
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from ...engines.jobs import Running
     from ...engines.service.served import Serving
 
-ConfigFile = Annotated[Path, typer.Argument(help="A TOML file; docs/network.md says what it has.")]
+ConfigFile = Annotated[Path, typer.Argument(help="A TOML file, described in docs/network.md.")]
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="End when all senders have said that they end; else wait for the next ones.")
+    bool, typer.Option("--once", help="End when all senders have ended their streams. [default: wait for new streams]")
 ]
-StatusOption = Annotated[float, typer.Option("--status", min=0.1, help="Seconds between two lines of status.")]
+StatusOption = Annotated[float, typer.Option("--status", min=0.1, help="Seconds between two status lines.")]
 STATUS_S = 5.0
 
 
 @contextmanager
 def with_spead2() -> "Iterator[None]":
-    """Tells how to get spead2 where it is missing."""
+    """Turns a missing spead2 into a UsageError that says how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -42,9 +42,9 @@ def with_spead2() -> "Iterator[None]":
 
 
 def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = STATUS_S) -> None:
-    """Send the samples of a simulated digitiser by SPEAD: tones, noise, delays; and faults of a network on purpose.
+    """Send the samples of a simulated digitiser by SPEAD: tones, noise, delays, and deliberate faults of the network.
 
-    It runs until all samples are sent, or Ctrl-C. Its counts go to standard output at the end.
+    It runs until all samples are sent, or Ctrl-C. At the end it prints its counts.
     """
     with with_spead2():
         from ...engines.service.dsim_service import Dsim, dsim_settings
@@ -70,8 +70,8 @@ def fengine(
 ) -> None:
     """Run an F-engine on the network: samples of a digitiser in, voltages of channels out, both by SPEAD.
 
-    It runs until Ctrl-C or SIGTERM, and begins anew where its stream does. Exit status: 0 stopped as asked, 1 nothing
-    can be received or written, 2 wrong usage, 3 the device has failed again and again.
+    It runs until Ctrl-C or SIGTERM, and restarts when its stream restarts. Exit code: 0 stopped on request, 1 nothing
+    can be received or written, 2 wrong usage, 3 the device failed repeatedly.
     """
 
     def made() -> "Serving":
@@ -96,8 +96,8 @@ def xengine(
 ) -> None:
     """Run an X-engine on the network: voltages of F-engines in, visibilities out, to SPEAD or files.
 
-    It runs until Ctrl-C or SIGTERM, and begins anew where its streams do. Exit status: 0 stopped as asked, 1 nothing
-    can be received or written, 2 wrong usage, 3 the device has failed again and again.
+    It runs until Ctrl-C or SIGTERM, and restarts when its streams restart. Exit code: 0 stopped on request, 1 nothing
+    can be received or written, 2 wrong usage, 3 the device failed repeatedly.
     """
 
     def made() -> "Serving":

@@ -1,4 +1,4 @@
-"""`autotune show`: recorded sweeps for people, and with --json for programs."""
+"""`autotune show` prints recorded sweeps for people, and with --json for programs."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -43,7 +43,7 @@ from ..console import print_json, stdout
 from ..tables import broken_at_commas, print_table, wrapped
 from .show_across import print_across
 
-MOST_REFUSALS = 3  # constraints that are shown
+MOST_REFUSALS = 3  # how many constraints are shown
 OTHERS = "slowdown of the best config with each other value"
 
 
@@ -64,7 +64,7 @@ def show(
         bool,
         typer.Option(
             "--parameters",
-            help="Over several sweeps: how much each parameter matters, which values win, and what fixing one costs.",
+            help="Over several sweeps: how much each parameter matters, which values win, and the cost of fixing one.",
         ),
     ] = False,
     kernel: Annotated[str, typer.Option("--kernel", help="Only sweeps of this kernel. [default: all]")] = "",
@@ -74,7 +74,7 @@ def show(
     sweeps = [sweep for sweep in found if kernel in ("", sweep.kernel)]
     if not sweeps:
         there = ", ".join(sorted({sweep.kernel for sweep in found}))
-        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; there are sweeps of {there}")
+        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; the recorded kernels are {there}")
     if parameters:
         return print_across(sweeps, json)
     in_full = everything or len(sweeps) == 1
@@ -207,7 +207,7 @@ def _print_finalists(sweep: SweepRecord) -> None:
 
 
 def _print_front(sweep: SweepRecord) -> None:
-    """Prints the configs that none beats in both objectives, where there are two."""
+    """Prints the Pareto front, if the sweep has two objectives: no config beats one of these in both."""
     objectives = sweep.objectives
     if len(objectives) < 2:
         return
@@ -229,14 +229,14 @@ def _print_trials(sweep: SweepRecord) -> None:
     _line("trials", counts + (f"; the space has {n_configs} configs" if n_configs else ""))
     if n_stale := len(sweep.about.stale):
         are = "trial does" if n_stale == 1 else "trials do"
-        _line("", f"{n_stale} earlier {are} not count: code, measurement or what the definition allows has changed")
+        _line("", f"{n_stale} earlier {are} not count: code, measurement or the allowed configs have changed")
     for failure in failures(sweep.trials):
         message = (failure.message.splitlines() or ["no message"])[0]
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")
         if failure.values:
-            _line("", f"    all configs fail so with {'; '.join(f'{each} ({each.n})' for each in failure.values)}")
+            _line("", f"    every config with {'; '.join(f'{each} ({each.n})' for each in failure.values)} fails so")
     refused = sorted(sweep.about.refused.items(), key=lambda item: -item[1])
     for why, n in refused[:MOST_REFUSALS]:
         _line("", f"{n} config{'s' * (n > 1)} {clause(why, n)}")
@@ -255,9 +255,9 @@ def _print_spent(where: Spent) -> None:
 
 
 def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> None:
-    """Prints a bar for each parameter, and how much slower the best config with each other value is.
+    """Prints a bar for each parameter, and the slowdown of the best config with each other value.
 
-    Parameters that the winner does not have come last, and are marked.
+    Parameters that the winner does not use come last, marked with *.
     """
     if not found:
         return
@@ -274,9 +274,12 @@ def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]
     stdout.print()
     columns = ("parameter", "share of variance", "", "best", "configs", OTHERS)
     print_table(columns, rows, below=OTHERS)
-    _text("share of variance: of log(time), between the parameter's values, over all measured configs that have it")
+    _text(
+        "share of variance: the part of the variance of log(time) that the parameter's value explains, over all "
+        "measured configs with this parameter"
+    )
     if any(row[0].endswith("*") for row in rows):
-        _text("*: the winner does not have this parameter")
+        _text("*: the winner does not use this parameter")
 
 
 def _figure(name: str, value: float) -> str:
@@ -286,7 +289,7 @@ def _figure(name: str, value: float) -> str:
 
 
 def _line(name: str, text: str, is_config: bool = False) -> None:
-    """Prints a line. On a terminal that is too narrow it goes on below, after a comma if it ``is_config``."""
+    """Prints a line. On a narrow terminal it continues below; a config (``is_config``) breaks after a comma."""
     width = stdout.width - 13 if stdout.is_terminal else len(text)
     for part in broken_at_commas(text, width) if is_config else wrapped(text, width):
         stdout.print(f"{name:<12} {part}", markup=False, soft_wrap=True)

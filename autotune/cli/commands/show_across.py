@@ -9,9 +9,9 @@ from ..console import print_json, stdout
 from ..tables import print_table
 
 EXPLAINED = """\
-share of variance: of log(time), between the parameter's values: the median over the sweeps in which it varies
-fixed to: the value that costs least, and in how many sweeps the search measured it; it costs what the best config
-with it takes longer than the best of all (median, and at worst); few trials make a value look worse than it is"""
+share of variance: the part of the variance of log(time) that the parameter's value explains (median over sweeps)
+fixed to: the cheapest value to fix, and in how many sweeps it was measured; its cost is the slowdown of the best
+config with it (median, worst). Few trials make a value look worse than it is."""
 
 
 def print_across(sweeps: Sequence[SweepRecord], json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`autotune sky`: a simulated recording of an array, from a description of the sky."""
+"""`autotune sky` simulates the recordings of an array from a description of the sky."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,16 +13,16 @@ from ..stopped import stopped
 
 def sky(
     description: Annotated[
-        Path, typer.Argument(metavar="SKY", help="What the sky is, in TOML: frequencies in Hz, positions in m.")
+        Path, typer.Argument(metavar="SKY", help="The description, in TOML: frequencies in Hz, positions in m.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for the recording; empty, or not there yet.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the recording: an empty or a new one.")],
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, max=2**62, help="Seed of all noise, if SKY does not state it.")
     ] = None,
 ) -> None:
-    """Simulate what the antennas of an array record: noise, point sources, tones, missing samples.
+    """Simulate the recordings of an array's antennas: noise, point sources, tones, missing samples.
 
-    Writes packed samples with a header for each antenna, the delays that stop the fringes of the phase centre
+    It writes packed samples with a header for each antenna, the delays that stop the fringes of the phase centre
     (delays.toml), and a copy of SKY (sky.toml). The same SKY and seed give the same samples.
     """
     recording = Recording(description, out, seed)
@@ -33,12 +33,12 @@ def sky(
     try:
         _follow(recording.write(), recording.n_blocks)
     except KeyboardInterrupt:
-        raise stopped(f"the recording is not whole; remove {out} and run the same command again") from None
+        raise stopped(f"the recording is incomplete; remove {out} and run the same command again") from None
     stdout.print(str(out), markup=False)
 
 
 def _follow(blocks: Iterable[int], n_total: int) -> None:
-    """Goes through all blocks, and shows how many are written: as a bar on a terminal, else as lines."""
+    """Writes all blocks, and shows how many are written: as a bar on a terminal, else as lines."""
     with ProgressLine(n_total) as line:
         for number in blocks:
             if line.update(number + 1, ProgressText("blocks")):

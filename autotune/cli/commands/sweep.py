@@ -59,7 +59,7 @@ def sweep(
             parser=duration,
             metavar="SECONDS|5m|2h",
             callback=in_range(DURATION),
-            help="Start no trial after so long. [default: no limit]",
+            help="Start no new trial after this time. [default: no limit]",
         ),
     ] = None,
     sampler: Annotated[
@@ -77,14 +77,14 @@ def sweep(
         typer.Option(
             "--hints",
             min=0,
-            help="Configs that a model of recorded sweeps promises, to try first. Beside them, the winners of this "
-            "problem (before the kernel was edited, and on like devices) and of the two nearest problems are tried. "
-            "0 starts cold: nothing is taken over.",
+            help="How many predictions of a model of recorded sweeps are tried first. Recorded winners are tried "
+            "first, too: those of this problem (on similar devices, or before the kernel was edited) and of the two "
+            "nearest problems. 0 is a cold start: no earlier sweep is used.",
         ),
     ] = Settings.n_hints,
     only: Annotated[
         list[str],
-        typer.Option("--only", help="Restrict the search to ALGORITHM=register, WGS=64, ...; repeat for more values."),
+        typer.Option("--only", help="Search only ALGORITHM=register, WGS=64, ...; repeat for more values."),
     ] = [],
     samples: Annotated[
         int, typer.Option("--samples", min=3, max=1_000_000, help="Timed launches per trial.")
@@ -118,17 +118,17 @@ def sweep(
         list[str],
         typer.Option(
             "--objective",
-            help="What to look for: time, energy (joules of a launch, where the device has a meter), or a --metric; "
-            "max:NAME for the largest value. Give two for the configs that none beats in both (the Pareto front): the "
-            "first decides on the winner. [default: time]",
+            help="What to minimise: time, energy (joules per launch, if the device has a meter), or a --metric; "
+            "max:NAME maximises. Two objectives give the Pareto front, and the first chooses the winner. "
+            "[default: time]",
         ),
     ] = [],
     metric: Annotated[
         list[str],
         typer.Option(
             "--metric",
-            help="A figure of your own for each trial, NAME=EXPRESSION, of parameters, sizes, metrics before it, and "
-            f"{', '.join(FIGURES)} (seconds, joules, watts, bytes); for example 'gbps=8*n/time/1e9'.",
+            help="Your own figure for each trial, NAME=EXPRESSION: an expression of parameters, sizes, earlier metrics "
+            f"and {', '.join(FIGURES)} (seconds, joules, watts, bytes); for example 'gbps=8*n/time/1e9'.",
         ),
     ] = [],
     energy: Annotated[
@@ -136,11 +136,11 @@ def sweep(
         typer.Option(
             "--energy-time",
             callback=in_range(DURATION),
-            help="Seconds that each config is launched back to back where its energy is asked for.",
+            help="To measure energy, launch each config back to back for this many seconds.",
         ),
     ] = Settings.energy_s,
     hot: Annotated[
-        bool, typer.Option("--hot", help="Keep the cache warm between launches (noted in the record).")
+        bool, typer.Option("--hot", help="Keep the cache warm between launches (the record says so).")
     ] = False,
     compile_processes: Annotated[
         int,
@@ -165,7 +165,7 @@ def sweep(
     dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Find the fastest correct configuration and record every trial. Run again, it resumes where it stopped."""
+    """Find the fastest correct configuration and record every trial. The same command, run again, resumes."""
     definition, target = resolve(kernel, device)
     given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
@@ -189,7 +189,7 @@ def sweep(
     for chosen in problems:
         check_memory(definition, chosen)
     if device == "auto":
-        _tell_device(target)
+        _note_device(target)
     done = []
     with Bench(target, compile_processes, compile_deadline, note=note) as bench:
         for chosen in problems:
@@ -211,7 +211,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _tell_device(target: Target) -> None:
+def _note_device(target: Target) -> None:
     if target.kind == "host":
         note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
     else:

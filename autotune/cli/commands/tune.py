@@ -1,4 +1,4 @@
-"""`autotune tune`: a kernel of a plain .cu file, from the command line alone."""
+"""`autotune tune` tunes a kernel in a plain .cu file, from the command line alone."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ SHAPE = re.compile(r"\d{1,12}(x\d{1,12})*")
 
 
 def tune(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++, as it is.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++; the file is not changed.")],
     kernel: Annotated[
         str,
         typer.Option("--kernel", metavar="FUNCTION", help="Name of the __global__ function: f, a::f, f<float, tile>."),
@@ -41,7 +41,7 @@ def tune(
         typer.Option(
             "--size",
             metavar="X[,Y[,Z]]",
-            help="How many elements the grid covers along x, y and z, as 4096,4096. Each may be an expression of "
+            help="How many elements the grid covers along x, y and z, such as 4096,4096. Each may be an expression of "
             "parameters.",
         ),
     ],
@@ -50,9 +50,9 @@ def tune(
         typer.Option(
             "--arg",
             metavar="NAME=VALUE",
-            help="The value of each parameter of the function: a number, int32:3000 or float32:2.5; an array in a "
-            "file, x.npy; zeros:float32:4096x4096; or random:float32:4096x4096 (normally distributed; integers are "
-            "uniform).",
+            help="The value of a parameter of the function: a number, int32:3000 or float32:2.5; an array in a file, "
+            "x.npy; or a new array, zeros:float32:4096x4096 or random:float32:4096x4096 (normally distributed; "
+            "integers are uniform). Repeatable.",
         ),
     ],
     param: Annotated[
@@ -61,7 +61,7 @@ def tune(
     ],
     answer: Annotated[
         list[str],
-        typer.Option("--answer", metavar="NAME=x.npy", help="What an array must hold after a launch. Repeatable."),
+        typer.Option("--answer", metavar="NAME=x.npy", help="Expected content of an array after a launch. Repeatable."),
     ] = [],
     constant: Annotated[
         list[str],
@@ -69,20 +69,21 @@ def tune(
     ] = [],
     atol: Annotated[float, typer.Option("--atol", min=0, help="|output - answer| <= atol + 1e-5 |answer|.")] = 1e-6,
     restrict: Annotated[
-        list[str], typer.Option("--restrict", help="What configs must satisfy: 'block_size_x * tile <= 1024'.")
+        list[str],
+        typer.Option("--restrict", help="A condition on configs, such as 'block_size_x * tile <= 1024'. Repeatable."),
     ] = [],
     grid_div_x: Annotated[
-        str | None, typer.Option("--grid-div-x", help="What the size is divided by. [default: block_size_x]")
+        str | None, typer.Option("--grid-div-x", help="Divisor of the size along x. [default: block_size_x]")
     ] = None,
     grid_div_y: Annotated[
-        str | None, typer.Option("--grid-div-y", help="The same along y. [default: block_size_y]")
+        str | None, typer.Option("--grid-div-y", help="Divisor of the size along y. [default: block_size_y]")
     ] = None,
     grid_div_z: Annotated[
-        str | None, typer.Option("--grid-div-z", help="The same along z. [default: block_size_z]")
+        str | None, typer.Option("--grid-div-z", help="Divisor of the size along z. [default: block_size_z]")
     ] = None,
     shared: Annotated[str, typer.Option("--shared", help="Bytes of dynamic shared memory.")] = "0",
     trials: Annotated[
-        int | None, typer.Option("--trials", min=1, help="Configs to try, by a search. [default: all]")
+        int | None, typer.Option("--trials", min=1, help="How many configs a search tries. [default: all]")
     ] = None,
     deadline: Annotated[
         float,
@@ -171,7 +172,7 @@ def _value(parameter: CudaParameter, text: str) -> Any:
     where = f"--arg {name}={text}"
     if not rest:
         if NUMBER.fullmatch(text) and not Path(text).exists():
-            raise UsageError(f"{where}: a number says its type, as int32:{text} or float32:{text}")
+            raise UsageError(f"{where}: a number needs a type, as int32:{text} or float32:{text}")
         return _loaded(text)
     try:
         if kind not in ("zeros", "random"):
@@ -189,15 +190,15 @@ def _value(parameter: CudaParameter, text: str) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{where}: {error}") from error
     except MemoryError as error:
-        raise UsageError(f"{where}: there is not as much memory; give a smaller shape") from error
+        raise UsageError(f"{where}: there is not enough memory; give a smaller shape") from error
 
 
 def _dtype(where: str, name: str) -> np.dtype[np.generic]:
     """Returns the type of a number.
 
     Raises:
-        UsageError: for a type that is none of CUDA's numbers.
-        TypeError: for no type at all.
+        UsageError: if CUDA has no such type of numbers.
+        TypeError: if the name is not a type.
     """
     dtype = np.dtype(name)
     if (why := why_not(dtype)) is not None:
@@ -206,11 +207,11 @@ def _dtype(where: str, name: str) -> np.dtype[np.generic]:
 
 
 def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
-    """Returns a number of that type.
+    """Returns the number in ``text``, of type ``dtype``.
 
     Raises:
-        UsageError: for one that the type does not hold.
-        ValueError: for no number at all.
+        UsageError: if the number is outside of the type's range.
+        ValueError: if ``text`` is not a number.
     """
     if dtype.kind not in "fc":
         number, least, most = int(text), 0, 1
@@ -228,7 +229,7 @@ def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
 
 
 def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Returns normal numbers, or integers from all that the type holds; the same for one name."""
+    """Returns normal numbers, or integers over the whole range of the type; the name seeds the generator."""
     rng = np.random.default_rng(sum(map(ord, name)))
     if dtype.kind in "iu":
         return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
@@ -243,7 +244,7 @@ def _values(text: str) -> tuple[object, ...]:
 
 
 def _number(text: str) -> Any:
-    """Returns a number, or an expression as text."""
+    """Returns the integer in ``text``, or the text itself, an expression."""
     return int(text) if text.strip().isdigit() else text
 
 
@@ -251,7 +252,7 @@ def _loaded(path: str) -> np.ndarray:
     try:
         found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, BadZipFile, MemoryError) as error:
-        raise UsageError(f"{path}: it is not an array of NumPy's: {error}") from error
+        raise UsageError(f"{path}: not a NumPy array: {error}") from error
     if not isinstance(found, np.ndarray):
-        raise UsageError(f"{path}: it has several arrays; save one of them, as .npy")
+        raise UsageError(f"{path}: the file holds several arrays; save one of them, as .npy")
     return found

@@ -1,4 +1,4 @@
-"""`autotune verify`: variants against the reference, without timing."""
+"""`autotune verify` checks variants against the reference, without timing."""
 
 from contextlib import closing
 from typing import Annotated, Any
@@ -52,9 +52,9 @@ def verify(
     ] = 60.0,
     json: JsonOption = False,
 ) -> None:
-    """Check variants against the reference at edge sizes; no timing. Ctrl-C tells what has passed until then.
+    """Check variants against the reference at edge sizes, without timing. Ctrl-C prints the results so far.
 
-    Without --problem: the default problem, and its extra problems.
+    Without --problem, the kernel's default problem and its extra problems are checked.
     """
     definition, target = resolve(kernel, device)
     targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
@@ -82,7 +82,7 @@ def verify(
 
 
 def _work(kernel: AnyKernel, problems: list[Any], config: str, place: Target, n: int | None) -> Variants:
-    """Returns what is checked on ``place``: the one config of each problem, or ``n`` (None: all) of those allowed."""
+    """Returns the variants to check on ``place``: ``config`` at each problem, or ``n`` allowed ones (None: all)."""
     work: Variants = []
     for problem in problems:
         if config:
@@ -97,7 +97,7 @@ def _work(kernel: AnyKernel, problems: list[Any], config: str, place: Target, n:
 
 
 def _follow(tally: Tally, checks: Any) -> None:
-    """Counts ``checks`` as they come; failures are told at once."""
+    """Counts ``checks`` as they arrive, and prints each failure at once."""
     with ProgressLine(tally.n_total, tally.n_done) as line, closing(checks):
         for outcome in checks:
             tally.count(outcome)

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: NVRTC compiles to a cubin without one, CuPy launches on one."""
+"""NVIDIA GPUs: NVRTC compiles to a cubin, without a GPU; CuPy launches it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,14 +24,14 @@ defaults = Defaults(start_s=6.0, trial_s=(0.6, 0.03), caches=("cubin",))
 
 
 def identifiers() -> list[str]:
-    """Returns ``cuda:0`` and on; none without CuPy or a driver."""
+    """Returns ``cuda:0``, ``cuda:1``, ...; an empty list without CuPy or a driver."""
     try:
         import cupy
 
         return [f"cuda:{i}" for i in range(cupy.cuda.runtime.getDeviceCount())]
     except ImportError:
         return []
-    except Exception as error:  # cupy's runtime error type is importable only where cupy is
+    except Exception as error:  # CuPy's error type can be imported only if CuPy is installed
         if type(error).__name__ == "CUDARuntimeError":  # there is no driver, or it is too old
             return []
         raise
@@ -43,10 +43,10 @@ def describe(identifier: str) -> Device:
 
 
 def of_architecture(arch: str) -> Device:
-    """Returns a device to compile and enumerate for, without such a GPU.
+    """Returns a device for compiling and enumerating, without such a GPU.
 
     Raises:
-        UsageError: for an architecture whose limits are not known here.
+        UsageError: for an unknown architecture.
     """
     if arch not in ARCHITECTURES:
         raise UsageError(f"{arch!r} is not a known architecture (known: {', '.join(ARCHITECTURES)})")
@@ -68,7 +68,7 @@ def compiler(device: Device) -> str:
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """Compile to a cubin in the cache."""
+    """Compiles to a cubin in the cache, or finds it there."""
     cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch, also=variant.also)
     assert cubin.path is not None  # it was cached
     if variant.constants:
@@ -91,7 +91,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
-    """Returns the digest of what NVRTC makes of ``variant`` this time."""
+    """Returns the digest of the machine code that NVRTC makes this time."""
     return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, nvrtc.OPTIONS, variant.also))
 
 

@@ -1,7 +1,7 @@
-"""Compares outputs with their references on the GPU, in one launch and one read-back each.
+"""Compares outputs with their references on the GPU, with one launch and one read-back each.
 
-Only what is found wrong is compared again, by NumPy on the host, which says where and by how much. The kernels are
-compiled as every variant is: none of CuPy's own, whose first use costs seconds of compiling.
+A wrong output is compared again by NumPy on the host, which finds the place and the size of the error. The kernels are
+compiled like variants. CuPy's own kernels are not used: they would need seconds of compiling at their first use.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from ...system.cache import cache_dir
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
 FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])
-KINDS = {  # types of outputs, as CUDA has their numbers, and how many make an element
+KINDS = {  # type of an output -> CUDA's type of its numbers, and numbers per element
     **{"float16": ("Half", 1), "float32": ("float", 1), "float64": ("double", 1)},
     **{"complex64": ("float", 2), "complex128": ("double", 2)},
     **{"int8": ("signed char", 1), "uint8": ("unsigned char", 1), "int16": ("short", 1)},
@@ -35,13 +35,13 @@ class Comparer:
         module = self._module(self._source, "differ")
         self._differ = module.get_function("differ")
         self._changed = module.get_function("changed")
-        self._modules: dict[str, Any] = {}  # by type, from when outputs of it are compared
+        self._modules: dict[str, Any] = {}  # type of output -> its module, loaded on first use
         self._blocks = 8 * max(1, device.n_multiprocessors)
         self._found = cupy.zeros(FOUND.itemsize, cupy.uint8)
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()
 
     def compare(self, got: Any, want: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
-        """Compares ``got`` on the device with ``want``; ``key`` names the reference, which is copied there once."""
+        """Compares ``got``, on the device, with ``want``; ``key`` names the reference, which is copied only once."""
         if got.size == 0:
             return OutputComparison(0, 0, 0.0, 0.0)
         both_integers = want.dtype.kind in INTEGERS and got.dtype.kind in INTEGERS
@@ -63,15 +63,16 @@ class Comparer:
         return OutputComparison(0, got.size, float(found["max_error"]) / size, rms_error)
 
     def n_changed(self, memory: Any, start: int, end: int, canary: int) -> int:
-        """Counts the 16-byte pieces of ``memory`` that are not canaries; the array in it, from ``start`` to
-        ``end``, has none.
+        """Returns how many 16-byte pieces of canaries in ``memory`` have changed.
+
+        The array between ``start`` and ``end`` has no canaries.
         """
         words = np.uint32(0x01010101 * canary)
         found = self._run(self._changed, memory, np.uint64(start), np.uint64(end), np.uint64(memory.nbytes), words)
         return int(found["n_bad"])
 
     def release(self) -> None:
-        """Forget the references that are kept."""
+        """Frees the references on the device."""
         self._kept.clear()
 
     def _function(self, name: str, dtype: np.dtype[np.generic]) -> Any:
@@ -95,7 +96,7 @@ class Comparer:
         return self._found.get().view(FOUND)[0]
 
     def _on_device(self, reference: np.ndarray, dtype: np.dtype[np.generic], key: str) -> tuple[Any, float]:
-        """Returns (the reference on the device as ``dtype``, which represents it exactly, its rms)."""
+        """Returns the reference on the device, as ``dtype``, which must hold it exactly, and its rms."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]

@@ -1,16 +1,16 @@
-"""The energy that a GPU takes, from the counter of its driver (NVML, nvmlDeviceGetTotalEnergyConsumption)."""
+"""Reads the energy counter of a GPU from its driver (NVML, nvmlDeviceGetTotalEnergyConsumption)."""
 
 import time
 from typing import Any
 
-LONGEST_TICK_S = 0.3  # after which a counter that stands still is read as it is
+LONGEST_TICK_S = 0.3  # longest wait for a change of the counter
 
 
 class Meter:
-    """The energy counter of the GPU at a PCI address; it reads None where there is no NVML, or no counter.
+    """The energy counter of the GPU at a PCI address; it reads None if there is no NVML, or no counter.
 
-    The counter changes a few times a second, so it is read right after a change: between two readings it misses
-    nothing, and counts less than one more tick of the idle device.
+    The counter changes a few times a second, so it is read right after a change. Then the difference of two readings
+    covers the whole time between them, and less than one more tick of the idle device.
     """
 
     def __init__(self, pci_bus_id: str) -> None:
@@ -20,7 +20,7 @@ class Meter:
             pynvml.nvmlInit()
             self._nvml: Any = pynvml
             self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
-        except Exception:  # the package or the driver's library may be missing; NVML has errors of its own
+        except Exception:  # the package or the driver's library may be missing, or NVML raises its own error
             self._nvml = None
 
     def joules(self) -> float | None:

@@ -1,8 +1,8 @@
-"""Device memory with nothing mapped before and behind it: an access there is an illegal address.
+"""Device memory without mapped memory before and behind it, so that an access there is an illegal address.
 
-Made by the driver's virtual memory management: addresses are reserved, and memory is mapped in their middle. Source:
-CUDA driver API, "Virtual Memory Management". A mapping is a multiple of 2 MiB, the page that large allocations of
-cudaMalloc have, too. Small ones are kept for the next buffer of their size, so that trials cost no calls of the driver.
+It uses the driver's virtual memory management: addresses are reserved, and memory is mapped in their middle. Source:
+CUDA driver API, "Virtual Memory Management". A mapping is a multiple of 2 MiB, also the page of large allocations by
+cudaMalloc. Small mappings are kept for the next buffer of their size, so that trials do not call the driver.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from typing import Any
 from ...core.errors import Status, TrialFailure
 
 GUARD_BYTES = 1 << 30  # unmapped addresses on each side; a multiple of every granularity
-KEPT_BYTES = 1 << 30  # memory kept for the next buffer, at most
+KEPT_BYTES = 1 << 30  # most memory that is kept for the next buffer
 LARGEST_KEPT = 1 << 28  # larger mappings are freed at once
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
@@ -23,7 +23,7 @@ PINNED, ON_DEVICE, READ_AND_WRITE, MINIMUM = 1, 1, 3, 0  # values of CUmemAlloca
 
 
 class Unavailable(Exception):
-    """There is no guarded memory here; the message says why."""
+    """Guarded memory is not available; the message says why."""
 
 
 class Location(ctypes.Structure):
@@ -85,7 +85,7 @@ class GuardedMemory:
     """The guarded memory of the GPU ``index``, whose context is current.
 
     Raises:
-        Unavailable: when the driver or the GPU cannot do it; says why.
+        Unavailable: if the driver or the GPU does not support it; the message says why.
     """
 
     def __init__(self, index: int, driver: Any = None) -> None:
@@ -101,8 +101,8 @@ class GuardedMemory:
         """Returns a mapping of at least ``n_bytes``; its content is undefined.
 
         Raises:
-            MemoryError: when there is no room.
-            TrialFailure: when the context is lost.
+            MemoryError: if there is not enough memory.
+            TrialFailure: if the context is lost.
         """
         n_bytes = -(-max(1, n_bytes) // self._granularity) * self._granularity
         if self._waiting[n_bytes]:
@@ -114,7 +114,7 @@ class GuardedMemory:
             return self._map(n_bytes)
 
     def give_back(self, mapping: Mapping) -> None:
-        """Keep the mapping for the next request of its size, if it is not too large."""
+        """Keeps the mapping for the next request of its size; unmaps it if it is too large."""
         waiting = sum(size * len(mappings) for size, mappings in self._waiting.items())
         if mapping.n_bytes <= LARGEST_KEPT and waiting + mapping.n_bytes <= KEPT_BYTES:
             self._waiting[mapping.n_bytes].append(mapping)
@@ -122,7 +122,7 @@ class GuardedMemory:
             self._unmap([mapping])
 
     def release_waiting(self) -> None:
-        """Return kept memory to the driver."""
+        """Returns the kept memory to the driver."""
         waiting = [mapping for mappings in self._waiting.values() for mapping in mappings]
         self._waiting.clear()
         self._unmap(waiting)

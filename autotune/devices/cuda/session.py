@@ -1,4 +1,4 @@
-"""One NVIDIA GPU, opened through CuPy in the worker process; any error of the context ends that process."""
+"""One NVIDIA GPU, opened by CuPy in the worker process; an error of the CUDA context ends this process."""
 
 import logging
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from .guarded import GuardedMemory, Mapping, Unavailable
 PLAIN_GUARD_BYTES = 256  # canaries on each side if there is no guarded memory
 CANARY = 0xA5
 MOST_EVENTS = 10_000  # events in one run of back-to-back launches
-LOOKED_AT = 1 << 12  # elements: where these are equal, all may be
-MOVED_BYTES = 1 << 26  # that are moved together
+LOOKED_AT = 1 << 12  # first elements that are read; if these are equal, all may be
+MOVED_BYTES = 1 << 26  # bytes that are moved at a time
 SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
 
 # Launch errors that leave the context intact; all others destroy it.
@@ -36,7 +36,7 @@ REFUSED = ("INVALID_VALUE", "INVALID_CONFIGURATION", "LAUNCH_OUT_OF_RESOURCES", 
 
 
 class CudaBuffer:
-    """An array in its own memory, as near to the end as ``align`` allows; the rest is filled with canaries."""
+    """An array in its own memory, as near to its end as ``align`` allows; canaries fill the rest."""
 
     def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[np.generic], align: int) -> None:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -71,7 +71,7 @@ class CudaBuffer:
         n, first = int(flat.size), flat[:LOOKED_AT].get()
         step = max(1, MOVED_BYTES // flat.itemsize)
         last = flat[n - 1 :].copy()
-        for end in range(n, 1, -step):  # from the end on, so that nothing is overwritten before it has moved
+        for end in range(n, 1, -step):  # it begins at the end, so that no element is overwritten before it moves
             begin = max(1, end - step)
             flat[begin:end] = flat[begin - 1 : end - 1].copy()
         flat[:1] = last
@@ -102,7 +102,7 @@ class CudaBuffer:
 
 
 class _Ready(NamedTuple):
-    """One launch with its function, its arguments as CuPy takes them, and its tensor maps behind those."""
+    """One launch with its function, and its arguments in CuPy's form, followed by its tensor maps."""
 
     function: "_Entry"
     launch: Launch
@@ -114,10 +114,10 @@ class _Entry:
 
     def __init__(self, function: Any) -> None:
         self.raw = function
-        self._opted_in = 0  # dynamic shared bytes opted in so far
+        self._opted_in = 0  # dynamic shared bytes that the function has opted in to
 
     def enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
-        if launch.shared_bytes > self._opted_in:  # needed beyond 48 KiB, static bytes included
+        if launch.shared_bytes > self._opted_in:  # required above 48 KiB, including static bytes
             self.raw.max_dynamic_shared_size_bytes = self._opted_in = launch.shared_bytes
         self.raw(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)
 
@@ -181,7 +181,7 @@ class CudaFunction:
         return self._path.read_bytes()
 
     def _ready(self, launch: Launch, arguments: Sequence[Argument]) -> list[_Ready]:
-        """Fills constant memory; returns the launches that are not empty with their arguments."""
+        """Fills constant memory; returns the launches with their arguments, without empty launches."""
         constants = [a for a in arguments if isinstance(a, Constant)]
         given = [a.array if isinstance(a, CudaBuffer) else a for a in arguments if not isinstance(a, Constant)]
         if constants:
@@ -197,17 +197,17 @@ class CudaFunction:
         return _Ready(self._functions[name], launch, (*given, *(encoded(m, at[m.argument]) for m in launch.maps)))
 
     def _fill(self, constants: Sequence[Constant]) -> None:
-        """Copies to constant memory, and poisons what lies behind it.
+        """Copies to constant memory, and poisons the bytes behind it.
 
         Raises:
-            TrialFailure: definition_failed, when a variable is missing or too small.
+            TrialFailure: definition_failed, if a variable is missing or too small.
         """
         specs = {c.name: array_constant(c.values.dtype, *c.values.shape) for c in constants}
         declared = constant_bytes(self._cubin)
         check_constants(self._name, specs, declared)
         runtime, module = cupy.cuda.runtime, self._functions[self._name].raw.kernel.module
         with _faults(self._name):
-            runtime.deviceSynchronize()  # launches before may still read it
+            runtime.deviceSynchronize()  # earlier launches may still read it
             contents = {c.name: np.ascontiguousarray(c.values) for c in constants}
             if BEYOND_CONSTANTS in declared:
                 contents[BEYOND_CONSTANTS] = np.full(declared[BEYOND_CONSTANTS], BEYOND_PATTERN, np.uint8)
@@ -257,7 +257,7 @@ class CudaSession:
             raise TrialFailure(Status.RESOURCES, f"{name} does not fit the device's memory: {error}") from error
 
     def memory(self, n_bytes: int) -> tuple[Mapping | None, Any]:
-        """Returns at least ``n_bytes`` as an array, and their mapping, which the caller gives back.
+        """Returns the mapping, which the caller gives back, and an array of at least ``n_bytes`` in it.
 
         Without guarded memory the mapping is None, and the array has room for canaries on both sides.
         """
@@ -288,8 +288,9 @@ class CudaSession:
         cupy.get_default_memory_pool().free_all_blocks()
 
     def ceilings(self) -> Ceilings:
-        """Measures a copy of 1 GiB, multiply-adds from registers, and matrix products: best of several, with the clock
-        up.
+        """Measures a copy of 1 GiB, multiply-adds from registers, and matrix products.
+
+        Each is the best of several runs, which raise the clock first.
         """
         n_bytes, n_steps = 1 << 30, 4096
         a, b = cupy.zeros(n_bytes, cupy.uint8), cupy.zeros(n_bytes, cupy.uint8)
@@ -325,7 +326,7 @@ class CudaSession:
 
 
 def _guarded(index: int) -> GuardedMemory | None:
-    """Returns guarded memory, or None with a warning, which appears once since a process opens one session."""
+    """Returns guarded memory, or None with a warning. A process opens one session, so the warning appears once."""
     try:
         return GuardedMemory(index)
     except Unavailable as reason:
@@ -335,7 +336,7 @@ def _guarded(index: int) -> GuardedMemory | None:
 
 
 def _seconds(begin: Any, end: Any) -> float:
-    """Returns the time between two events: float32 of milliseconds, which has nothing below a picosecond to tell."""
+    """Returns the seconds between two events, rounded to a picosecond: CUDA returns milliseconds as float32."""
     return round(1e-3 * float(cupy.cuda.get_elapsed_time(begin, end)), 12)
 
 

@@ -1,9 +1,9 @@
-"""The host device compiles a variant's source as C++ and runs it on the CPU, with every access checked.
+"""The host device compiles a variant's source as C++ and runs it on the CPU, with a check of every access.
 
-It proves index arithmetic, edges and synchronisation where there is no GPU, in two builds: ``check`` stops at the
-first out-of-bounds access, race, unwritten shared memory, divergent barrier or undefined operation and names its
-template line; ``plain`` runs faster and varies the schedule with the seed. Its times are CPU times. They say nothing
-of a GPU.
+It proves index arithmetic, edges and synchronisation without a GPU, in two builds. ``check`` stops at the first
+out-of-bounds access, race, read of unwritten shared memory, divergent barrier or undefined operation, and names the
+template's line. ``plain`` runs faster, and varies the schedule with the seed. Times are CPU times, and say nothing
+about a GPU.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ kind = "host"
 clock = "host time"
 builds = ("check", "plain")
 defaults = Defaults(
-    trials=64,  # a CPU takes about a second a trial
-    checked_launches=16,  # it looks for races itself: what is left are binaries that count launches
+    trials=64,  # a CPU takes about a second per trial
+    checked_launches=16,  # the check build finds races; these launches find binaries that count launches
     most_placements=1,
     has_full_sizes=False,
-    most_bytes=1 << 27,  # a launch takes up to half a second, and a trial a hundred of them
+    most_bytes=1 << 27,  # a launch then takes up to half a second, and a trial needs a hundred launches
     trial_s=(2.0, 0.3),
     caches=(kind,),
 )
@@ -54,29 +54,29 @@ def compiler(device: Device) -> str:
     """Returns the compiler, the hash of shim and runtime, and the options of each build.
 
     Raises:
-        UsageError: when there is no compiler; says what to install.
+        UsageError: if there is no compiler; the message says what to install.
     """
     options = "; ".join(f"{build}: {' '.join(flags(build))}" for build in BUILD_FLAGS)
     return f"{find_compiler().version}, shim {package_fingerprint()}, {options}"
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """Compiles ``variant``, or finds it in the cache: both builds, or those named.
+    """Compiles ``variant``, or finds it in the cache: both builds, or the named ones.
 
     Raises:
-        TrialFailure: compile_failed with the template's lines, resources, or skipped where it needs a GPU.
-        UsageError: when there is no compiler.
+        TrialFailure: compile_failed with the template's lines, resources, or skipped if the source needs a GPU.
+        UsageError: if there is no compiler.
     """
     return compile_variant(variant, device, builds)
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
-    """Returns the same digest again, since it covers the text without comments."""
+    """Returns the same digest again: it covers the source text without comments, not the compiler's output."""
     return compile(variant, device).code
 
 
 def open(identifier: str) -> Session:
-    """Opens the host in the worker process, which a crashing kernel ends."""
+    """Opens the host in the worker process; a kernel that crashes ends this process."""
     return HostSession(describe(identifier))
 
 

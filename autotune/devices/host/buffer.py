@@ -16,7 +16,7 @@ GUARD_BYTES = (1 << 30, 1 << 24, mmap.PAGESIZE)
 
 
 class HostMemory:
-    """An array as a launch sees it: where it lies, how long it is, and whether the kernel may write it."""
+    """An array from the view of a launch: its address, its length, and whether the kernel may write it."""
 
     def __init__(self, name: str, address: int, n_bytes: int, *, written: bool) -> None:
         self.name, self.address, self.n_bytes, self.written = name, address, n_bytes, written
@@ -52,7 +52,7 @@ class HostBuffer(HostMemory):
             side[:] = canary
 
     def write(self, data: np.ndarray) -> None:
-        """Fill with ``data``, of the buffer's own shape and type."""
+        """Copies ``data``, of the buffer's own shape and type, into the buffer."""
         if data.shape != self._array.shape or data.dtype != self._array.dtype:
             mine = f"{self._array.dtype} {self._array.shape}"
             raise ValueError(f"{self.name} holds {mine}, cannot take {data.dtype} {data.shape}")
@@ -86,7 +86,7 @@ class HostBuffer(HostMemory):
         return compare_arrays(self._array, reference, tolerance)
 
     def free(self) -> None:
-        """Give the memory back; the buffer must not be used after."""
+        """Frees the memory; the buffer must not be used afterwards."""
         self._unmap()
 
     def _before(self) -> np.ndarray:
@@ -101,7 +101,7 @@ def _canary(n: int) -> np.ndarray:
 
 
 def _map(n_bytes: int) -> tuple[int, int]:
-    """Returns (address of ``n_bytes`` bytes, inaccessible bytes on each side); the address is 0 if memory is short."""
+    """Returns the address of ``n_bytes`` bytes (0: no memory), and the number of inaccessible bytes on each side."""
     for guard in GUARD_BYTES:
         if start := host_runtime().cuda_host_map(n_bytes, guard):
             return int(start), guard

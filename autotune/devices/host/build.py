@@ -1,7 +1,7 @@
 """Compiles for the host: the runtime once, the shim's precompiled header per build, a library per variant.
 
-Everything lands in the cache under a name that is the hash of all it depends on, and is put there whole, so that a
-process killed at any moment leaves nothing broken. What is found there is used if it is what was put there (kept.py).
+Each file in the cache is named by a hash of its inputs, and is written as a whole, so that a process that is killed
+leaves no broken file. A cached file is used only if its content is intact (kept.py).
 """
 
 import re
@@ -32,7 +32,7 @@ from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
-PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
+PART = re.compile(r"L?(\d+)")  # the number in front of a part of a mangled name: how many characters follow
 STATEMENT_END = re.compile(r"[;{}()]")
 STATIC = re.compile(r"\bstatic\b[^=]*")
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -50,10 +50,10 @@ COMMON_FLAGS = (
     "-ffp-contract=off",  # a GPU may contract multiply-adds; tolerances allow for it
 )
 BUILD_FLAGS = {
-    # Every load, store and undefined operation calls a hook of the runtime. Shifts of negative numbers are left alone:
-    # CUDA and C++20 define them. gdwarf-4: binutils 2.40 names the wrong file under DWARF 5. No variable is tracked for
-    # a debugger, which takes up to half of a compile: lines are all that is used. Og would compile faster still, but a
-    # structure in shared memory that is passed by value is then read without a hook.
+    # Every load, store and undefined operation calls a hook of the runtime. Shifts of negative numbers are allowed:
+    # CUDA and C++20 define them. gdwarf-4: binutils 2.40 names the wrong file under DWARF 5. No variables are tracked:
+    # this takes up to half of a compile, and only line numbers are used. Og would compile faster, but then a structure
+    # in shared memory that is passed by value is read without a hook.
     "check": (
         "-O1",
         "-g1",
@@ -66,7 +66,7 @@ BUILD_FLAGS = {
     ),
     "plain": ("-O1",),
 }
-# The process has the C++ library already, with the runtime: reading its symbols would be most of the work of a link.
+# The process has loaded the C++ library with the runtime. To read its symbols would be most of the work of a link.
 LINKED, LIBRARIES = ("-shared", "-nodefaultlibs"), ("-lm", "-lgcc", "-lc")
 
 
@@ -74,14 +74,14 @@ LINKED, LIBRARIES = ("-shared", "-nodefaultlibs"), ("-lm", "-lgcc", "-lc")
 class Variable:
     """A variable of a compiled library.
 
-    ``kind``: s for shared memory, v for a variable of the module, g for what the compiler notes of one of a class.
+    ``kind``: s for shared memory, v for a variable of the module, g for the compiler's guard of a class object.
     """
 
     name: str
     offset: int  # distance from the load address of the library
     n_bytes: int
     kind: str
-    writable: bool = True  # whether it lies in memory that may be written
+    writable: bool = True  # whether its memory may be written
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class BuildFacts:
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> "BuildFacts":
-        """Rebuilds them from the output of ``asdict``."""
+        """Returns the facts from the output of ``asdict``."""
         return cls(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
 
     @property
     def constant_bytes(self) -> dict[str, int]:
-        """Returns the variables that a launch can fill, with their bytes."""
+        """Returns the variables that a launch can fill, name -> bytes."""
         return {v.name: v.n_bytes for v in self.variables if v.kind == "v" and v.writable}
 
     @property
@@ -110,8 +110,8 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     """Returns the libraries of ``variant``, compiled or found in the cache.
 
     Raises:
-        TrialFailure: compile_failed with the template's lines, resources, or skipped where it needs a GPU.
-        UsageError: when there is no compiler.
+        TrialFailure: compile_failed with the template's lines, resources, or skipped if the source needs a GPU.
+        UsageError: if there is no compiler.
     """
     compiler = find_compiler()
     text = translate(variant)
@@ -159,10 +159,10 @@ def flags(build: str) -> tuple[str, ...]:
 
 
 def read_facts(library: Path) -> BuildFacts:
-    """Reads what was written beside ``library`` when it was compiled.
+    """Returns the facts that were stored beside ``library`` when it was compiled.
 
     Raises:
-        FileNotFoundError: when that is gone, or damaged.
+        FileNotFoundError: if their file is missing or damaged.
     """
     stored = facts_of(library)
     if stored is None:
@@ -175,11 +175,11 @@ def runtime_library() -> Path:
     """Returns the library with the scheduler, the barriers and the checker.
 
     Raises:
-        UsageError: when the compiler cannot make it.
+        UsageError: if the compiler cannot make it.
     """
     options = ("-std=c++17", "-O2", "-fPIC", "-w", "-shared", "-x", "c++")
     sources = sorted(RUNTIME.glob("*.cpp"))
-    text = "".join(f'#include "{source}"\n' for source in sources)  # one unit compiles three times faster
+    text = "".join(f'#include "{source}"\n' for source in sources)  # a single unit compiles three times faster
     return own_library("runtime", options, text, package_fingerprint())
 
 
@@ -208,9 +208,9 @@ INCLUDES = re.compile(r"(?:#|%:)[^\n]*\b(?:include\w*|import|embed)\b|\b__has_(?
 
 
 def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> str:
-    """Returns a digest of the preprocessed source if it includes anything but headers of the shim, else "".
+    """Returns a digest of the preprocessed source if it includes other headers than those of the shim, else "".
 
-    So the content of headers counts, whichever folder or macro selects them.
+    So the content of the headers counts, whichever folder or macro selects them.
     """
     foreign = INCLUDE.sub(lambda found: "" if (HEADERS / found[2]).is_file() else found[0], text)
     if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", foreign)):
@@ -240,7 +240,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
 
 
 def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialFailure:
-    """Returns skipped for a source that needs a GPU, and compile_failed for others."""
+    """Returns the failure: skipped for a source that needs a GPU, compile_failed for others."""
     if not was_killed(outcome) and (why := needs_gpu(outcome.errors, variant.source)):
         return TrialFailure(Status.SKIPPED, f"{variant.name}: {why}")
     return TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
@@ -261,12 +261,12 @@ def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
 
 
 def _variables(library: Path, text: str) -> tuple[Variable, ...]:
-    """Returns the variables that the kernel's source declares: function-local ones are shared, others the module's.
+    """Returns the variables that the kernel's source declares: local ones are shared, others belong to the module.
 
-    Function-local ones are the module's, too, if the source says ``static`` of them and not ``__shared__``.
+    A local variable that is ``static`` and not ``__shared__`` belongs to the module, too.
 
-    Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1<length><name>E else,
-    with an L before the length if it is static.
+    Names are mangled: _ZZ<function>E<length><name> for a local variable, else
+    _ZN9cuda_user12_GLOBAL__N_1<length><name>E, with an L before the length if it is static.
     """
     found = []
     places = sections(library.read_bytes())
@@ -287,9 +287,9 @@ def _variables(library: Path, text: str) -> tuple[Variable, ...]:
 
 
 def _statics(text: str) -> set[str]:
-    """Returns the words of statements that say ``static``, and not ``__shared__``, up to the value."""
+    """Returns the words of statements with ``static`` and without ``__shared__``, up to the initial value."""
     found = set[str]()
-    for statement in STATEMENT_END.split(text):  # one by one: a source has long runs of blanks
+    for statement in STATEMENT_END.split(text):  # one by one, since a source has long runs of blanks
         said = STATIC.search(statement)
         if said is not None and "__shared__" not in statement[: said.end()]:
             found.update(WORD.findall(statement, 0, said.end()))
@@ -306,7 +306,7 @@ def _last_name(symbol: str) -> str:
 
 
 def _own_name(symbol: str) -> str:
-    """Returns the name of a variable within the namespaces that a source is put in, as ``inner::name``."""
+    """Returns the name of a variable, such as ``inner::name``, without the namespaces that enclose every source."""
     parts, at = [], len("_ZN")
     while match := PART.match(symbol, at):
         at = match.end() + int(match[1])

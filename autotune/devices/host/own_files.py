@@ -1,4 +1,4 @@
-"""Compiles files of this package for the host, once: each is kept in the cache, and used while it is intact."""
+"""Compiles this package's own files for the host, once; the results stay in the cache, and are used while intact."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,14 +14,13 @@ _seen: dict[Path, tuple[int, int, int]] = {}
 
 
 def own_library(name: str, options: Sequence[str], text: str, source: str) -> Path:
-    """Returns the shared library that ``text`` compiles to, from the cache if it is there.
+    """Returns the shared library that is compiled from ``text``, from the cache if it is there.
 
-    ``name``: what its file's name begins with. ``options``: all that the compiler is told, the language (``-x``) last.
-    ``source``: what identifies the library, with the compiler and the options: ``text``, or a digest of what that
-    includes.
+    ``name``: the prefix of the file's name. ``options``: all options of the compiler, with the language (``-x``) last.
+    ``source``: identifies the library, together with compiler and options: ``text``, or a digest of its includes.
 
     Raises:
-        UsageError: when there is no compiler, or it cannot make it.
+        UsageError: if there is no compiler, or the compile fails.
     """
     compiler = find_compiler()
     path = cache_dir("host") / f"{name}-{text_digest(compiler.key, source, *options)}.so"
@@ -31,7 +30,7 @@ def own_library(name: str, options: Sequence[str], text: str, source: str) -> Pa
 
 
 def is_whole(path: Path) -> bool:
-    """Returns whether a shared file is intact; its megabytes are read again only when it has changed."""
+    """Returns whether a shared file is intact; the file, of megabytes, is read again only after a change."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -45,10 +44,10 @@ def is_whole(path: Path) -> bool:
 
 
 def keep_compiled(command: Sequence[str | Path], text: str | None, path: Path) -> None:
-    """Runs ``command``, a compiler's, with ``text`` as its input, and keeps what it makes at ``path``.
+    """Runs a compiler's ``command`` with ``text`` as its input, and keeps the result at ``path``.
 
     Raises:
-        UsageError: when it fails; says what the compiler wrote.
+        UsageError: if the command fails; the message has the compiler's output.
     """
     with temporary_folder() as folder:
         made = folder / path.name

@@ -1,4 +1,4 @@
-"""Tells of a source that did not compile for the host whether it needs what only a GPU has, and names it."""
+"""Decides whether a source failed to compile for the host because it needs a GPU, and names the missing feature."""
 
 import re
 
@@ -14,7 +14,7 @@ PLACE = re.compile(r"^([^/\s:]+:\d+):\d+: ", re.MULTILINE)  # the shim's own fil
 
 
 def needs_gpu(errors: str, source: str) -> str | None:
-    """Returns in one line what of the source the host device lacks, by the compiler's errors; None: nothing."""
+    """Returns a line that names the missing feature of the host device, from the compiler's errors; None: none."""
     if found := REFUSED.search(errors):
         lacking = found[1]
     elif found := HEADER.search(errors):

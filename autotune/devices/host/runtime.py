@@ -74,7 +74,7 @@ def host_runtime() -> ctypes.CDLL:
 
 
 def schedule_of(seed: int) -> tuple[int, int, int]:
-    """Returns (schedule, block order, poison) for a seed: seed 0 is the plain one, others alternate."""
+    """Returns (schedule, block order, poison) for a seed: plain for seed 0, alternating for others."""
     if seed == 0:
         return SCHEDULES["ascending"], SCHEDULES["ascending"], 0xFF
     schedule = ("descending", "random", "warp_ahead", "ascending")[(seed - 1) % 4]
@@ -83,7 +83,7 @@ def schedule_of(seed: int) -> tuple[int, int, int]:
 
 
 def name_lines(message: str, library: Path) -> str:
-    """Replaces each ``[pc 0x..]`` of ``message`` by the template's ``[file:line]``, if addr2line knows it."""
+    """Returns ``message`` with each ``[pc 0x..]`` replaced by the template's ``[file:line]``, if addr2line knows it."""
     return re.sub(r"\[pc 0x([0-9a-f]+)\]", lambda match: f"[{_line_of(match[1], library)}]", message)
 
 

@@ -1,4 +1,4 @@
-"""Runs kernels of the host device: they are loaded into this process and launched one at a time."""
+"""Runs kernels of the host device: it loads them into this process, and launches one at a time."""
 
 import _ctypes
 import ctypes
@@ -22,9 +22,9 @@ from .runtime import KernelInfo, MemoryRange, Options, host_runtime, name_lines,
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
-ARRAY_ALIGN = 32  # bytes: what g++ aligns large arrays to
-ONE_LAUNCH = threading.Lock()  # the runtime has one launch at a time, and a library one shared and constant memory
-MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, filled up to the 128 bytes of a tensor map
+ARRAY_ALIGN = 32  # bytes: the alignment that g++ gives large arrays
+ONE_LAUNCH = threading.Lock()  # the runtime runs one launch at a time, and a library has one shared and constant memory
+MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, padded to the 128 bytes of a tensor map
 
 
 class HostSession:
@@ -45,7 +45,7 @@ class HostSession:
         return 0.0
 
     def release(self) -> None:
-        """Nothing is kept."""
+        """Does nothing, since the session keeps no memory."""
 
     def ceilings(self) -> None:
         """Returns None: a CPU's roofline says nothing about variants of a GPU kernel."""
@@ -57,7 +57,7 @@ class HostSession:
 
 
 class HostFunction:
-    """A kernel of a loaded library, in one of its builds: its functions, launched one after another."""
+    """A kernel of a loaded library, in one of its builds; its functions are launched one after another."""
 
     def __init__(self, device: Device, binary: Binary, build: str) -> None:
         self._device = device
@@ -80,10 +80,10 @@ class HostFunction:
         self._constant_bytes = facts.constant_bytes
 
     def launch(self, launch: Launch, arguments: Sequence[Argument | HostMemory], *, seed: int = 0) -> None:
-        """Launch and wait, in the schedule that ``seed`` selects; seed 0 is the fastest.
+        """Launches and waits, in the schedule that ``seed`` selects; seed 0 is the fastest.
 
         Raises:
-            TrialFailure: resources, before anything runs; launch_failed, for what the runtime or the checker found.
+            TrialFailure: resources, before anything runs; launch_failed, for a finding of the runtime or the checker.
         """
         with ONE_LAUNCH:
             for prepared in self._prepare(launch, arguments, seed):
@@ -92,7 +92,7 @@ class HostFunction:
     def samples(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], n: int, *, cold: bool
     ) -> list[Sample]:
-        """Times ``n`` launches by the wall clock. ``cold`` has no effect: a CPU's caches differ from the GPU's."""
+        """Times ``n`` launches by the wall clock. ``cold`` has no effect: a CPU's caches differ from a GPU's."""
         taken = []
         with ONE_LAUNCH:
             prepared = self._prepare(launch, arguments, 0)
@@ -104,7 +104,7 @@ class HostFunction:
         return taken
 
     def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> LaunchRun:
-        """Times launches by the wall clock; at least one."""
+        """Times launches, at least one, by the wall clock."""
         taken: list[float] = []
         while sum(taken) < seconds or not taken:
             taken += [sample.seconds for sample in self.samples(launch, arguments, 1, cold=False)]
@@ -137,7 +137,7 @@ class HostFunction:
     def _prepare(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], seed: int
     ) -> "list[tuple[_Entry, Options, Any, Any, list[Any]]]":
-        """Returns the launches; of several, those that are empty are left out."""
+        """Returns the prepared launches; if there are several, empty ones are left out."""
         constants = {a.name: a for a in arguments if isinstance(a, Constant)}
         given = [a for a in arguments if not isinstance(a, Constant)]
         steps = [step for step in launch.steps if launch.then is None or 0 not in step.grid]
@@ -171,10 +171,10 @@ class HostFunction:
         return entry, options, pointers, (MemoryRange * len(ranges))(*ranges), keep
 
     def _filled(self, constants: Mapping[str, Constant]) -> list[MemoryRange]:
-        """Fills constant memory; returns the ranges of the library's variables, those of constants not to be written.
+        """Fills constant memory; returns the ranges of the library's variables. The ranges of constants are read-only.
 
         Raises:
-            TrialFailure: definition_failed, when a variable is missing or too small.
+            TrialFailure: definition_failed, if a variable is missing or too small.
         """
         specs = {name: array_constant(c.values.dtype, *c.values.shape) for name, c in constants.items()}
         check_constants(self._kernel, specs, self._constant_bytes)
@@ -185,7 +185,7 @@ class HostFunction:
                 gaps = (variable.start - end for end in ends)  # alignment leaves some bytes out
                 gap = min((gap for gap in gaps if 0 <= gap < ARRAY_ALIGN), default=0)
                 ctypes.memset(variable.start - gap, BEYOND_PATTERN, gap + variable.n_bytes)
-                continue  # in checked launches who reads it is stopped
+                continue  # without a range, a checked launch stops at a read of it
             constant = constants.get(variable.name.decode()) if variable.kind == b"v" else None
             if constant is not None:
                 values = np.ascontiguousarray(constant.values)
@@ -196,14 +196,14 @@ class HostFunction:
 
 
 class _Entry:
-    """One ``__global__`` function of a loaded library, with the names of its parameters as far as they are known."""
+    """One ``__global__`` function of a loaded library, with the known names of its parameters."""
 
     def __init__(self, library: ctypes.CDLL, name: str, symbol: str, parameters: tuple[str, ...]) -> None:
         self.name, self.info, self._parameters = name, KernelInfo(), parameters
         getattr(library, f"cuda_host_describe_{symbol}")(ctypes.byref(self.info))
 
     def check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
-        """Raises TrialFailure: launch_failed, unless number, kinds and sizes are those of the signature."""
+        """Raises TrialFailure, launch_failed, unless number, kinds and sizes of the arguments fit the signature."""
         info = self.info
         if len(arguments) != info.n_parameters:
             named = f" ({', '.join(self._parameters)})" if self._parameters else ""
@@ -227,7 +227,7 @@ class _Entry:
 
 
 def _aligned(raw: bytes) -> Any:
-    """Returns a buffer with these bytes at a multiple of ARGUMENT_ALIGN, as a structure may need it."""
+    """Returns a buffer with these bytes at a multiple of ARGUMENT_ALIGN, since a structure may need it."""
     whole = ctypes.create_string_buffer(len(raw) + ARGUMENT_ALIGN)
     made = (ctypes.c_char * len(raw)).from_buffer(whole, -ctypes.addressof(whole) % ARGUMENT_ALIGN)
     made.raw = raw

@@ -17,32 +17,32 @@ from functools import lru_cache
 from ...core.errors import UsageError
 from ...system.temporary import temporary_folder
 
-MINIMUM_GCC = 12  # the first with _Float16 on x86-64 in C++
+MINIMUM_GCC = 12  # the first version with _Float16 on x86-64 in C++
 REMEDY = (
     "install g++ 12 or newer (Debian, Ubuntu: `apt install g++`), or `pip install ziglang`, or name a compiler in CXX"
 )
 
-# A compiler starts processes of its own, which outlive it when it is killed. So it runs in a process group under a
-# shell that the kernel tells of this process's death (TERM), and that then kills the group. `exec 3<&0`: a shell gives
-# its background commands no stdin.
+# A compiler starts other processes, which outlive it when it is killed. So it runs in a process group under a shell.
+# If this process dies, the kernel sends TERM to the shell, which then kills the group. `exec 3<&0`: a shell does not
+# pass stdin to background commands.
 SUPERVISED = ("/bin/sh", "-c", 'exec 3<&0; trap "kill -9 0" TERM; "$@" <&3 3<&- & wait $!', "compiler")
 # The caller enforces the deadline; these limits bound the compiler's use of the machine until then.
 CPU_LIMIT_S = 600
-MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times what a variant takes; runaway templates would use all memory
+MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times the need of a variant; runaway templates would use all memory
 _libc = ctypes.CDLL(None)
-# A compiler's message that KILL or TERM, which say nothing about the source, ended a process of its own.
+# A compiler's message that KILL or TERM ended one of its processes; these signals say nothing about the source.
 KILLED = re.compile(
     r"\b(?:Killed|Terminated) signal terminated program|terminated with signal (?:9|15)\b"
     r"|unable to execute command: (?:Killed|Terminated)"
 )
-STEERING = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  # environment
+STEERING = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  # variables
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A working compiler: its command and version text. ``is_gcc``: the check build detects all errors it can.
+    """A working compiler: its command and version text. ``is_gcc``: the check build detects all kinds of errors.
 
-    clang++ (ziglang is one) sees all but misaligned addresses where a whole vector is copied.
+    clang++ (ziglang contains it) does not detect misaligned addresses where a whole vector is copied.
     """
 
     command: tuple[str, ...]
@@ -51,14 +51,14 @@ class Compiler:
 
     @property
     def key(self) -> str:
-        """Identifies all but the options that affect its output: the program, flags in CXX, environment variables."""
+        """Returns what affects the output besides options: the program, flags in CXX, environment variables."""
         program = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
         return "\n".join((self.version, program, *self.command[1:], *(os.environ.get(name, "") for name in STEERING)))
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The end of a process; ``code`` is negative for a signal, ``errors`` is what it wrote to stderr."""
+    """The end of a process; ``code`` is negative for a signal, ``errors`` is its output on stderr."""
 
     code: int
     output: str
@@ -70,7 +70,7 @@ def find_compiler() -> Compiler:
     """Returns the compiler in ``CXX``, or the first working one of g++ (any version), clang++ and PyPI's ziglang.
 
     Raises:
-        UsageError: when there is none; says what to install.
+        UsageError: if there is none; the message says what to install.
     """
     if given := os.environ.get("CXX"):
         compiler = _identify(tuple(shlex.split(given)))
@@ -87,7 +87,7 @@ def find_compiler() -> Compiler:
 
 
 def run_tool(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> ToolResult:
-    """Run ``command`` with ``text`` as stdin; if this process dies, all that it started is killed."""
+    """Runs ``command`` with ``text`` as stdin; if this process dies, the command and its processes are killed."""
     parent = os.getpid()
     with temporary_folder() as folder:
         done = subprocess.run(
@@ -97,7 +97,7 @@ def run_tool(command: Sequence[str | os.PathLike[str]], text: str | None = None)
             capture_output=True,
             text=True,
             errors="replace",
-            # Messages in ASCII, independent of the locale; what a killed compiler leaves lies where it is found.
+            # Messages are in ASCII in every locale. A killed compiler leaves its files in a folder that is removed.
             env={**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)},
             start_new_session=True,
             preexec_fn=lambda: _bind_to(parent),
@@ -107,7 +107,7 @@ def run_tool(command: Sequence[str | os.PathLike[str]], text: str | None = None)
 
 
 def run_compiler(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> ToolResult:
-    """Calls ``run_tool``, and once more if a signal killed the compiler: that says nothing about the source."""
+    """Calls ``run_tool``, and once more if a signal killed the compiler, which says nothing about the source."""
     outcome = run_tool(command, text)
     return run_tool(command, text) if was_killed(outcome) else outcome
 

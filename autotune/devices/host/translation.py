@@ -1,4 +1,4 @@
-"""Turns CUDA into the C++ that the host's compiler takes, line by line; the shim's macros and headers do the rest."""
+"""Turns CUDA into C++ for the host's compiler, line by line; the shim's macros and headers do the rest."""
 
 import re
 from pathlib import Path
@@ -14,9 +14,9 @@ EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
-STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # __shared__ is static here
+STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # the shim adds static
 INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
-BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
+BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
     f"{name}.h"
     for name in [
         "builtin_types",
@@ -40,17 +40,17 @@ BUILT_IN = frozenset(  # headers of CUDA's whose content the shim always has
     ]
 )
 OF_CPP = frozenset(("algorithm", "array", "complex", "functional", "tuple"))  # too large for the shim
-CUB = "cub/cub.cuh"  # which the host device has not
-KERNEL = "cuda_host_kernel_"  # what the name of a kernel begins with, once it is translated
+CUB = "cub/cub.cuh"  # the host device lacks it
+KERNEL = "cuda_host_kernel_"  # prefix of a kernel's name after the translation
 
 
 def translate(variant: Variant) -> str:
-    """Returns the C++ to compile: the source in the shim's namespace, with constructs rewritten that macros cannot.
+    """Returns the C++ to compile: the source in the shim's namespace, with rewrites where macros are not enough.
 
-    Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
-    A kernel gets a name of its own, since a device function may have the same one. Headers go that the shim has
-    already, or of which device code can use nothing, and those of C++ come first, outside of the namespace; those of
-    CUDA in the folder ``headers`` are included where the source does it, and so in its namespace.
+    Lines keep their numbers. ``extern "C"`` is removed, because a kernel called ``pipe`` would be bound to that of the
+    C library. A kernel gets a new name, since a device function may have the same one. Includes are removed if the shim
+    contains the header, or device code cannot use it. Headers of C++ come first, outside of the namespace; CUDA headers
+    in the folder ``headers`` are included where the source includes them, and so in its namespace.
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = STATIC_SHARED.sub("", source)
@@ -81,7 +81,7 @@ def symbol_of(function: str) -> str:
 
 
 def _kernel_called(function: str) -> re.Pattern[str]:
-    """Returns what finds a declaration or definition of a kernel, in two parts: before and after its name."""
+    """Returns a pattern for a declaration or definition of a kernel; its groups are before and after the name."""
     return re.compile(rf"(__global__[^;{{]*?\b){function}(\s*\()")
 
 
@@ -90,5 +90,5 @@ def _in_shim(header: str) -> bool:
 
 
 def _of_cpp(header: str) -> bool:
-    """Returns whether it is a header of C++, such as ``<numbers>``, that the shim has not."""
+    """Returns whether a header belongs to C++, such as ``<numbers>``, and is not in the shim."""
     return header in OF_CPP or (header.isidentifier() and not _in_shim(header))

@@ -88,7 +88,7 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
     code, out, _ = type_([*words, "--out", "v.h5", "--plot", "v.png", *HOST], capsys, monkeypatch)
     empty = r" in (\d+) of them every antenna misses data;" if complete else "()"
     found = re.search(
-        rf"(\d+) dumps of .*;{empty} (\d+) missing, of which nothing came; ([\d.]+) % of the spectra missing", out
+        rf"(\d+) dumps of .*;{empty} (\d+) missing: no data for them arrived; ([\d.]+) % of the spectra missing", out
     )
     assert code == 0 and found is not None, out
     n, n_empty, n_missing = (int(number or 0) for number in found.groups()[:3])
