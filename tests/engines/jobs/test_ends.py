@@ -117,7 +117,7 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
         (["channelise", "a.dada", "--spectra-per-heap", "1048576"], 2, "--spectra-per-heap 1048576 spectra are made"),
         (["channelise", "pipe"], 2, "pipe: it is a pipe"),
         (["channelise", "lost.toml"], 1, "no spectrum is whole: "),
-        (["correlate", "lost.toml", "lost.toml"], 1, "no spectrum has all of its samples, all of "),
+        (["correlate", "lost.toml", "lost.toml"], 1, "no spectrum has all of its samples, and each of "),
         (
             ["correlate", "some.toml", "some.toml", "--complete-dumps"],
             1,
