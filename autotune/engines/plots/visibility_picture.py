@@ -1,6 +1,6 @@
 """The picture of visibilities: autocorrelations, coherence, and baselines by frequency and by time.
 
-Phases and amplitudes are those of correlation coefficients of one polarisation. Theory, if it is given, is drawn as lines
+Phases and amplitudes are those of correlation coefficients of one polarisation. Theory, if given, is drawn as lines
 next to the measured points.
 """
 
