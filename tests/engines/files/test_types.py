@@ -149,7 +149,7 @@ def test_gaps_of_sigmf_are_missing_packets(tmp_path: Path, seed: int) -> None:
         (
             {},
             [{"core:sample_start": 0, "core:frequency": 1e9}, {"core:sample_start": 5, "core:frequency": 2e9}],
-            "several frequencies, as 1e+09 and 2e+09 Hz: divide it",
+            "several frequencies, such as 1e+09 and 2e+09 Hz: divide it",
         ),
         ({}, [{"core:sample_start": 0, "core:datetime": "today"}], "core:datetime is 'today', must be a time in UTC"),
         ({}, [{"core:sample_start": k} for k in range(1 << 15)], "captures, more than"),

@@ -260,7 +260,7 @@ def test_what_is_no_input_is_refused() -> None:
         channelise(np.zeros(4), BANDS, running=ON_HOST)
     with pytest.raises(UsageError, match="samples are a path, a NumPy array or a source of samples, not int"):
         channelise(7, BANDS, running=ON_HOST)
-    with pytest.raises(UsageError, match="gains must be given for samples that are read only once"):
+    with pytest.raises(UsageError, match="gains must be given for samples that can be read only once"):
         channelise(ArraySource(np.zeros((1, N), np.uint8), SampleInfo(8, 1, 1.0, 1024)), BANDS, running=ON_HOST)
     with pytest.raises(UsageError, match="batches_per_dump=0: a dump is made of"):
         correlate(np.zeros((2, 2, N), np.int8), BANDS, batches_per_dump=0, running=ON_HOST)
