@@ -39,7 +39,7 @@ class ChanneliseBank:
     """Implements ``filter_bank.FilterBank``: one launch makes all consecutive spectra, whatever their delays.
 
     Launches are cut where spectra are missing and where gains change. A batch uses the gains that are set when its
-    first spectra are made, so all spectra of a heap have the same gains. A lost polarisation gets the gain 0 while others are
+    first spectra are made, so a heap has one set of gains. A lost polarisation gets the gain 0 while others are
     made; zeros are copied to spectra that all polarisations lack.
     """
 

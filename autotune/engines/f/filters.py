@@ -44,7 +44,8 @@ def low_pass(taps: int, decimation: int, window: str = "hann") -> np.ndarray:
     """Returns the low-pass filter in front of a decimation: float32 [taps], with the sum 1.
 
     It ends at half the output's sampling rate, 1 / (2 ``decimation``) cycles per sample, where it is 6 dB down. A
-    longer filter is flat up to nearer this frequency; 8 ``decimation`` taps are usual. It delays by ``taps`` / 2 samples.
+    longer filter is flat up to nearer this frequency; 8 ``decimation`` taps are usual. It delays by ``taps`` / 2
+    samples.
 
     Raises:
         UsageError: for an unknown window, a decimation below 1, or taps below 2.

@@ -234,7 +234,7 @@ class NarrowBand:
 def down_converter(
     bay: Bay, info: SampleInfo, settings: NarrowSettings, window: int
 ) -> tuple[Callable[..., None], Any]:
-    """Returns a launcher of ``ddc``, or NumPy's on host, for one polarisation of ``window`` samples, with its problem."""
+    """Returns a launcher of ``ddc``, or NumPy's on host, for one polarisation of ``window`` samples, and a problem."""
     taps, decimation, bits = settings.low_pass.size, settings.decimation, info.sample_bits
     if isinstance(bay.backend, HostBackend) and bay.kernels.uses_numpy:
         line = f"narrow band of {taps} taps, one of {decimation} samples kept: NumPy; as always on host"

@@ -119,7 +119,7 @@ def test_frames_of_vdif_are_as_long_as_packets_where_they_can_be(tmp_path: Path)
 @pytest.mark.parametrize(
     ("changed", "samples", "words"),
     [
-        ({"n_channels": 12}, {}, "VDIF has a power of two of channels, and 12 are not one"),
+        ({"n_channels": 12}, {}, "VDIF needs a power of two of channels, and 12 is not one"),
         (
             {"step": 17},
             {},
