@@ -1,4 +1,4 @@
-"""Polyphase filter bank, front end: the weighted sums of which an FFT makes channels.
+"""Polyphase filter bank, front end: the weighted sums that an FFT turns into channels.
 
 z[p, s, c] = sum over t < taps of w[t, c] x[p, o_p + (s + t) L + c], c < L. L, the samples from one spectrum to the
 next, is 2 n_channels of real samples, n_channels of complex ones. Packed samples become floats, three times as many
@@ -74,7 +74,7 @@ class Problem:
 
     @property
     def n_needed(self) -> int:
-        """Returns the samples that the spectra are made of."""
+        """Returns the number of samples that the spectra need."""
         return (self.n_spectra + self.taps - 1) * self.step
 
     @property

@@ -1,4 +1,4 @@
-"""Says where to start with channelise: the config for a problem and a device that nobody has tuned it for.
+"""The starting config of channelise, for a problem and a device without records.
 
 The figures are those of records of the H200 and H100, at 64 to 65536 channels, and of short heaps and calls those of 22
 drawn problems on an H100. Other architectures, which were not measured, have parts as small as their shared memory, and
@@ -31,7 +31,7 @@ ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
 
 
 def parts(problem: Problem, device: Device) -> Iterator[Params]:
-    """Yields configs in the order in which they are to be tried, smaller and smaller ones; at least one."""
+    """Yields at least one config, in the order to try them: ever smaller ones."""
     n = problem.n_channels
     if not (is_power_of_two(n) and LEAST_CHANNELS <= n <= MOST_CHANNELS):
         n = LEAST_CHANNELS  # any: none is allowed
@@ -55,8 +55,8 @@ def n_parts(problem: Problem, spectra: int) -> int:
 
 
 def of_both(problem: Problem, spectra: int, weights: int) -> Params:
-    """Returns what one launch and two have in common. Each polarisation in its turn leaves room for twice the spectra,
-    and its voltages wait in registers.
+    """Returns the common parameters of one and two launches. One polarisation at a time leaves room for twice the
+    spectra, and its voltages wait in registers.
     """
     found: Params = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra)}
     found["FIR_TAPS"] = weights if problem.taps > 8 else 8

@@ -1,4 +1,4 @@
-"""Says where to start with correlate: the config for a problem and a device that nobody has tuned it for.
+"""The starting config of correlate, for a problem and a device without records.
 
 The figures are those of records of the H200 and H100. Other architectures, which were not measured, have mma_sync,
 whose best config depends little on the problem.

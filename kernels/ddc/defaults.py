@@ -1,4 +1,4 @@
-"""Says where to start with ddc: the config for a problem and a device that nobody has tuned it for.
+"""The starting config of ddc, for a problem and a device without records.
 
 The figures are those of records of the H200 and H100: tensor cores are 1.5 to 10 times as fast as threads wherever a
 filter is longer than a few taps, and a STAGE, WINDOW or RUN next to the best one costs a few percent. What was not

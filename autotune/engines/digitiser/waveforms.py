@@ -1,4 +1,4 @@
-"""What signals are made of: tones, combs, noise and constants, their sums and products.
+"""The parts of signals: tones, combs, noise and constants, their sums and products.
 
 A signal is a function of time, in samples since the stream's zero, and is made in blocks of BLOCK samples at absolute
 multiples: samples are the same however a range of them is cut. Frequencies are cycles a sample, as exact fractions, so
@@ -23,7 +23,7 @@ Rounded = Callable[[str, Fraction, Fraction], None]  # is told what was rounded:
 
 
 class PartOfSample(ValueError):
-    """A delay that is not whole samples, of a signal that has values at samples only."""
+    """A delay is not whole samples, but the signal has values only at samples."""
 
     def __init__(self, name: str, samples: Fraction) -> None:
         super().__init__(name, samples)
@@ -43,14 +43,14 @@ class Signal(Protocol):
         """Returns the samples from ``number`` BLOCK on: float64 [BLOCK]; 1 is full scale."""
 
     def delayed(self, samples: Fraction) -> "Signal":
-        """Returns the signal later by so many samples.
+        """Returns the signal, delayed by some samples.
 
         Raises:
-            PartOfSample: when noise or a comb in it would be delayed by other than whole samples.
+            PartOfSample: when it contains noise or a comb, and the delay is not whole samples.
         """
 
     def periodic(self, period: int, rounded: Rounded) -> "Signal":
-        """Returns the signal that is nearest to this one and repeats every ``period`` samples."""
+        """Returns the nearest signal that repeats every ``period`` samples."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class CombSignal:
 
 @dataclass(frozen=True)
 class NoiseSignal:
-    """White Gaussian noise, which is the same wherever it has the same seed."""
+    """White Gaussian noise. The same seed gives the same noise."""
 
     rms: float
     seed: int

@@ -1,4 +1,4 @@
-"""What a simulated sky is: antennas, sources, tones, holes, and how they are sampled."""
+"""The description of a simulated sky: antennas, sources, tones, holes, and the sampling."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -111,7 +111,7 @@ class Sky:
         )
 
     def info(self, antenna: Antenna) -> SampleInfo:
-        """Returns what is said of an antenna's samples."""
+        """Returns the header of an antenna's samples."""
         return SampleInfo(
             sample_bits=self.sample_bits,
             n_pols=self.n_pols,
