@@ -32,7 +32,7 @@ from autotune import (
 COMPLEX_BITS = 64  # bits of a sample of two floats
 COPY_BITS = 128  # bits that one asynchronous copy moves
 MAX_TAPS = 64  # their weights and samples are held in registers
-ONE_TURN_TAPS = 40  # from 48 on, compilers for sm_120 spill up to 1400 bytes where a part is of one turn; of two, 240
+ONE_TURN_TAPS = 40  # compilers for sm_120 spill up to 1400 bytes from 48 taps on if a part is one turn, and 240 if two
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
 
 

@@ -17,17 +17,17 @@ from .problem import Problem
 from .space import LEAST_CHANNELS, MOST_CHANNELS, MOST_ROW, is_power_of_two
 
 Params = dict[str, Any]
-# By channels: the spectra of a block, which are one tile of 64 to 128 KiB.
+# The spectra of a block, by channels: they are one tile of 64 to 128 KiB.
 WHOLE_SPECTRA = {64: 64, 128: 32, 256: 32, 512: 16, 1024: 16}
 # By channels: points of a column, and by these: neighbouring columns, and threads of a block of the first launch. Rows
 # have 256 to 1024 points; a tile of columns has 512, or 256 where they are short.
 COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
 TILE_OF_COLUMNS = {8: (16, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
-WANTED_THREADS = (512, 384, 1)  # of a multiprocessor: with more, each has too few registers; with fewer, all wait
-BESIDES = {1: 2.2, 2: 0.9}  # what a block of one launch does besides, in spectra, by polarisations
+WANTED_THREADS = (512, 384, 1)  # threads of a multiprocessor: more have too few registers each, and fewer wait
+BESIDES = {1: 2.2, 2: 0.9}  # the rest of the work of a block of one launch, in spectra, by polarisations
 FEW = 8  # blocks of a multiprocessor, of which the last shows
 MOST_SINGLE = 8  # spectra of a block whose threads store voltages one by one: the place of each takes registers
-ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
+ASSUMED_MULTIPROCESSORS = 100  # assumed if a device does not state its number
 
 
 def parts(problem: Problem, device: Device) -> Iterator[Params]:

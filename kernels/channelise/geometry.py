@@ -194,7 +194,7 @@ class Geometry:
 
     @property
     def segment(self) -> int:
-        """Returns how many of them are neighbours."""
+        """Returns the number of these points that are neighbours."""
         return self.n2 if self.n1 == 1 else int(self.config.COLUMNS)
 
     @property

@@ -60,7 +60,7 @@ class DigitiserSettings:
         UsageError: for signals outside the language, and for values that do not fit together.
     """
 
-    sample_rate_hz: float  # of each polarisation, more than 0, at most 1e13
+    sample_rate_hz: float  # the rate of each polarisation, more than 0, at most 1e13
     signals: tuple[str, ...]  # one for each of 1 or 2 polarisations, in the language of ``signal_language``
     sample_bits: int = 10  # two's complement, 2 to 16
     packet: int = 4096  # samples of a packet, whole bytes
@@ -69,7 +69,7 @@ class DigitiserSettings:
     period: int | None = None  # samples that are made once and sent again and again; None: each is made when it is due
     sync_time_unix: Fraction | None = None  # UTC when the stream's time was 0; None: whoever sends decides
     first_timestamp: int = 0  # time of the first sample that is sent, in samples; a multiple of packet
-    faults: Faults = field(default_factory=Faults)  # of the packets of each polarisation
+    faults: Faults = field(default_factory=Faults)  # faults of the packets of each polarisation
 
     def __post_init__(self) -> None:
         if not 0 < self.sample_rate_hz <= checks.MOST_RATE_HZ:

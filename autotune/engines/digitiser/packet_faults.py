@@ -65,7 +65,7 @@ class Faults:
         if is_last:
             exchanged[-1] = False
         numbers = np.arange(begin - 1, begin + n)
-        places = 2 * numbers + 3 * exchanged  # of an exchanged packet: just behind the next one
+        places = 2 * numbers + 3 * exchanged  # an exchanged packet goes just after the next one
         here = (places >= 2 * begin) & (places < 2 * (begin + n))
         order = np.argsort(places)
         order = order[(here & ~lost)[order]]

@@ -16,8 +16,8 @@ import numpy as np
 from .counter_noise import BLOCK, gaussian_block
 
 ROW = 128  # tables of phases are outer products of two short ones; its square is BLOCK
-FARTHEST = 64.0  # of noise from 0, in units of its rms; NumPy's draws end far before
-NEAR = Fraction(1, 1000)  # of a sample: decimal numbers of seconds are not whole samples exactly
+FARTHEST = 64.0  # limit of noise, in units of its rms; NumPy's draws are far smaller
+NEAR = Fraction(1, 1000)  # samples: decimal numbers of seconds are not exactly whole samples
 
 Rounded = Callable[[str, Fraction, Fraction], None]  # is told what was rounded: its name, its frequency, the new one
 
@@ -34,7 +34,7 @@ class Signal(Protocol):
     """A function of time."""
 
     @property
-    def most(self) -> float: ...  # what its magnitude never exceeds
+    def most(self) -> float: ...  # the signal's magnitude never exceeds it
 
     @property
     def n_parts(self) -> int: ...  # tones, combs, noises and constants in it

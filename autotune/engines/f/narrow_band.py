@@ -130,7 +130,7 @@ class NarrowBand:
         return self.head + self._settings.decimation * (self._head + self._settings.outputs_per_batch)
 
     def first_heap(self, time: int) -> int:
-        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        """Returns the time of the first heap from samples that begin at ``time``, both in input samples."""
         return self.band.first_heap(self._first_batch(time) * self._settings.outputs_per_batch)
 
     def take(self, loaded: LoadedChunk) -> Event:

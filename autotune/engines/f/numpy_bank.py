@@ -70,7 +70,7 @@ class NumpyBank:
         self._info, self._settings, self._workers = info, settings, bay.backend.workers
         self._step = settings.shape(info).step
         weights = settings.weights_on(bay.backend, stream, info.is_complex)
-        self._weights = np.repeat(weights, 2, axis=1) if info.is_complex else weights  # for both parts of a sample
+        self._weights = np.repeat(weights, 2, axis=1) if info.is_complex else weights  # one for each part
         self._n = min(max(LEAST_SPECTRA, PIECE // self._step), settings.spectra_per_heap)
         self._gains = BatchGains(gains, settings, self._step, decimation)
         self._local = local()

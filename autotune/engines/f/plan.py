@@ -187,7 +187,7 @@ class FPlan:
         while n := self._n_ready([model.coarse_at(self._next) for model in self.delays]):
             yield from self._spectra(n, sums, is_gap)
         self._ready = max(self._ready, self._end)
-        self._batch = self._batch or self._open()  # at the end of the stream it counts the skipped spectra
+        self._batch = self._batch or self._open()  # it counts the skipped spectra if the stream ends here
 
     def _spectra(self, n: int, sums: np.ndarray | None, is_gap: bool) -> Iterator[Run | Batch]:
         """Yields the runs and batches of the next ``n`` spectra, or of those before the first one that is not ready."""
@@ -231,7 +231,7 @@ class FPlan:
         packet = self.shape.packet
         near = self.shape.head // packet
         if (time - self._end) // packet > near:
-            yield from self._missing(near)  # from here on no sample from before the gap is used
+            yield from self._missing(near)  # no sample from before the gap is used after these packets
             yield from self._skip(time)
         while self._end < time:
             yield from self._missing(min(MOST_MISSING, (time - self._end) // packet))

@@ -54,7 +54,7 @@ class SampleBuffers:
         self._bits, self._head, self._packet = info.sample_bits, head, info.packet
         self._is_complex = info.is_complex
         self.stream = backend.stream()
-        self._heads = backend.stream()  # on one stream, this copy within the device would delay the one from the host
+        self._heads = backend.stream()  # a copy within the device would delay the one from the host on one stream
         self._period = 8 * ALIGN // gcd(8 * ALIGN, self._bits)  # samples after which rows are at the same place again
         length = self._places(self._period + head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8

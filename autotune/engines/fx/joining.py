@@ -19,7 +19,7 @@ class JoinedChunk:
 
     voltages: DeviceArray  # int8 [batch, antenna, *heap_shape]
     present: np.ndarray  # bool [n_batches, n_antennas]
-    holes: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)  # as in ``Batches``
+    holes: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)  # the same as in ``Batches``
     used: Event | None = field(default=None)  # the event after which the chunk may be filled again
 
 

@@ -15,7 +15,7 @@ from ...transfer.duration import ExpectedTime
 
 NOTHING = "nothing is known of these baked fields"
 LONGEST_REASON = 300  # characters
-GOOD_LOSS = 0.05  # with a smaller expected loss the nearest recorded size needs no tuning
+GOOD_LOSS = 0.05  # the nearest recorded size needs no tuning if it loses less
 E = TypeVar("E", Entry, Fallback)
 
 

@@ -15,7 +15,7 @@ from .geometry import EAST_WEST, RANDOM, array_positions
 from .spec import Antenna, Hole, PointSource, Sky, Tone
 
 MOST_BYTES = 1 << 22
-MOST_S = 86400  # of a recording
+MOST_S = 86400  # the longest recording
 RESERVED = ("sky", "delays")  # names of the other files
 
 

@@ -40,7 +40,7 @@ class VoltageInfo:
     gain: tuple[float, ...] | None = None  # gain of each polarisation, if it follows from the samples' level
     is_delayed: bool = False  # whether delays were given, which stop fringes
     phase_centre: PhaseCentre | None = None  # the direction whose fringes are stopped, if it is known
-    nibbles: str = REAL_LOW  # for 4 bits: REAL_LOW or REAL_HIGH
+    nibbles: str = REAL_LOW  # REAL_LOW, or REAL_HIGH with 4 bits
     middle_samples: float | None = None  # samples from a spectrum's timestamp to its filter's middle, if known
 
     def __post_init__(self) -> None:

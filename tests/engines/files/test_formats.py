@@ -539,7 +539,8 @@ def test_a_block_of_another_kind_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "words"), [(41, "a gap must be whole packets"), (46, "a gap must be whole packets"), (10**8, "and at most an hour")]
+    ("index", "words"),
+    [(41, "a gap must be whole packets"), (46, "a gap must be whole packets"), (10**8, "and at most an hour")],
 )
 def test_a_wrong_time_of_a_block_is_told(tmp_path: Path, index: int, words: str) -> None:
     guppi_file(tmp_path / "x")

@@ -49,7 +49,7 @@ MOST_HOPS = 1 << 12  # the most blocks on the way to the last one
 STRAIGHT = 512  # bytes: with DIRECTIO headers are padded to a multiple of this
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
 N_POLS = {1: 1, 4: 2}  # polarisations, by NPOL
-NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # by NBITS
+NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # keys are NBITS
 ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
 
 
@@ -120,7 +120,7 @@ class GuppiSamples:
         n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
         channel = channel_among(file.path, given, n_channels, n_antennas)
         self._layout = Layout(n_channels, n_pols, True, channel, numbers=numbers)
-        self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # for blocks with each channel's samples together
+        self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # blocks may keep each channel's samples together
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
         n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
         if rest:

@@ -25,9 +25,7 @@ whole_heaps = True  # the format cannot mark single spectra of a heap as missing
 USUAL_BYTES = 9000  # a frame's usual limit, that of packets
 MOST_FRAME_BYTES = 8 * (1 << 24) - 8
 MOST_KHZ = 1 << 23  # limit of the rate in extended data
-FIRST_S, LAST_S = (
-    int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2000, 2032)
-)  # the range of reference epochs
+FIRST_S, LAST_S = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2000, 2032))  # limits of epochs
 SYNC = 0xACABFEED  # the sync word of extended data version 1
 ELSE = "name the file x.raw (GUPPI RAW) or x.h5 instead"
 
