@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def unit(self) -> int:
-        """Returns the samples that a row is a multiple of."""
+        """Returns the number of samples that divides a row's length."""
         return GROUP if self.scale_offset else 8
 
     @property

@@ -1,4 +1,4 @@
-"""Polyphase filter bank, front end: the weighted sums of which an FFT makes channels.
+"""Polyphase filter bank, front end: the weighted sums that an FFT turns into channels.
 
 z[p, s, c] = sum over t < taps of w[t, c] x[p, o_p + (s + t) L + c], c < L. L, the samples from one spectrum to the
 next, is 2 n_channels of real samples, n_channels of complex ones. Packed samples become floats, three times as many
@@ -32,7 +32,7 @@ from autotune import (
 COMPLEX_BITS = 64  # bits of a sample of two floats
 COPY_BITS = 128  # bits that one asynchronous copy moves
 MAX_TAPS = 64  # their weights and samples are held in registers
-ONE_TURN_TAPS = 40  # from 48 on, compilers for sm_120 spill up to 1400 bytes where a part is of one turn; of two, 240
+ONE_TURN_TAPS = 40  # compilers for sm_120 spill up to 1400 bytes from 48 taps on if a part is one turn, and 240 if two
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
 
 
@@ -74,7 +74,7 @@ class Problem:
 
     @property
     def n_needed(self) -> int:
-        """Returns the samples that the spectra are made of."""
+        """Returns the number of samples that the spectra need."""
         return (self.n_spectra + self.taps - 1) * self.step
 
     @property

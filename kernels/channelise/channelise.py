@@ -33,9 +33,9 @@ from .geometry import Geometry
 from .problem import Problem
 from .space import SPACE
 
-TABLE_THREADS = 256  # of a block that makes tables
-MOST_MULTIPROCESSORS = 256  # of a device; with one launch, more blocks than run at once would find no part left
-REFERENCE_SAMPLES = 1 << 22  # that inputs and reference hold at once
+TABLE_THREADS = 256  # threads of a block that makes tables
+MOST_MULTIPROCESSORS = 256  # limit for a device; with one launch, more blocks than run at once would find no part left
+REFERENCE_SAMPLES = 1 << 22  # samples that inputs and reference hold at once
 MOST_EXACT = 300  # spectra up to which inputs keep every rounding unambiguous
 MARGIN = 8e-6  # of the largest voltage: how near to a half no part may come then; what float32 makes of it is nearer
 FAR = -(1 << 40)  # start of spectra that are not made

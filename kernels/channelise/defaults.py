@@ -1,4 +1,4 @@
-"""Says where to start with channelise: the config for a problem and a device that nobody has tuned it for.
+"""The starting config of channelise, for a problem and a device without records.
 
 The figures are those of records of the H200 and H100, at 64 to 65536 channels, and of short heaps and calls those of 22
 drawn problems on an H100. Other architectures, which were not measured, have parts as small as their shared memory, and
@@ -17,21 +17,21 @@ from .problem import Problem
 from .space import LEAST_CHANNELS, MOST_CHANNELS, MOST_ROW, is_power_of_two
 
 Params = dict[str, Any]
-# By channels: the spectra of a block, which are one tile of 64 to 128 KiB.
+# The spectra of a block, by channels: they are one tile of 64 to 128 KiB.
 WHOLE_SPECTRA = {64: 64, 128: 32, 256: 32, 512: 16, 1024: 16}
 # By channels: points of a column, and by these: neighbouring columns, and threads of a block of the first launch. Rows
 # have 256 to 1024 points; a tile of columns has 512, or 256 where they are short.
 COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
 TILE_OF_COLUMNS = {8: (16, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
-WANTED_THREADS = (512, 384, 1)  # of a multiprocessor: with more, each has too few registers; with fewer, all wait
-BESIDES = {1: 2.2, 2: 0.9}  # what a block of one launch does besides, in spectra, by polarisations
+WANTED_THREADS = (512, 384, 1)  # threads of a multiprocessor: more have too few registers each, and fewer wait
+BESIDES = {1: 2.2, 2: 0.9}  # the rest of the work of a block of one launch, in spectra, by polarisations
 FEW = 8  # blocks of a multiprocessor, of which the last shows
 MOST_SINGLE = 8  # spectra of a block whose threads store voltages one by one: the place of each takes registers
-ASSUMED_MULTIPROCESSORS = 100  # of a device that does not say
+ASSUMED_MULTIPROCESSORS = 100  # assumed if a device does not state its number
 
 
 def parts(problem: Problem, device: Device) -> Iterator[Params]:
-    """Yields configs in the order in which they are to be tried, smaller and smaller ones; at least one."""
+    """Yields at least one config, in the order to try them: ever smaller ones."""
     n = problem.n_channels
     if not (is_power_of_two(n) and LEAST_CHANNELS <= n <= MOST_CHANNELS):
         n = LEAST_CHANNELS  # any: none is allowed
@@ -55,8 +55,8 @@ def n_parts(problem: Problem, spectra: int) -> int:
 
 
 def of_both(problem: Problem, spectra: int, weights: int) -> Params:
-    """Returns what one launch and two have in common. Each polarisation in its turn leaves room for twice the spectra,
-    and its voltages wait in registers.
+    """Returns the common parameters of one and two launches. One polarisation at a time leaves room for twice the
+    spectra, and its voltages wait in registers.
     """
     found: Params = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra)}
     found["FIR_TAPS"] = weights if problem.taps > 8 else 8

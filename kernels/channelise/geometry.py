@@ -141,7 +141,7 @@ class Geometry:
 
     @property
     def n_blocks(self) -> int:
-        """Returns how many blocks of ``channelise`` the spectra and their pairs of bins are shared out to."""
+        """Returns the number of blocks of ``channelise`` for the spectra and their pairs of bins."""
         return self.n_parts * (self.part_spectra // self.spectra) * self.n_pair_groups
 
     # ------------------------------------------------------------------ the filter
@@ -167,7 +167,7 @@ class Geometry:
 
     @property
     def starts_bytes(self) -> int:
-        """Returns the bytes of where the spectra and runs of a part start."""
+        """Returns the bytes of the starts of a part's spectra and runs."""
         return 8 * self.problem.n_pols * (self.part_spectra + self.part_runs)
 
     @property
@@ -194,7 +194,7 @@ class Geometry:
 
     @property
     def segment(self) -> int:
-        """Returns how many of them are neighbours."""
+        """Returns the number of these points that are neighbours."""
         return self.n2 if self.n1 == 1 else int(self.config.COLUMNS)
 
     @property

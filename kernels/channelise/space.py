@@ -1,4 +1,4 @@
-"""The variants of channelise: its parameters, and what they may be together."""
+"""The variants of channelise: the parameters, and the allowed combinations."""
 
 from autotune import Config, Device, Space, when
 
@@ -15,18 +15,18 @@ SPACE = Space(
     FIR_SPECTRA=(4, 8, 16, 32),  # consecutive spectra of which a thread makes the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
-    COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
-    COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
+    COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # threads of such a block
+    COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # such blocks that a multiprocessor must have registers for
     SAMPLES=when(("when_read", "ahead"), ALGORITHM="one"),  # when they are brought to the L2 cache
     UNPACKING=("in_place", "shifted"),  # whether the second of two samples becomes a float where it lies
-    BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
+    BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # the type of values between the launches
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
-    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
+    THREADS=(128, 256, 512),  # threads of a block of the only, or the last, launch
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
-    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's passes find them
-    KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
+    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # memory of the twiddles of a row's passes
+    KEPT=when(("registers", "shared"), POLS="in_turn"),  # memory in which voltages wait for the second polarisation
 )
 
 

@@ -36,7 +36,7 @@ def members(n_tiles: int, size: int) -> tuple[Member, ...]:
 
 
 def groups(n_tiles: int, size: int) -> list[list[Tile]]:
-    """Returns the tiles (j, i) with i <= j, each once, in groups that share receivers; the largest first.
+    """Returns the tiles (j, i) with i <= j, each once, in groups that share receivers. The largest groups come first.
 
     Of four: squares of two rows, from one below the diagonal on; what is left are tiles on the diagonal and, of an even
     number of rows, the last one. Of two: one tile above the other; what is left is every other tile of the last row.

@@ -276,7 +276,7 @@ def largest_half(problem: Problem) -> int:
 
 
 def pool(shape: tuple[int, ...]) -> int:
-    """Returns how many random numbers an array of this shape needs, or repeats."""
+    """Returns the number of random numbers that an array of this shape needs, or repeats."""
     return min(int(np.prod(shape, dtype=np.int64)), POOL)
 
 

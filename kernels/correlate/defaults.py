@@ -1,4 +1,4 @@
-"""Says where to start with correlate: the config for a problem and a device that nobody has tuned it for.
+"""The starting config of correlate, for a problem and a device without records.
 
 The figures are those of records of the H200 and H100. Other architectures, which were not measured, have mma_sync,
 whose best config depends little on the problem.
@@ -18,12 +18,12 @@ LEAST_OF_WGMMA = 56  # receivers: with 33, mma_sync is a seventh faster
 # Units of times of a slice, by layout: with one, wgmma takes 2.3 times as long, unless chains of many channels hide
 # that; and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
 LEAST_UNITS_OF_WGMMA = {"blocks": 4, "batches": 100}
-LEAST_SHARE = 0.45  # of multiprocessors that have a tile
-MANY_UNITS = 256  # of a slice: with so many, 64 receivers are enough for what converts, too
-FEW_UNITS = 24  # of a slice; of few receivers, it is read as late as it is used
-LEAST_STAGES = 3  # of a slice: with fewer, nothing is copied while something is multiplied
+LEAST_SHARE = 0.45  # share of multiprocessors with a tile
+MANY_UNITS = 256  # units of a slice: with so many, 64 receivers are enough even if voltages are converted
+FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
+LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
-USUAL_MULTIPROCESSORS = 100  # of a device that does not say
+USUAL_MULTIPROCESSORS = 100  # assumed if a device does not state its number
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Says what correlate computes: receivers, their voltages, and the slices of time that are integrated."""
+"""The problem of correlate: receivers, their voltages, and the slices of time to integrate."""
 
 from dataclasses import dataclass
 from itertools import pairwise

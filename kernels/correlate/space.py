@@ -1,4 +1,4 @@
-"""The variants of correlate: the parameters, and what they may be together."""
+"""The variants of correlate: the parameters, and the allowed combinations."""
 
 from autotune import Config, Device, Space, when
 

@@ -1,4 +1,4 @@
-"""Says where to start with ddc: the config for a problem and a device that nobody has tuned it for.
+"""The starting config of ddc, for a problem and a device without records.
 
 The figures are those of records of the H200 and H100: tensor cores are 1.5 to 10 times as fast as threads wherever a
 filter is longer than a few taps, and a STAGE, WINDOW or RUN next to the best one costs a few percent. What was not
@@ -17,11 +17,11 @@ from .space import MAX_HALF_BITS, PARTS, STAGES, STEPS, WGMMA
 from .tensor import tensor_geometry
 
 Choice = dict[str, Any]
-TYPICAL_MULTIPROCESSORS = 100  # of a device that does not say
-STAGE_BYTES = 330  # of a row: stages of 160 to 330 bytes were fastest nearly everywhere
+TYPICAL_MULTIPROCESSORS = 100  # assumed if a device does not state its number
+STAGE_BYTES = 330  # bytes of a row: stages of 160 to 330 bytes were fastest nearly everywhere
 MOST_REGISTERS = 236  # by the estimate, of mma.sync: where it was higher, compilers often needed more than there are
 ALL_REGISTERS = 255
-MOST_SAMPLES = 128  # of a step by mma_sync: 224 spilled
+MOST_SAMPLES = 128  # samples of a step by mma_sync: 224 spilled
 FEW_TAPS = 16  # filters that threads are as fast at as products of two bytes for each sample
 
 
@@ -34,7 +34,7 @@ def choices(problem: Problem, device: Device) -> Iterator[Choice]:
             if mma != "mma_sync" or n_samples <= min(2 * problem.taps, MOST_SAMPLES):
                 yield from multiplied(problem, device, mma, step)
     yield from by_threads(problem, device)
-    for mma in instructions(device):  # for high decimations: threads have no room for their samples
+    for mma in instructions(device):  # threads have no room for the samples of high decimations
         for step in STEPS:
             yield from multiplied(problem, device, mma, step, ALL_REGISTERS)
     yield from by_subgroups()

@@ -1,4 +1,4 @@
-"""Says what ddc computes: a filter, and the streams it is applied to."""
+"""The problem of ddc: a filter, and the streams to which it is applied."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How long the runs of ddc's tensor algorithm are: what is possible, and what fills the device."""
+"""Lengths of the runs of ddc's tensor algorithm: possible ones, and those that fill the device."""
 
 from functools import lru_cache
 from typing import Any, NamedTuple

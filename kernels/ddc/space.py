@@ -1,4 +1,4 @@
-"""The variants of ddc: the parameters, what they may be together, and the geometry that follows."""
+"""The variants of ddc: the parameters, the allowed combinations, and the geometry that follows."""
 
 from functools import lru_cache
 

@@ -165,7 +165,7 @@ class TensorGeometry(Geometry):
     # ------------------------------------------------------------------ parts of a step, and chains
     @cached_property
     def mmas_per_chain(self) -> int:
-        """Returns how many products of a sum the tensor core adds at most before float32 does; 0 means all of them."""
+        """Returns the most products of a sum that the tensor core adds before float32 does; 0 means all of them."""
         if self.uses_wgmma:
             return int(self.config.get("CHAIN") or 0)
         if self.n_tiles * self.mmas_per_step <= LONG_CHAIN or self.mmas_per_step < 4:

@@ -1,5 +1,5 @@
-"""What is applied to each antenna's samples while voltages are made of them: delays and gains, as they change.
+"""Corrections of each antenna's samples on the way to voltages: delays and gains, which change with time.
 
-Those that stop the fringes of a direction are computed here (``fringe_stopping``). This room imports ``machine`` and
+``fringe_stopping`` computes the delays that stop the fringes of a direction. This room imports ``machine`` and
 ``streams`` of engines.
 """

@@ -1,7 +1,7 @@
-"""Delays of one polarisation over time: piecewise linear, exact in integers where samples are counted.
+"""Delays of one polarisation over time: piecewise linear, and exact in integers when they count samples.
 
-The sample that an output at time t starts with is t - coarse(t). The kernels behind the filter bank apply what is left
-of the delay, the fine part, and the phase. Times are samples of the input's clock, up to 2^62; floats only ever hold
+An output at time t starts with sample t - coarse(t). The kernels after the filter bank apply the rest of the delay, the
+fine part, and the phase. Times are samples of the input's clock, up to 2^62; floats only hold
 differences to the start of a piece.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from ...core.errors import UsageError
 
 LATEST = 1 << 62
-LONGEST = float(1 << 40)  # samples of a delay, of either sign: floats hold it to a 4096th of a sample
-BEFORE = -LATEST  # when the delay begins that holds before any piece
+LONGEST = float(1 << 40)  # samples: the longest delay of either sign, which floats hold to 1/4096 sample
+BEFORE = -LATEST  # the start of the delay that holds before the first piece
 _start = attrgetter("start")
 
 
@@ -50,39 +50,39 @@ class Piece:
         return self.rate == 0 and self.phase_rate == 0
 
     def since(self, time: int) -> float:
-        """Returns the samples from the start to a time; 0 of a constant piece, which may have begun too long ago."""
+        """Returns the samples from the start to a time; 0 for a constant piece, which may start too far back."""
         return 0.0 if self.is_constant else float(time - self.start)
 
 
 @dataclass(frozen=True)
 class DelayedSpectra:
-    """What delays do to spectra that follow each other. Runs of them have the same coarse delay."""
+    """The delays of consecutive spectra, in runs with the same coarse delay."""
 
     begins: list[int]  # the first spectrum of each run; the first run begins with 0
-    coarse: list[int]  # of each run: samples by which its spectra start earlier than they leave
-    fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum
+    coarse: list[int]  # coarse delay of each run: samples by which its spectra start before their time
+    fine: np.ndarray  # float64 [n]: the rest of the delay in samples, at most half a quantum
     phase: np.ndarray  # float64 [n]: radians, within +-pi
 
     def run(self, spectrum: int) -> tuple[int, int]:
-        """Returns the coarse delay of a spectrum, and the end of its run: one past the last spectrum."""
+        """Returns the coarse delay of a spectrum, and the end of its run: the spectrum after the last one."""
         number = bisect_right(self.begins, spectrum) - 1
         return self.coarse[number], self.begins[number + 1] if number + 1 < len(self.begins) else len(self.fine)
 
 
 class Delays(Protocol):
-    """The delays of one polarisation, as a plan asks for them."""
+    """The interface of one polarisation's delays for a plan."""
 
     def coarse_at(self, time: int) -> int:
         """Returns the samples by which a spectrum that leaves at ``time`` starts earlier."""
 
     def at(self, start: int, n: int, step: int) -> DelayedSpectra:
-        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n."""
+        """Returns the delays of the spectra at the times ``start`` + ``step`` i, i < n."""
 
 
 class DelayModel:
     """The pieces of one polarisation. Before the first of them, the delay and the phase are 0.
 
-    Another thread may add pieces while an engine runs: ``at`` sees all of a piece or none of it.
+    Another thread may add pieces while an engine runs: ``at`` sees a whole piece or none.
     """
 
     def __init__(self, *pieces: Piece) -> None:
@@ -98,12 +98,12 @@ class DelayModel:
         return self._pieces
 
     def add(self, piece: Piece) -> None:
-        """Add a piece; those that start at the same time or later are dropped."""
+        """Add a piece. Pieces that start at the same time or later are dropped."""
         n_kept = bisect_left(self._pieces, piece.start, key=lambda each: each.start)
         self._pieces = (*self._pieces[:n_kept], piece)
 
     def about(self, frequency: float) -> "DelayModel":
-        """Returns the same delays with the phases that they give a frequency, in cycles a sample above the middle."""
+        """Returns the same delays, with their phases at ``frequency``, in cycles per sample above the middle."""
         turn = -2 * pi * frequency
         return DelayModel(
             *(
@@ -113,7 +113,7 @@ class DelayModel:
         )
 
     def later(self, delay: float, phase: float, start: int = BEFORE) -> "DelayModel":
-        """Returns a model with a constant delay, samples, and a constant phase, radians, besides, from ``start`` on."""
+        """Returns a model with a constant delay, samples, and phase, radians, added from ``start`` on."""
         before = [each for each in self.pieces if each.start < start]
         held = [self._from(start), *(each for each in self.pieces if each.start > start)]
         return DelayModel(
@@ -121,12 +121,12 @@ class DelayModel:
         )
 
     def plus(self, other: "DelayModel") -> "DelayModel":
-        """Returns a model whose delays and phases are the sums of those of both."""
+        """Returns a model with the sums of both models' delays and phases."""
         starts = sorted({piece.start for model in (self, other) for piece in model.pieces})
         return DelayModel(*(_sum(self._from(start), other._from(start)) for start in starts))
 
     def _from(self, start: int) -> Piece:
-        """Returns the piece that holds at a time, as it goes on from there."""
+        """Returns the piece that holds at ``start``, rewritten to start there."""
         piece = self._pieces[_number_at(self._pieces, start)]
         since = piece.since(start)
         return replace(
@@ -137,7 +137,7 @@ class DelayModel:
         )
 
     def extremes(self, begin: int, end: int) -> list[float]:
-        """Returns the delays at both ends of each piece, as far as it holds from ``begin`` to ``end``; in samples."""
+        """Returns the delays, in samples, at both ends of each piece between ``begin`` and ``end``."""
         pieces, found = self._pieces, []
         for piece, after in zip(pieces, [*(p.start for p in pieces[1:]), LATEST], strict=True):
             if piece.start <= end and after > begin:
@@ -148,17 +148,17 @@ class DelayModel:
     def coarse_at(self, time: int, quantum: int = 1) -> int:
         """Returns the samples by which a spectrum that leaves at ``time`` starts earlier.
 
-        ``quantum``: coarse delays are multiples of so many samples (the decimation, of a narrow band).
+        ``quantum``: coarse delays are multiples of so many samples (the decimation, for a narrow band).
 
         Raises:
-            UsageError: where the delay has grown beyond LONGEST.
+            UsageError: when the delay has grown beyond LONGEST.
         """
         pieces = self._pieces
         piece = pieces[_number_at(pieces, time)]
         return _coarse(piece, time, piece.delay + piece.rate * piece.since(time), quantum)
 
     def at(self, start: int, n: int, step: int, quantum: int = 1) -> DelayedSpectra:
-        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, n at least 1.
+        """Returns the delays of the spectra at the times ``start`` + ``step`` i, i < n; n is at least 1.
 
         Raises:
             UsageError: as ``coarse_at``.
@@ -193,7 +193,7 @@ def _sum(first: Piece, second: Piece) -> Piece:
 
 
 def _coarse(piece: Piece, time: int, delay: float, quantum: int) -> int:
-    """Returns the coarse delay of a piece's ``delay`` at a time. Raises UsageError where that is too long."""
+    """Returns the coarse delay for a piece's ``delay`` at a time. Raises UsageError when it is too long."""
     if abs(delay) > LONGEST:
         why = f"the delay from sample {piece.start} on is {delay:.4g} samples at sample {time}"
         raise UsageError(f"{why}, and may be {LONGEST:.4g}; begin its piece nearer to the samples")
@@ -223,7 +223,7 @@ def _add(made: DelayedSpectra, piece: Piece, begin: int, end: int, start: int, s
 
 
 def _runs(delay: np.ndarray, first: int, last: int, quantum: int) -> list[tuple[int, int, int]]:
-    """Returns (begin, end, coarse delay) of each run; delays only rise or only fall, ``first`` to ``last``."""
+    """Returns (begin, end, coarse delay) of each run. Delays must rise or fall monotonically, ``first`` to ``last``."""
     found, begin, coarse, sign = [], 0, first, 1 if last > first else -1
 
     def risen(spectrum: int) -> int:
@@ -238,7 +238,7 @@ def _runs(delay: np.ndarray, first: int, last: int, quantum: int) -> list[tuple[
 
 @dataclass(frozen=True)
 class DecimatedDelays:
-    """The delays of a stream, as those of its narrow band: times and delays are in samples of the narrow band."""
+    """The delays of a stream for its narrow band: times and delays are in samples of the narrow band."""
 
     model: DelayModel
     decimation: int
@@ -248,7 +248,7 @@ class DecimatedDelays:
         return self.model.coarse_at(time * self.decimation, self.decimation) // self.decimation
 
     def at(self, start: int, n: int, step: int) -> DelayedSpectra:
-        """Returns what happens to the spectra that leave at ``start`` + ``step`` i; coarse delays are whole samples."""
+        """Returns the delays of the spectra at the times ``start`` + ``step`` i; coarse delays are whole samples."""
         d = self.decimation
         found = self.model.at(start * d, n, step * d, quantum=d)
         return DelayedSpectra(found.begins, [coarse // d for coarse in found.coarse], found.fine / d, found.phase)

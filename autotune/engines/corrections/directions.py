@@ -1,6 +1,6 @@
-"""Directions on the sky, by astropy: read from text, in ICRS, and as an array on the Earth sees them.
+"""Directions on the sky, with astropy: from text, in ICRS, and as seen by an array on the Earth.
 
-Nothing is downloaded. The Earth's orientation is that of the table that came with astropy (astropy-iers-data).
+Nothing is downloaded. The Earth's orientation comes from astropy's installed table (astropy-iers-data).
 """
 
 import re
@@ -18,12 +18,12 @@ from ..streams.samples import SampleInfo
 
 DEGREES = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 LEAST_RADIUS_M, MOST_RADIUS_M = 6.3e6, 6.4e6
-MOST_UT1_S = 0.9  # UT1 stays as near to UTC
-ARCSEC_A_SECOND = 15.04  # that the Earth turns
+MOST_UT1_S = 0.9  # the largest difference between UT1 and UTC
+ARCSEC_A_SECOND = 15.04  # rotation of the Earth
 
 
 def direction_of_text(text: str) -> PhaseCentre:
-    """Returns the direction that a text says in ICRS: "12h29m06.7s +2d03m09s", or in degrees "187.2779 2.0524".
+    """Returns the ICRS direction in a text: "12h29m06.7s +2d03m09s", or in degrees "187.2779 2.0524".
 
     The right ascension is in hours if it is written in three parts without letters, "12:29:06.7". Names of sources are
     not looked up.
@@ -55,7 +55,7 @@ def location_of(positions_m: np.ndarray) -> Any:
 
 
 def icrs_of(centre: PhaseCentre, location: Any) -> tuple[float, float]:
-    """Returns right ascension and declination of a phase centre in radians, of an apparent one as seen from there."""
+    """Returns a phase centre's right ascension and declination in radians. ``location`` sees an apparent one."""
     from astropy import units
     from astropy.coordinates import HADec, SkyCoord
     from astropy.time import Time
@@ -76,9 +76,9 @@ def icrs_of(centre: PhaseCentre, location: Any) -> tuple[float, float]:
 
 
 def towards(icrs: tuple[float, float], location: Any, times: Any) -> np.ndarray:
-    """Returns the direction in which a place on the Earth sees a source: float64 [n_times, 3], geocentric axes (ITRS).
+    """Returns the direction of a source from a place on the Earth: float64 [n_times, 3], geocentric axes (ITRS).
 
-    It has precession, nutation, polar motion, and the aberration of the Earth's motion and of its rotation, and no
+    It includes precession, nutation, polar motion, and the aberration of the Earth's motion and rotation, but not
     refraction.
 
     Args:
@@ -98,9 +98,9 @@ def towards(icrs: tuple[float, float], location: Any, times: Any) -> np.ndarray:
 
 
 def orientation_error(time: Any) -> tuple[str, float]:
-    """Returns what is wrong with the Earth's orientation at a time, and how far off sources may be, in arc seconds.
+    """Returns text about a problem with the Earth's orientation at a time, and the possible error in arc seconds.
 
-    "" where it was measured. ``time``: astropy's Time.
+    The text is empty if the orientation was measured. ``time``: astropy's Time.
     """
     from astropy.utils import iers
 
@@ -117,7 +117,7 @@ def orientation_error(time: Any) -> tuple[str, float]:
 
 
 def least_elevation(directions: np.ndarray, location: Any) -> float:
-    """Returns how high a source stands at least, in degrees; ``directions`` are those of ``towards``."""
+    """Returns the lowest elevation of a source in degrees. ``directions`` come from ``towards``."""
     latitude, longitude = location.lat.rad, location.lon.rad
     up = [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
     return degrees(float(np.arcsin(np.min(directions @ up))))
@@ -133,7 +133,7 @@ def why_not_geocentric(antenna: SampleInfo) -> str:
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Keeps astropy from the network and its warnings from the terminal; tables that are old are taken as they are."""
+    """Keeps astropy from the network and its warnings from the terminal. Old tables are used as they are."""
     from astropy.utils import iers
 
     with (

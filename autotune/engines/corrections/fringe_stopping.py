@@ -31,8 +31,8 @@ from .directions import (
 )
 
 LIGHT_M_S = 299792458.0
-TURN_RAD_S = 7.2921150e-5  # of the Earth, against the stars
-MOST_DELAY_ERROR_S, MOST_PHASE_ERROR_DEG = 1e-13, 0.1  # of a baseline, because pieces are linear
+TURN_RAD_S = 7.2921150e-5  # rotation of the Earth against the stars
+MOST_DELAY_ERROR_S, MOST_PHASE_ERROR_DEG = 1e-13, 0.1  # errors of a baseline because pieces are linear
 LONGEST_PIECE_S = 10.0
 CONNECTED_M = 10e3  # a longer baseline needs more than geometry
 NEEDED = ("position_m", "centre_frequency_hz", "sync_time_unix", "n_samples")
@@ -41,17 +41,17 @@ NEEDED = ("position_m", "centre_frequency_hz", "sync_time_unix", "n_samples")
 def stopping_models(
     infos: Sequence[SampleInfo], centre: PhaseCentre, middle: float, tell: Callable[[str], None]
 ) -> list[DelayModel]:
-    """Returns for each antenna the delay model that stops the fringes of a direction while the samples last.
+    """Returns a delay model for each antenna that stops the fringes of a direction while the samples last.
 
     Args:
-        infos: of all antennas, whose times have the same zero.
-        middle: samples from a spectrum's timestamp, at which an engine asks for its delay, to the middle of its filter,
-            of which the delay is.
-        tell: takes lines: how long pieces are, and what may be wrong.
+        infos: the headers of all antennas; their times have the same zero.
+        middle: samples from a spectrum's timestamp, where an engine takes its delay, to the middle of its filter, where
+            the delay must be right.
+        tell: takes lines about the length of pieces, and about possible errors.
 
     Raises:
-        UsageError: when astropy is not installed, or an antenna does not say where, when or at what frequency its
-            samples were taken, or how many they are.
+        UsageError: when astropy is not installed, or an antenna's header lacks the place, time or frequency of its
+            samples, or their number.
     """
     must_have_astropy()
     _must_be_known(infos)
@@ -79,7 +79,7 @@ def stopping_models(
 
 
 def piece_length(longest_m: float, highest_hz: float) -> float:
-    """Returns how many seconds a linear piece may last: a chord is off by T^2 / 8 of the most curvature at its middle.
+    """Returns the longest linear piece in seconds. In its middle a chord is off by T^2 / 8 times the largest curvature.
 
     A delay of a baseline b has at most the curvature (turn of the Earth)^2 b / c.
     """
@@ -89,7 +89,7 @@ def piece_length(longest_m: float, highest_hz: float) -> float:
 
 
 def _model(start: int, piece: int, delays: np.ndarray, info: SampleInfo) -> DelayModel:
-    """Returns the model of an antenna, whose ``delays``, in samples, are those where pieces meet."""
+    """Returns the model of an antenna. ``delays`` are in samples, at the times where pieces meet."""
     turn = -2 * pi * float(info.centre_frequency_hz or 0.0) / info.sample_rate_hz
     rates = np.diff(delays) / piece
     phases = turn * delays[:-1] % (2 * pi)
@@ -135,7 +135,7 @@ def _highest(info: SampleInfo) -> float:
 def _tell_doubts(
     longest_m: float, highest_hz: float, elevation_deg: float, time: Any, tell: Callable[[str], None]
 ) -> None:
-    """Tells what may be wrong with geometry alone."""
+    """Passes lines to ``tell`` about possible errors of pure geometry."""
     if longest_m > CONNECTED_M:
         tell(
             f"the longest baseline is {longest_m / 1e3:.1f} km: these delays have neither troposphere, nor "
@@ -149,5 +149,5 @@ def _tell_doubts(
         tell(
             f"the Earth's orientation of {time.utc.strftime('%Y-%m-%d')} {problem} astropy's table: sources may be "
             f"off by {arcsec:.2g} arc seconds, {phase_deg:.2g} degrees of phase on the longest baseline; a newer "
-            "astropy-iers-data mends it, and nothing is downloaded"
+            "astropy-iers-data corrects this; nothing is downloaded"
         )

@@ -1,4 +1,4 @@
-"""Gains of an antenna over time: complex factors for each channel and polarisation, from stated times on."""
+"""Gains of an antenna over time: complex factors for each channel and polarisation."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from .delays import BEFORE
 
 
 class Gains:
-    """Gains that hold for heaps which begin at a time or later. Another thread may set some while an engine runs.
+    """Gains with the times from which they hold for heaps. Another thread may set some while an engine runs.
 
     Args:
-        values: complex64 [n_channels, n_pols], or what broadcasts to it; from the beginning on.
+        values: complex64 [n_channels, n_pols], or a shape that broadcasts to it; they hold from the beginning.
     """
 
     def __init__(self, n_channels: int, n_pols: int, values: complex | np.ndarray = 1.0) -> None:
@@ -26,7 +26,7 @@ class Gains:
         self.set(BEFORE, values)
 
     def set(self, start: int, values: complex | np.ndarray) -> None:
-        """Set the gains of heaps from sample ``start`` on; what was set for later times is dropped.
+        """Set the gains of heaps from sample ``start`` on. Gains that were set for later times are dropped.
 
         Raises:
             UsageError: for another shape, or values that are not finite.
@@ -41,28 +41,28 @@ class Gains:
         self._pieces = (*(p for p in self._pieces if p[0] < start), (start, self._n_set, full))
 
     def at(self, time: int) -> tuple[int, np.ndarray]:
-        """Returns a number of these gains, and the gains of a heap that begins at ``time``."""
+        """Returns the gains of a heap that begins at ``time``, and before them their number."""
         pieces = self._pieces
         _, number, values = pieces[max(bisect_right([p[0] for p in pieces], time) - 1, 0)]
         return number, values
 
     def ranges(self, time: int, n_heaps: int, heap_samples: int) -> Iterator[tuple[int, int]]:
         """Yields (first, n) of the heaps from ``time`` on that have the same gains."""
-        firsts = (-((time - start) // heap_samples) for start, _, _ in self._pieces)  # heaps from which each holds
+        firsts = (-((time - start) // heap_samples) for start, _, _ in self._pieces)  # the first heap of each
         cuts = sorted({0, n_heaps, *(heap for heap in firsts if 0 < heap < n_heaps)})
         yield from ((first, end - first) for first, end in pairwise(cuts))
 
 
 class SentGains:
-    """The gains that a device has: complex64 [n_channels, n_pols] in ``array``."""
+    """The gains on a device: complex64 [n_channels, n_pols] in ``array``."""
 
     def __init__(self, backend: Backend, stream: Stream, n_channels: int, n_pols: int) -> None:
         self.array = backend.empty((n_channels, n_pols), np.complex64)
         self._stream, self._staging = stream, Staging(backend, ((n_channels, n_pols), np.complex64))
-        self._which: object = None  # gains that are there
+        self._which: object = None  # the number of the gains on the device
 
     def send(self, which: object, values: np.ndarray) -> None:
-        """Send gains unless those are there; ``which`` tells them from others, as the number of ``Gains.at`` does."""
+        """Send gains unless the device has them. ``which`` identifies them, like the number from ``Gains.at``."""
         if which != self._which:
             (pinned,) = self._staging.arrays()
             pinned[...] = values

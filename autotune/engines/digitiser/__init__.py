@@ -1,4 +1,4 @@
-"""A simulated digitiser's signal: the samples of each polarisation as functions of time alone, without a network.
+"""A simulated digitiser's signal: the samples of each polarisation as functions of time, without a network.
 
 ``waveforms`` has what signals are made of, ``signal_language`` reads them from text, ``counter_noise`` draws their
 noise, ``digitised_signal`` and ``repeated_signal`` make packed samples of them, on the fly or of one period.

@@ -1,4 +1,4 @@
-"""Random numbers that need no state: each block of them depends on its seed, its kind and its number alone.
+"""Random numbers without state: each block depends only on its seed, its kind and its number.
 
 They are those of NumPy's Philox, a counter-based generator (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw,
 Parallel random numbers: as easy as 1, 2, 3, SC 2011). NumPy promises the generator's bits for all of its versions, and
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-BLOCK = 1 << 14  # samples that are made at once, at absolute multiples
+BLOCK = 1 << 14  # samples of a block, which begins at an absolute multiple
 MOST_SEED = (1 << 63) - 1  # the largest integer that TOML has
 GAUSSIAN, LOSSES, DITHER = 0, 1 << 16, 2 << 16  # kinds; LOSSES and DITHER have one of each stream, up to 2^16
 KEPT = 64  # blocks: those of the same noise in several polarisations, and at several delays, are made once

@@ -1,4 +1,4 @@
-"""Packed samples of a digitiser's polarisations, made on the fly: the same for a time, whatever was made before."""
+"""Packed samples of a digitiser's polarisations, made on the fly. They depend only on time, not on earlier calls."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,14 +12,14 @@ from .waveforms import Signal
 
 
 class PacketMaker(Protocol):
-    """What makes the packets of all polarisations."""
+    """An object that makes the packets of all polarisations."""
 
     n_pols: int
     sample_bits: int
     packet: int  # samples
 
     def read(self, begin: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the samples of the times [begin, begin + n), packed, and how many of each packet were saturated.
+        """Returns the packed samples of the times [begin, begin + n), and the number of saturated ones in each packet.
 
         uint8 [n_pols, n sample_bits / 8], most significant bit first, and int64 [n_pols, n / packet].
 
@@ -36,14 +36,14 @@ class DigitisedSignal:
     counted.
 
     Args:
-        signals: of one or two polarisations.
+        signals: the signals of one or two polarisations.
         sample_bits: 2 to 16.
         packet: samples of one packet, whole bytes.
         dither: the seed of what is added before rounding, uniform in [-0.5, 0.5) and another for each polarisation;
             None: nothing is added.
 
     Raises:
-        UsageError: for other numbers than these.
+        UsageError: for any other value.
     """
 
     def __init__(self, signals: Sequence[Signal], sample_bits: int, packet: int, dither: int | None = None) -> None:
@@ -58,7 +58,7 @@ class DigitisedSignal:
         self._kept: tuple[int, np.ndarray, np.ndarray] | None = None  # the block that was made last
 
     def samples(self, begin: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the samples of the times [begin, begin + n), and which of them are saturated.
+        """Returns the samples of the times [begin, begin + n), and whether each is saturated.
 
         int16 [n_pols, n] and bool [n_pols, n].
         """
@@ -81,7 +81,7 @@ class DigitisedSignal:
         return pack_samples(values, self.sample_bits), counts
 
     def _block(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns what ``samples`` does, of the times from ``number`` BLOCK on."""
+        """Returns the result of ``samples`` for the block that begins at ``number`` BLOCK."""
         kept = self._kept
         if kept is not None and kept[0] == number:
             return kept[1:]
@@ -99,6 +99,6 @@ class DigitisedSignal:
 
 
 def must_be_packets(begin: int, n: int, packet: int) -> None:
-    """Raises UsageError where a range of times is not one of whole packets."""
+    """Raises UsageError when a range of times is not whole packets."""
     if begin % packet or n % packet or n < 0:
         raise UsageError(f"samples {begin} to {begin + n} are not whole packets of {packet} samples")

@@ -1,4 +1,4 @@
-"""What a simulated digitiser is told: the part of its configuration that says what the samples are.
+"""The settings of a simulated digitiser: the part of its configuration that decides the samples.
 
 sample_rate_hz = 1712e6
 sample_bits = 10
@@ -54,13 +54,13 @@ NEEDED = ("sample_rate_hz", "signals")
 
 @dataclass(frozen=True)
 class DigitiserSettings:
-    """The samples of one antenna, and what is done to their packets on purpose.
+    """The samples of one antenna, and the faults of their packets on purpose.
 
     Raises:
-        UsageError: for signals that are not of the language, and for values that do not fit together.
+        UsageError: for signals outside the language, and for values that do not fit together.
     """
 
-    sample_rate_hz: float  # of each polarisation, more than 0, at most 1e13
+    sample_rate_hz: float  # the rate of each polarisation, more than 0, at most 1e13
     signals: tuple[str, ...]  # one for each of 1 or 2 polarisations, in the language of ``signal_language``
     sample_bits: int = 10  # two's complement, 2 to 16
     packet: int = 4096  # samples of a packet, whole bytes
@@ -69,7 +69,7 @@ class DigitiserSettings:
     period: int | None = None  # samples that are made once and sent again and again; None: each is made when it is due
     sync_time_unix: Fraction | None = None  # UTC when the stream's time was 0; None: whoever sends decides
     first_timestamp: int = 0  # time of the first sample that is sent, in samples; a multiple of packet
-    faults: Faults = field(default_factory=Faults)  # of the packets of each polarisation
+    faults: Faults = field(default_factory=Faults)  # faults of the packets of each polarisation
 
     def __post_init__(self) -> None:
         if not 0 < self.sample_rate_hz <= checks.MOST_RATE_HZ:
@@ -87,7 +87,7 @@ class DigitiserSettings:
             raise UsageError(f"period={self.period} is not a multiple of packet={self.packet}; give {up}")
 
     def exact(self) -> DigitisedSignal:
-        """Returns what makes the samples on the fly, without a period."""
+        """Returns a maker of samples on the fly, without a period."""
         named = named_values(self.names, self.sample_rate_hz, "names")
         signals = [
             parsed_signal(text, self.sample_rate_hz, named, f"signals[{pol}]") for pol, text in enumerate(self.signals)
@@ -95,7 +95,7 @@ class DigitiserSettings:
         return DigitisedSignal(signals, self.sample_bits, self.packet, self.dither)
 
     def packets(self, tell: Tell = untold) -> DigitisedSignal | RepeatedSignal:
-        """Returns what makes the packets that are sent: those of ``exact``, or of one period if there is one.
+        """Returns the maker of the packets to send: ``exact``, or one period if there is one.
 
         ``tell`` takes a line for each frequency that is rounded so that it fits into the period.
         """
@@ -103,7 +103,7 @@ class DigitiserSettings:
         return exact if self.period is None else RepeatedSignal(exact, self.period, self.sample_rate_hz, tell)
 
     def info(self, n_samples: int | None = None, antenna: str = "") -> SampleInfo:
-        """Returns what is said of the samples."""
+        """Returns the header of the samples."""
         return SampleInfo(
             sample_bits=self.sample_bits,
             n_pols=len(self.signals),
@@ -117,12 +117,12 @@ class DigitiserSettings:
 
 
 def digitiser_settings(path: Path, content: Mapping[str, Any], where: str = "it") -> DigitiserSettings:
-    """Returns what a table of TOML says.
+    """Returns the settings in a table of TOML.
 
     Args:
-        path: of the file, which errors name.
+        path: the file's path, for errors.
         content: has no other members than the fields of ``DigitiserSettings``.
-        where: what errors call the table.
+        where: the table's name in errors.
 
     Raises:
         UsageError: for a table that is wrong, in one line with the member.

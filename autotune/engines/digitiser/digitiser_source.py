@@ -1,4 +1,4 @@
-"""The samples that a simulated digitiser sends, in memory: what an engine takes from it without a network."""
+"""A source of a simulated digitiser's samples in memory, for an engine without a network."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ class DigitiserSource:
     """A source of a digitiser's samples; packets that ``faults`` lose are missing.
 
     Args:
-        packets: what makes them.
+        packets: the maker of the packets.
         info: of the same packets; ``n_samples`` says where the source ends, after whole packets. None: never.
         faults: of each polarisation; those other than losses change nothing here.
 

@@ -1,4 +1,4 @@
-"""Faults of a network, as a plan: which packets are lost, repeated, exchanged and damaged on purpose."""
+"""A plan of a network's faults: packets that are lost, repeated, exchanged and damaged on purpose."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +13,7 @@ KINDS = ("lost", "repeated", "exchanged", "damaged")
 
 @dataclass(frozen=True)
 class Sends:
-    """What is sent instead of packets in order, and how many of these packets had which fault."""
+    """The packets to send instead of all packets in order, and the number of packets with each fault."""
 
     numbers: np.ndarray  # int64 [n_sends], of packets, in the order in which they are sent
     is_damaged: np.ndarray  # bool [n_sends]: the packet's bytes are changed before it is sent
@@ -47,12 +47,12 @@ class Faults:
                 raise UsageError(f"faults have {name}={getattr(self, name):g}, must be 0 to 1")
 
     def lost_of(self, begin: int, n: int, stream: int = 0) -> np.ndarray:
-        """Returns which of the packets from number ``begin`` on are lost: bool [n]."""
+        """Returns whether each packet from number ``begin`` on is lost: bool [n]."""
         lost, *_ = self._of(begin, n, stream)
         return lost
 
     def sends(self, begin: int, n: int, stream: int = 0, is_last: bool = False) -> Sends:
-        """Returns what is sent for the packets from number ``begin`` on, ``n`` of them; the first of all is number 0.
+        """Returns the packets to send for ``n`` packets from number ``begin`` on. The stream begins with number 0.
 
         A packet that is sent behind the next one belongs to that one's range: the plans of neighbouring ranges, one
         after the other, are the plan of both.
@@ -65,7 +65,7 @@ class Faults:
         if is_last:
             exchanged[-1] = False
         numbers = np.arange(begin - 1, begin + n)
-        places = 2 * numbers + 3 * exchanged  # of an exchanged packet: just behind the next one
+        places = 2 * numbers + 3 * exchanged  # an exchanged packet goes just after the next one
         here = (places >= 2 * begin) & (places < 2 * (begin + n))
         order = np.argsort(places)
         order = order[(here & ~lost)[order]]
@@ -74,7 +74,7 @@ class Faults:
         return Sends(numbers[order], damaged[order], *counts)
 
     def _of(self, begin: int, n: int, stream: int) -> list[np.ndarray]:
-        """Returns the faults of packets, bool [n] for each of KINDS."""
+        """Returns the faults of packets: bool [n] for each of KINDS."""
         first, last = begin // BLOCK, (begin + n - 1) // BLOCK
         blocks = [_faults(self, stream, number) for number in range(first, last + 1)]
         at = begin - first * BLOCK

@@ -1,4 +1,4 @@
-"""Packed samples of one period, which are made once, so that their packets can be sent again and again."""
+"""Packed samples of one period. They are made once, and their packets are sent again and again."""
 
 from fractions import Fraction
 
@@ -13,7 +13,7 @@ AT_ONCE = 1 << 20  # samples that are packed at once, about
 
 
 class RepeatedSignal:
-    """The signal that is nearest to a digitised one and repeats after a period.
+    """The nearest signal to a digitised one that repeats after a period.
 
     Tones and combs get the nearest frequency of which the period has whole cycles, and noise and dither repeat what
     they are from time 0 on. Time 0 begins a period.

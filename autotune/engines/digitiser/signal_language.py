@@ -28,7 +28,7 @@ from .counter_noise import MOST_SEED
 from .waveforms import CombinedSignal, CombSignal, ConstantSignal, NoiseSignal, PartOfSample, Signal, ToneSignal
 
 MOST_PARTS = 256  # tones, combs, noises and constants of one signal
-MOST_VALUE = 1e9  # of a signal, in units of full scale, and of a level
+MOST_VALUE = 1e9  # the largest signal or level, in units of full scale
 MOST_HZ, MOST_DELAY_S, MOST_RADIANS = 1e13, 1e6, 1e6
 MOST_LETTERS = 40
 NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MOST_LETTERS - 1}}}")
@@ -58,8 +58,8 @@ def parsed_signal(text: str, sample_rate_hz: float, named: Mapping[str, Operand]
     """Returns the signal that a text describes.
 
     Args:
-        named: what names stand for, as ``named_values`` returns them.
-        what: says in errors where the text is.
+        named: the values of names, from ``named_values``.
+        what: the place of the text, for errors.
 
     Raises:
         UsageError: in one line, for a text that is not of the language above, or describes what cannot be made.
@@ -71,7 +71,7 @@ def parsed_signal(text: str, sample_rate_hz: float, named: Mapping[str, Operand]
 
 
 def named_values(texts: Mapping[str, str], sample_rate_hz: float, what: str) -> dict[str, Operand]:
-    """Returns the signals and numbers that names stand for. A text may have the names that come before it.
+    """Returns the signals and numbers of names. A text may use the names that come before it.
 
     Raises:
         UsageError: as ``parsed_signal`` does, and for a name that cannot be one.
@@ -217,5 +217,5 @@ class _Reader:
 
 
 def _shown(node: ast.AST) -> str:
-    """Returns a part of a text as an error shows it."""
+    """Returns a part of a text for an error."""
     return expression_text(ast.unparse(node))

@@ -1,4 +1,4 @@
-"""What signals are made of: tones, combs, noise and constants, their sums and products.
+"""The parts of signals: tones, combs, noise and constants, their sums and products.
 
 A signal is a function of time, in samples since the stream's zero, and is made in blocks of BLOCK samples at absolute
 multiples: samples are the same however a range of them is cut. Frequencies are cycles a sample, as exact fractions, so
@@ -16,14 +16,14 @@ import numpy as np
 from .counter_noise import BLOCK, gaussian_block
 
 ROW = 128  # tables of phases are outer products of two short ones; its square is BLOCK
-FARTHEST = 64.0  # of noise from 0, in units of its rms; NumPy's draws end far before
-NEAR = Fraction(1, 1000)  # of a sample: decimal numbers of seconds are not whole samples exactly
+FARTHEST = 64.0  # limit of noise, in units of its rms; NumPy's draws are far smaller
+NEAR = Fraction(1, 1000)  # samples: decimal numbers of seconds are not exactly whole samples
 
 Rounded = Callable[[str, Fraction, Fraction], None]  # is told what was rounded: its name, its frequency, the new one
 
 
 class PartOfSample(ValueError):
-    """A delay that is not whole samples, of a signal that has values at samples only."""
+    """A delay is not whole samples, but the signal has values only at samples."""
 
     def __init__(self, name: str, samples: Fraction) -> None:
         super().__init__(name, samples)
@@ -34,7 +34,7 @@ class Signal(Protocol):
     """A function of time."""
 
     @property
-    def most(self) -> float: ...  # what its magnitude never exceeds
+    def most(self) -> float: ...  # the signal's magnitude never exceeds it
 
     @property
     def n_parts(self) -> int: ...  # tones, combs, noises and constants in it
@@ -43,14 +43,14 @@ class Signal(Protocol):
         """Returns the samples from ``number`` BLOCK on: float64 [BLOCK]; 1 is full scale."""
 
     def delayed(self, samples: Fraction) -> "Signal":
-        """Returns the signal later by so many samples.
+        """Returns the signal, delayed by some samples.
 
         Raises:
-            PartOfSample: when noise or a comb in it would be delayed by other than whole samples.
+            PartOfSample: when it contains noise or a comb, and the delay is not whole samples.
         """
 
     def periodic(self, period: int, rounded: Rounded) -> "Signal":
-        """Returns the signal that is nearest to this one and repeats every ``period`` samples."""
+        """Returns the nearest signal that repeats every ``period`` samples."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class CombSignal:
 
 @dataclass(frozen=True)
 class NoiseSignal:
-    """White Gaussian noise, which is the same wherever it has the same seed."""
+    """White Gaussian noise. The same seed gives the same noise."""
 
     rms: float
     seed: int

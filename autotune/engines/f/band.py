@@ -1,7 +1,7 @@
 """One band of an F-engine on a device: runs of spectra go through a filter bank, and batches of voltages come out.
 
-All memory is allocated and all kernels are compiled when a band is made. Finished voltages lie in one of a few buffers;
-whoever takes them says when the buffer may be used again.
+The constructor allocates all memory and compiles all kernels. Finished voltages lie in one of a few buffers;
+the taker returns the events after which the buffer may be used again.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ from .voltage_buffers import BandSettings, BatchCounts, Voltages
 
 
 class Band:
-    """Makes voltages of one antenna's samples, and hands them to ``deliver`` in the order of time.
+    """Makes voltages from one antenna's samples, and passes them to ``deliver`` in the order of time.
 
     Args:
         deliver: takes a buffer of voltages and returns the events after which it may be used again.
-        decimation: in front of this band, samples of the engine's input for each of its own.
+        decimation: the decimation in front of this band: input samples of the engine for each band sample.
     """
 
     def __init__(
@@ -54,30 +54,30 @@ class Band:
 
     @property
     def head(self) -> int:
-        """Returns the samples of the input that are needed in front of a chunk."""
+        """Returns the number of input samples that are needed in front of a chunk."""
         return self.shape.head
 
     @property
     def whole_heaps(self) -> bool:
-        """Returns whether heaps that lack anything are left out."""
+        """Returns whether incomplete heaps are left out."""
         return self.shape.whole_heaps
 
     @property
     def reach(self) -> int:
-        """Returns the missing samples after which nothing from before them is asked for."""
+        """Returns the length of a gap, in samples, after which no sample from before it is needed."""
         return self.shape.head
 
     @property
     def heap_samples(self) -> int:
-        """Returns the samples of the engine's input from one heap to the next."""
+        """Returns the number of the engine's input samples from one heap to the next."""
         return self.settings.spectra_per_heap * self.shape.step * self.decimation
 
     def first_heap(self, time: int) -> int:
-        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        """Returns the time of the first heap from samples that begin at ``time``, both in input samples."""
         return self.plan.first_heap(time) * self.decimation
 
     def take(self, loaded: LoadedChunk) -> Event:
-        """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
+        """Make all spectra that a chunk completes. Returns the event after which its buffer is not needed."""
         for event in loaded.ready:
             self._stream.after(event)
         self._read_at = loaded.read_at
@@ -85,12 +85,12 @@ class Band:
         return done or self._stream.record()
 
     def finish(self) -> None:
-        """Make the last batch as far as its spectra came."""
+        """Make the last batch, as far as its spectra came."""
         self._do(list(self.plan.finish()), None)
 
     # ------------------------------------------------------------------ steps
     def _do(self, items: list[Run | Batch], loaded: LoadedChunk | None) -> Event | None:
-        """Makes what was planned; returns the event that it is done, if there is anything."""
+        """Makes the planned items. Returns the event at their end; None if there are none."""
         done = None
         for some in up_to_batches(items):
             buffer, last = self._buffers[self._number], some[-1]
@@ -109,13 +109,13 @@ class Band:
         buffer.read_at, buffer.time = self._read_at, batch.time * self.decimation
         buffer.heaps = batch.heaps(self.shape)
         buffer.present = batch.present.reshape(len(buffer.heaps), self.shape.spectra_per_heap, -1)
-        of_some = batch.present[:, 0] | batch.present[:, -1]  # there are one or two; any() takes ten times as long
+        of_some = batch.present[:, 0] | batch.present[:, -1]  # one or two polarisations; any() takes ten times as long
         n_present, n_beyond = int(np.count_nonzero(of_some)), int(np.count_nonzero(batch.beyond))
         n_missing = batch.n_missing(self.shape), batch.n_spectra_missing(self.shape)
         buffer.counted = BatchCounts(*n_missing, n_present, n_beyond)
 
     def _hand_on(self, done: Event) -> None:
-        """Hands a buffer on, which is ``done`` then, and takes the next one."""
+        """Delivers a buffer, which is ready at ``done``, and begins the next one."""
         buffer = self._buffers[self._number]
         buffer.done = done
         buffer.free = self._deliver(buffer)
@@ -124,7 +124,7 @@ class Band:
 
     # ------------------------------------------------------------------ memory
     def _begin(self, buffer: Voltages) -> None:
-        """Waits on the device until a buffer is free, and clears what is added to."""
+        """Makes the device wait until a buffer is free, and clears its counts."""
         for event in buffer.free:
             self._stream.after(event)
         self._stream.zero(buffer.counts)
@@ -137,7 +137,7 @@ class Band:
 
 
 def up_to_batches(items: list[Run | Batch]) -> list[list[Run | Batch]]:
-    """Returns the items in groups that end with a batch each, but for the last."""
+    """Returns the items in groups. Each group ends with a batch; the last one need not."""
     ends = [i + 1 for i, item in enumerate(items) if isinstance(item, Batch)]
     bounds = [0, *ends, len(items)]
     return [items[begin:end] for begin, end in pairwise(bounds) if begin < end]

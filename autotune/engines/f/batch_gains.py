@@ -1,4 +1,4 @@
-"""The gains of a batch's heaps, which are those that are set when its first spectra are made."""
+"""The gains of a batch's heaps: those that are set when its first spectra are made."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class PlacedGains:
 
     begin: int
     end: int
-    number: int  # of these gains, as ``Gains.at`` numbers them
+    number: int  # the gains' number from ``Gains.at``
     values: np.ndarray  # complex64 [n_channels, n_pols]
 
 
@@ -24,7 +24,7 @@ class BatchGains:
 
     Args:
         step: samples of a batch's time from one spectrum to the next.
-        decimation: samples of the engine's input in one of them.
+        decimation: input samples of the engine in one of these samples.
     """
 
     def __init__(self, gains: Gains, settings: BandSettings, step: int, decimation: int) -> None:
@@ -34,7 +34,7 @@ class BatchGains:
         self._found: list[PlacedGains] = []
 
     def of(self, batch: Batch) -> list[PlacedGains]:
-        """Returns which spectra of a batch have which gains."""
+        """Returns the gains of a batch, each with its range of spectra."""
         if batch is not self._batch:
             length, time = self._settings.spectra_per_heap, batch.time * self._decimation
             self._found = [

@@ -1,4 +1,4 @@
-"""One antenna of an engine: its samples, the bands that are made of them, and where their voltages go."""
+"""One antenna of an engine: its samples, its bands, and the sinks of their voltages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ Deliver = Callable[[Voltages], tuple[Event, ...]]
 
 @dataclass
 class Output:
-    """A band and where its voltages go. Delays and gains may be changed while the engine runs.
+    """A band and the sink of its voltages. Delays and gains may be changed while the engine runs.
 
-    ``sink``: None where voltages do not leave the device.
+    ``sink``: None if voltages do not leave the device.
     """
 
     settings: BandSettings | NarrowSettings
@@ -33,11 +33,11 @@ class Output:
 
 
 class FChain:
-    """The chain of one antenna: a copy in, its bands, and a copy out for each.
+    """The chain of one antenna: a copy to the device, its bands, and a copy out for each.
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
-        joins: takes voltages on the device, besides; returns the events after which they are not needed.
+        joins: also takes voltages on the device. Returns the events after which they are not needed.
     """
 
     def __init__(
@@ -62,23 +62,23 @@ class FChain:
         self._begin, self.name = info.first_timestamp, info.antenna
 
     def writers(self) -> dict[str, Callable[[], None]]:
-        """Returns what runs beside the caller's thread and ``input.readers``, by name."""
+        """Returns the functions of the writing threads, by thread name."""
         return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)}
 
     def first_heap(self) -> int:
-        """Returns when the first heap of any band leaves."""
+        """Returns the time of the first heap of any band."""
         return min(band.first_heap(self._begin) for band in self._bands)
 
     def next_time(self) -> int | None:
-        """Returns the time from which all heaps are made with the delays and gains that have been set by now.
+        """Returns the time from which all heaps use the delays and gains that are set now.
 
-        None: all of them will be.
+        It is None if all heaps will.
         """
         end = self.input.end
         return None if end is None else max(band.first_heap(end) for band in self._bands)
 
     def steps(self) -> Iterator[None]:
-        """Yields after each chunk that was taken; ends when all voltages were delivered."""
+        """Yields after each chunk; ends when all voltages are delivered."""
         yield from self.input.steps()
         for output in self.outputs:
             output.finish()
@@ -97,12 +97,12 @@ def bank(settings: BandSettings | NarrowSettings) -> BandSettings:
 
 
 def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -> VoltageInfo:
-    """Returns what a sink has to know of the voltages that a band makes."""
+    """Returns the header of a band's voltages."""
     centre = samples.centre_frequency_hz
     band = bank(settings)
     if isinstance(settings, NarrowSettings):
         step = band.n_channels * settings.decimation
-        if centre is not None:  # that of a quarter of the sampling rate
+        if centre is not None:  # the centre lies at a quarter of the sample rate
             centre += (settings.centre - 0.25) * samples.sample_rate_hz
     else:
         step = band.shape(samples).step

@@ -17,8 +17,8 @@ from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
-N_LENGTHS = 4096  # lengths of runs whose problems are kept
-N_CUTS = 64  # buffers, and parts of them with gains of their own, whose views are kept
+N_LENGTHS = 4096  # lengths of runs whose problems stay cached
+N_CUTS = 64  # parts of buffers, by their gains, whose views stay cached
 
 
 def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, Any]]:
@@ -40,7 +40,7 @@ def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, A
 
 
 class ChainBank:
-    """Implements ``filter_bank.FilterBank``: each run is filtered, with one launch, and batches are made of them."""
+    """Implements ``filter_bank.FilterBank``: one launch filters each run, and batches are made from the results."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ChainBank:
         self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)
         self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
         offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
-        self._offsets = [offsets[place] for place in range(MOST_RUNS)]  # of each run
+        self._offsets = [offsets[place] for place in range(MOST_RUNS)]  # the offsets of each run
         self._first_offsets = [offsets[:n] for n in range(MOST_RUNS + 1)]
         self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
         self._no_turns = self._turns[:0]
@@ -81,14 +81,14 @@ class ChainBank:
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
-        """Filter spectra into their places; transform and quantise those of ``batch``, if a heap of it is made."""
+        """Filter spectra into their places. Transform and quantise those of ``batch``, if it has a heap to make."""
         finished = batch if batch is not None and buffer.heaps.any() else None
         parts = [runs[begin : begin + MOST_RUNS] for begin in range(0, len(runs), MOST_RUNS)] or [[]]
         for some in parts:
             self._filter_some(some, finished if some is parts[-1] else None, loaded, buffer)
         if finished is None:
             return
-        for heap in buffer.with_holes:  # of zeros the transform makes zeros
+        for heap in buffer.with_holes:  # zeros stay zeros in the transform
             begin = heap * self._settings.spectra_per_heap
             for pol in range(self._info.n_pols):
                 for first, end in ranges(~buffer.present[heap, :, pol]):
@@ -101,7 +101,7 @@ class ChainBank:
     def _filter_some(
         self, runs: Sequence[Run], finished: Batch | None, loaded: LoadedChunk | None, buffer: Voltages
     ) -> None:
-        """Filters up to MOST_RUNS runs; their offsets are sent with the delays and phases of a ``finished`` batch."""
+        """Filters up to MOST_RUNS runs. Sends their offsets, with the delays and phases of a ``finished`` batch."""
         if not runs and finished is None:
             return
         offsets, turns = self._sent.arrays()
@@ -132,7 +132,7 @@ class ChainBank:
 def heap_arrays(
     spectra: DeviceArray, turns: DeviceArray, spectra_per_heap: int, buffer: Voltages, first: int, n: int
 ) -> dict[str, DeviceArray]:
-    """Returns the arrays of ``n`` heaps of a buffer, of which postproc makes the voltages."""
+    """Returns the arrays of ``n`` heaps of a buffer for postproc."""
     heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
     return {
         "voltages": buffer.voltages[heaps],

@@ -17,7 +17,7 @@ from .plan import Batch, Run, ranges
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
-N_PLACES = 64  # parts of a batch, as chunks cut it, whose views are kept
+N_PLACES = 64  # parts of a batch, cut by chunks, whose views stay cached
 
 
 def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, object]:
@@ -36,11 +36,11 @@ def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, object]:
 
 
 class ChanneliseBank:
-    """Implements ``filter_bank.FilterBank``: a launch makes all spectra that follow each other, whatever their delays.
+    """Implements ``filter_bank.FilterBank``: one launch makes all consecutive spectra, whatever their delays.
 
-    Launches are cut where spectra are missing and where gains change. The gains of a batch are those that are set when
-    its first spectra are made, so that all spectra of a heap have the same. A polarisation that is lost has the gain 0
-    while others are made; zeros are copied to spectra that all of them lack.
+    Launches are cut where spectra are missing and where gains change. A batch uses the gains that are set when its
+    first spectra are made, so a heap has one set of gains. A lost polarisation gets the gain 0 while others are
+    made; zeros are copied to spectra that all polarisations lack.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ChanneliseBank:
         stream.zero(self._zeros)
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
-        """Make voltages of spectra, in their places in the batch: all that came is made at once."""
+        """Make the voltages of all spectra that came, in their places in the batch."""
         self._make_runs(runs, loaded, buffer)
         for heap in buffer.with_holes if batch is not None else ():
             for first, end in ranges(~buffer.present[heap].any(axis=1)):
@@ -98,7 +98,7 @@ class ChanneliseBank:
 
     def _launch(self, begin: int, end: int, run: Run, loaded: LoadedChunk, buffer: Voltages) -> None:
         arrays = {"samples": loaded.rows, **self._arrays(buffer)}
-        # The definition has each spectrum a step after the one before it, in the samples that there are.
+        # The kernel's definition expects each spectrum a step after the one before, within the samples of a row.
         most = loaded.n_samples // self._step - len(self._settings.weights) + 1
         for gains in self._gains.of(run.batch):
             for at in range(max(begin, gains.begin), min(end, gains.end), most):
@@ -109,13 +109,13 @@ class ChanneliseBank:
 
 
 def launch_arrays(shared: Mapping[str, DeviceArray], is_complex: bool, buffer: Voltages) -> dict[str, DeviceArray]:
-    """Returns the arrays of a launch but the samples: those that all launches share, and those of a buffer."""
+    """Returns the arrays of a launch, without samples: those that all launches share, and those of a buffer."""
     arrays = {"voltages": buffer.voltages[:, 0], "saturated": buffer.saturated[:, 0], **shared}
     return arrays if is_complex else {"total_power": buffer.total_power, **arrays}
 
 
 def neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
-    """Yields the runs in groups, of a batch and the same polarisations, whose spectra follow each other."""
+    """Yields groups of runs of one batch with the same polarisations, whose spectra follow each other."""
     cuts = [
         i
         for i, (one, other) in enumerate(pairwise(runs), 1)

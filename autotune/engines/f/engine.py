@@ -1,7 +1,7 @@
 """An F-engine: samples of one antenna in, voltages of one or several bands out.
 
 One thread reads chunks into pinned memory. The caller's thread copies them to the device and starts the kernels, and
-waits for neither. For each band one thread writes what is finished. All bands share the copy in.
+does not wait for them. For each band one thread writes finished heaps. All bands share the copy to the device.
 """
 
 import time
@@ -25,10 +25,11 @@ class FEngine:
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
-        cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
-            it runs), writes. Memory that sources fill lies near to those of reads. Others run anywhere. Linux alone.
+        cores: the cores of threads, by thread name without number: reads, returns, compute (the caller's thread, while
+            it runs), writes. Memory that sources fill is allocated near the cores of reads. Other threads run anywhere.
+            Linux only.
         report: takes a line of progress now and then.
-        trace: takes the spans of the device's work, when they are over.
+        trace: takes the spans of the device's work when they are over.
     """
 
     def __init__(
@@ -54,13 +55,13 @@ class FEngine:
         backend.finish()
 
     def stop(self) -> None:
-        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
+        """Take no more chunks, but finish the one in flight. Another thread calls it, even while the source waits."""
         self._ending.asked.set()
 
     def next_time(self) -> int | None:
-        """Returns the time from which all heaps are made with the delays and gains that have been set by now.
+        """Returns the time from which all heaps use the delays and gains that are set now.
 
-        None: all of them will be. What was set for a later time holds from that time on. Any thread may ask.
+        It is None if all heaps will. Values that are set for a later time hold from then on. Any thread may call it.
         """
         return self._chain.next_time()
 
@@ -70,10 +71,10 @@ class FEngine:
         return self._ending.asked.is_set()
 
     def run(self) -> list[FCounters]:
-        """Run to the end of the source, or until ``stop`` or Ctrl-C; returns the counts of each output.
+        """Run to the end of the source, or until ``stop`` or Ctrl-C. Returns the counts of each output.
 
         Raises:
-            UsageError: of the source or a sink; what was written stands.
+            UsageError: the error of the source or a sink. Heaps written before stay.
         """
         for counters in self.counters:
             counters.began = time.monotonic()

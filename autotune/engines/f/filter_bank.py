@@ -1,7 +1,7 @@
-"""The filter bank of a band: delays, transform, gains and quantisation included. There are three, and a choice of them.
+"""The filter bank of a band, with delays, transform, gains and quantisation, and the choice among three of them.
 
-``chain_bank`` runs pfb_fir, a Fourier transform and postproc, ``channelise_bank`` the kernel channelise, which does the
-work of all three without spectra in memory. On host ``numpy_bank`` does it without kernels.
+``chain_bank`` runs pfb_fir, a Fourier transform and postproc. ``channelise_bank`` runs the kernel channelise, which
+does the work of all three without spectra in memory. On host ``numpy_bank`` does the work without kernels.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,13 @@ TIMED_TRANSFORMS = 3
 
 
 class FilterBank(Protocol):
-    """Makes the voltages of one batch after the other."""
+    """An object that makes the voltages of one batch after the other."""
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
         """Take the samples of some spectra of one batch, and finish the batch if it is given.
 
-        All heaps of it that are made are in ``buffer.voltages`` then, 0 where a spectrum is missing; ``saturated`` and
-        ``total_power`` are added to.
-        ``loaded``: where the samples are; None where there are no runs.
+        Then all heaps of the batch are in ``buffer.voltages``, with 0 for missing spectra, and its counts are added to
+        ``saturated`` and ``total_power``. ``loaded``: the samples; None without runs.
         """
 
 
@@ -46,7 +45,7 @@ def filter_bank(
     stream: Stream,
     decimation: int,
 ) -> FilterBank:
-    """Returns the filter bank that was asked for, or that is expected to be the faster one; tells which, and why."""
+    """Returns the requested filter bank, or the one that should be faster. It tells the choice and the reason."""
 
     def decide() -> tuple[type[NumpyBank] | type[ChanneliseBank] | type[ChainBank], str]:
         of = f"filter bank of {settings.n_channels} channels{' of complex samples' if info.is_complex else ''}"
@@ -86,7 +85,7 @@ def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settin
         chain += transform
         parts.append(f"FFT {seconds_text(transform)} (timed now)")
     else:
-        parts.append("and an FFT besides")
+        parts.append("plus an FFT")
     return (
         alone.seconds < chain,
         f"a batch takes channelise {alone}, the chain {seconds_text(chain)}: {', '.join(parts)}",
@@ -94,14 +93,14 @@ def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settin
 
 
 def transform_s(backend: Backend, info: SampleInfo, settings: BandSettings) -> float:
-    """Times the transform of a batch, of which there are no records."""
+    """Returns the seconds of a batch's transform, measured now, since no records have it."""
     shape = settings.shape(info)
     n_rows, length = info.n_pols * shape.spectra_per_batch, shape.step
     samples = backend.empty((n_rows, length), np.complex64 if info.is_complex else np.float32)
     spectra = backend.empty((n_rows, settings.n_channels + (not info.is_complex)), np.complex64)
     transform, stream = backend.fourier(length, n_rows, info.is_complex), backend.stream()
     events = []
-    for _ in range(1 + TIMED_TRANSFORMS):  # the first one makes what a library keeps
+    for _ in range(1 + TIMED_TRANSFORMS):  # the first one fills a library's caches
         transform(spectra, samples, stream)
         events.append(stream.record(is_timed=True))
     events[-1].wait()

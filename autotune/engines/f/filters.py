@@ -1,4 +1,4 @@
-"""Filters of engines: windowed sincs, for a filter bank and for the decimation in front of a narrow band's.
+"""Filters of engines: windowed sincs for a filter bank, and for the decimation in front of a narrow band.
 
 A sinc is the impulse response of an ideal low-pass filter; a window makes it finite (R. E. Crochiere, L. R. Rabiner,
 Multirate Digital Signal Processing, 1983, section 4.3).
@@ -27,9 +27,9 @@ def prototype(n_channels: int, taps: int, window: str = "hann", is_complex: bool
     Price, Spectrometers and Polyphase Filterbanks in Radio Astronomy, arXiv:1607.03579). L is 2 ``n_channels``, or
     ``n_channels`` of complex samples.
 
-    A complex exponential in the middle of a channel leaves it multiplied by the sum of all weights, which is L within
-    3 % from 4 taps on (but for rectangular, 10 %). A real tone is two of them, of half its amplitude each. White noise
-    leaves every channel with its power multiplied by the sum of the squares of all weights.
+    The filter bank multiplies a complex exponential in the middle of a channel by the sum of all weights, which is L
+    within 3 % from 4 taps on (10 % for rectangular). A real tone is two of these, each of half its amplitude. The power
+    of white noise is multiplied, in every channel, by the sum of the squares of all weights.
 
     Raises:
         UsageError: for an unknown window, n_channels or taps below 1, or fewer than 2 weights.
@@ -43,9 +43,9 @@ def prototype(n_channels: int, taps: int, window: str = "hann", is_complex: bool
 def low_pass(taps: int, decimation: int, window: str = "hann") -> np.ndarray:
     """Returns the low-pass filter in front of a decimation: float32 [taps], with the sum 1.
 
-    It ends at half the output's sampling rate, 1 / (2 ``decimation``) cycles a sample, where it is 6 dB down. The
-    longer it is, the nearer to that comes what it passes whole: 8 ``decimation`` taps are usual. It delays by ``taps``
-    / 2 samples.
+    It ends at half the output's sampling rate, 1 / (2 ``decimation``) cycles per sample, where it is 6 dB down. A
+    longer filter is flat up to nearer this frequency; 8 ``decimation`` taps are usual. It delays by ``taps`` / 2
+    samples.
 
     Raises:
         UsageError: for an unknown window, a decimation below 1, or taps below 2.
@@ -57,7 +57,7 @@ def low_pass(taps: int, decimation: int, window: str = "hann") -> np.ndarray:
 
 
 def _windowed_sinc(n_taps: int, zeros_apart: int, window: str) -> np.ndarray:
-    """Returns a sinc about n = ``n_taps`` / 2 whose zeros are so many samples apart: float64 [n_taps]."""
+    """Returns a windowed sinc about n = ``n_taps`` / 2, with zeros ``zeros_apart`` samples apart: float64 [n_taps]."""
     if n_taps < 2:
         raise UsageError(f"a filter of {n_taps} weights: it needs 2 or more")
     if window not in WINDOWS:

@@ -1,4 +1,4 @@
-"""The samples of one antenna on their way to the device and through the bands that are made of them."""
+"""The samples of one antenna on their way to the device and through its bands."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -20,7 +20,7 @@ N_LOADED = 3  # buffers of samples on the device
 
 
 class FInput:
-    """Reads chunks, in a thread of its own, and takes them, in the caller's. A source that lends fills pinned memory.
+    """Reads chunks in a thread, and steps the bands in the caller's. A source of type Lends fills pinned memory itself.
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
@@ -51,10 +51,10 @@ class FInput:
         else:
             self.chunks = Buckets([Chunk[Samples](array) for array in arrays], bay.ending, is_input=True)
         self._spare = np.empty(shape, dtype) if source.is_live and self._lent is None else np.empty(0)
-        self._is_amid = False  # whether a step has begun with a chunk that is not done
+        self._is_amid = False  # whether a chunk is only partly done
 
     def readers(self) -> dict[str, Callable[[], None]]:
-        """Returns what reads the source to its end, in threads of these names."""
+        """Returns the functions of the reading threads, by thread name."""
         if self._lent is not None:
             return {"reads": self._lent.take, "returns": self._lent.give_back}
         return {"reads": self._read}
@@ -64,16 +64,16 @@ class FInput:
 
     @property
     def end(self) -> int | None:
-        """Returns the time at which the chunk ends that was taken last; None: none was."""
+        """Returns the end of the last chunk that was taken; None before the first one."""
         return self._buffers.end
 
     @property
     def is_ready(self) -> bool:
-        """Returns whether the next step waits for nothing."""
+        """Returns whether the next step can go on without waiting."""
         return self._is_amid or self.chunks.is_ready
 
     def steps(self) -> Iterator[None]:
-        """Yields after each chunk that was taken, or some missing packets before it, until the source ends."""
+        """Yields after each chunk, and after missing packets before it, until the source ends."""
         while (chunk := self.chunks.take()) is not None:
             assert chunk.answer is not None
             self._is_amid = True
@@ -93,7 +93,7 @@ class FInput:
             band.finish()
 
     def _blank(self, chunk: Chunk[Samples]) -> None:
-        """Clears packets that one polarisation lacks and another has: spectra of both are made where one is there."""
+        """Clears packets that only one polarisation lacks, since spectra are made if either polarisation has them."""
         assert chunk.answer is not None
         received = chunk.answer.received
         if all(band.whole_heaps for band in self._bands) or received.all():
@@ -106,7 +106,7 @@ class FInput:
     def _missing_before(self, time: int) -> Iterator[Samples]:
         """Yields chunks of missing packets for the beginning of a gap that ends at ``time``.
 
-        A chunk behind them goes past the rest, since bands ask for nothing from before the gap any more.
+        The chunk after them skips the rest, since bands need no more samples from before the gap.
         """
         begin, packet = self._buffers.end, self._info.packet
         if begin is None:

@@ -1,8 +1,8 @@
 """A narrow band of an F-engine: ddc in front of a filter bank of complex samples.
 
-Outputs of ddc are made in batches that start at absolute multiples of their length, so that they, and the phases of the
-mixer, depend on time alone and not on how the stream was cut. A batch of outputs is to the filter bank what a packet is
-to a wide band: it is there if all packets under its low-pass filter came.
+Outputs of ddc are made in batches that start at absolute multiples of their length, so they and the mixer's phases
+depend only on time, not on the lengths of chunks. For the filter bank a batch of outputs is like a packet of a wide
+band: it is present if all packets under its low-pass filter came.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,34 +27,34 @@ from .voltage_buffers import BandSettings, Voltages
 
 @dataclass(frozen=True)
 class NarrowSettings:
-    """The settings of a narrow band, which is made of real samples.
+    """The settings of a narrow band, which is made from real samples.
 
     ``band.weights``: float32 [taps, n_channels].
-    ``low_pass``: float32 [n], weights of the filter in front of the decimation.
+    ``low_pass``: float32 [n], the weights of the filter in front of the decimation.
     """
 
     band: BandSettings
     low_pass: np.ndarray = field(repr=False)
-    centre: float  # frequency of channel n_channels / 2, in cycles a sample
+    centre: float  # frequency of channel n_channels / 2, in cycles per sample
     decimation: int
-    outputs_per_batch: int = 1 << 13  # outputs of ddc that are made, and missing, together
+    outputs_per_batch: int = 1 << 13  # outputs of ddc in a batch, which is made or missing as a whole
 
     @property
     def window(self) -> int:
-        """Returns the samples of the engine's input that a spectrum is made of."""
+        """Returns the number of the engine's input samples in a spectrum."""
         return (self.band.window - 1) * self.decimation + int(self.low_pass.size)
 
     @property
     def middle(self) -> float:
-        """Returns the samples of the engine's input from a spectrum's timestamp to the middle of both filters."""
+        """Returns the number of input samples from a spectrum's timestamp to the middle of both filters."""
         return self.band.middle * self.decimation + self.low_pass.size / 2
 
 
 class NarrowBand:
-    """Makes voltages of a narrow band; the arguments are those of ``band.Band``.
+    """Makes the voltages of a narrow band. The other arguments are those of ``band.Band``.
 
     Args:
-        chunk: samples of each polarisation that come together, at most.
+        chunk: the most samples of each polarisation in a chunk.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class NarrowBand:
         return self.head + self._settings.decimation * (self._head + self._settings.outputs_per_batch)
 
     def first_heap(self, time: int) -> int:
-        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        """Returns the time of the first heap from samples that begin at ``time``, both in input samples."""
         return self.band.first_heap(self._first_batch(time) * self._settings.outputs_per_batch)
 
     def take(self, loaded: LoadedChunk) -> Event:
@@ -168,7 +168,7 @@ class NarrowBand:
                 )
             self._next = self._first_batch(samples.time)
             self._low = end = samples.time
-        n_kept = self.head // packet  # in front of the chunk; of a gap no more than that is of interest
+        n_kept = self.head // packet  # packets in front of the chunk that may be needed
         n_gap = min(n_kept, (samples.time - end) // packet)
         before = np.concatenate([self._came, np.zeros((self._info.n_pols, n_gap), bool)], axis=1)
         before = before[:, max(0, before.shape[1] - n_kept) :]
@@ -176,23 +176,23 @@ class NarrowBand:
         self._came = np.concatenate([before, samples.received], axis=1)
 
     def _first_batch(self, time: int) -> int:
-        """Returns the number of the first batch of outputs that can be made of samples from ``time`` on."""
+        """Returns the number of the first batch of outputs that samples from ``time`` on can make."""
         return -(-time // (self._settings.outputs_per_batch * self._settings.decimation))
 
     def _ready(self, samples: Samples) -> tuple[int, int]:
-        """Returns the first batch of outputs that the chunk completes, and how many there are."""
+        """Returns the first batch of outputs that the chunk completes, and their number."""
         assert self._next is not None
         batch = self._settings.outputs_per_batch * self._settings.decimation
         end = samples.time + samples.received.shape[1] * self._info.packet
         n = max(0, (end - self._window - self._next * batch) // batch + 1)
         first = self._next
-        oldest = -(-(samples.time - self.head) // batch)  # after a gap, older ones have no samples left
+        oldest = -(-(samples.time - self.head) // batch)  # after a gap, the samples of older batches are gone
         self._next += n
         return max(first, oldest), max(0, self._next - max(first, oldest))
 
     # ------------------------------------------------------------------ making them
     def _down_convert_all(self, loaded: LoadedChunk, first: int, n: int) -> Samples:
-        """Makes ``n`` batches of outputs behind the last outputs of the chunk before; returns which are there."""
+        """Makes ``n`` batches of outputs, after the last outputs of the chunk before. Returns which are present."""
         s, bits, place = self._settings, self._info.sample_bits, self._number % 2
         batch = s.outputs_per_batch * s.decimation
         if self._before is not None and self._before[1] == first:
@@ -216,7 +216,7 @@ class NarrowBand:
         return Samples(first * s.outputs_per_batch, present)
 
     def _whole(self, start: int, n: int, batch: int) -> np.ndarray:
-        """Returns whether all packets came under ``n`` batches of outputs, the first of which begins at ``start``.
+        """Returns whether all packets under each of ``n`` batches of outputs came. The first one begins at ``start``.
 
         ``batch``: samples from one to the next. Returns bool [n_pols, n].
         """
@@ -226,7 +226,7 @@ class NarrowBand:
         return np.asarray((begin >= 0) & (n_came[:, end] - n_came[:, np.maximum(begin, 0)] == end - begin))
 
     def _phase_at(self, sample: int) -> float:
-        """Returns the mixer's phase at a sample, in cycles: exact, and rounded once."""
+        """Returns the mixer's phase at a sample, in cycles, with a single rounding."""
         turns, of = self._mix
         return turns * sample % of / of % 1.0
 
@@ -234,7 +234,7 @@ class NarrowBand:
 def down_converter(
     bay: Bay, info: SampleInfo, settings: NarrowSettings, window: int
 ) -> tuple[Callable[..., None], Any]:
-    """Returns a launcher of ``ddc``, or NumPy on host, for one polarisation of ``window`` samples, and its problem."""
+    """Returns a launcher of ``ddc``, or NumPy's on host, for one polarisation of ``window`` samples, and a problem."""
     taps, decimation, bits = settings.low_pass.size, settings.decimation, info.sample_bits
     if isinstance(bay.backend, HostBackend) and bay.kernels.uses_numpy:
         line = f"narrow band of {taps} taps, one of {decimation} samples kept: NumPy; as always on host"

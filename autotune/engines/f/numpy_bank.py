@@ -1,7 +1,7 @@
-"""A filter bank of NumPy on the host's cores: what the kernels compute, without them, in pieces that stay in a cache.
+"""A filter bank in NumPy on the host's cores. It computes what the kernels do, in pieces that stay in a cache.
 
-The sums of the filter, the transform and the rotation are float32, as theirs are, and round otherwise in few places: a
-part of a voltage may differ by 1 where it lies between two integers. Counts of power are the same.
+The sums of the filter, the transform and the rotation are float32, as in the kernels, but round differently in a few
+places: a part of a voltage may differ by 1 where it lies between two integers. Counts of power are the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,38 +23,38 @@ from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
 from .voltage_buffers import BandSettings, Voltages
 
-PIECE = 1 << 17  # samples of a piece, about: its spectra take 512 KiB
-LEAST_SPECTRA = 16  # of a piece, where they are that long
-FINE = 64  # channels of the finer of the two tables that make a spectrum's rotations
+PIECE = 1 << 17  # about the samples in a piece, whose spectra take 512 KiB
+LEAST_SPECTRA = 16  # a piece has at least so many spectra, even long ones
+FINE = 64  # channels in the finer of the two tables of a spectrum's rotations
 
 
 @dataclass(frozen=True)
 class PieceOfBatch:
-    """Spectra of one polarisation that follow each other, within a heap, with the same gains."""
+    """Consecutive spectra of one polarisation within a heap, with the same gains."""
 
     pol: int
     begin: int  # places in the batch
     end: int
     gains: np.ndarray  # complex64 [n_channels]
-    runs: Sequence[Run]  # those that it is a part of, and maybe others of their batch
+    runs: Sequence[Run]  # the runs with its spectra, and maybe others of the batch
     loaded: LoadedChunk
     buffer: Voltages
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """What a thread works in."""
+    """The working memory of a thread."""
 
-    samples: np.ndarray  # float32 [n + taps - 1, step], of real samples
+    samples: np.ndarray  # float32 [n + taps - 1, step], for real samples
     filtered: np.ndarray  # float32 [n, 2 C], and complex64 [n, C] afterwards
-    spectra: np.ndarray  # complex64 [n, channels that a transform makes]
+    spectra: np.ndarray  # complex64 [n, channels of the transform]
     codes: np.ndarray  # int8 [n, C, 2]
 
 
 class NumpyBank:
-    """Implements ``filter_bank.FilterBank``: voltages are in their places as soon as their samples came.
+    """Implements ``filter_bank.FilterBank``: voltages are made as soon as their samples come.
 
-    The gains of a batch are those that are set when its first spectra are made, as in ``channelise_bank``.
+    A batch uses the gains that are set when its first spectra are made, as in ``channelise_bank``.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class NumpyBank:
         self._info, self._settings, self._workers = info, settings, bay.backend.workers
         self._step = settings.shape(info).step
         weights = settings.weights_on(bay.backend, stream, info.is_complex)
-        self._weights = np.repeat(weights, 2, axis=1) if info.is_complex else weights  # of both parts of a sample
+        self._weights = np.repeat(weights, 2, axis=1) if info.is_complex else weights  # one for each part
         self._n = min(max(LEAST_SPECTRA, PIECE // self._step), settings.spectra_per_heap)
         self._gains = BatchGains(gains, settings, self._step, decimation)
         self._local = local()
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:
-        """Make voltages of spectra, in their places in the batch: all that came is made at once."""
+        """Make the voltages of all spectra that came, in their places in the batch."""
         pieces = []
         for some in neighbours(runs):
             assert loaded is not None
@@ -91,9 +91,9 @@ class NumpyBank:
             buffer.voltages[heap, 0, :, ~buffer.present[heap].any(axis=1)] = 0
 
     def _cuts(self, runs: Sequence[Run]) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Yields the ends of pieces, in the batch, and the gains of scaled spectra: complex64 [n_pols, n_channels].
+        """Yields begin and end of each piece in the batch, and its scaled gains: complex64 [n_pols, n_channels].
 
-        Those of a polarisation that is missing are 0, and so are its voltages.
+        A missing polarisation has the gain 0, and so its voltages are 0.
         """
         length = self._settings.spectra_per_heap
         for gains in self._gains.of(runs[0].batch):
@@ -107,12 +107,12 @@ class NumpyBank:
 
     # ------------------------------------------------------------------ one piece
     def _make(self, piece: PieceOfBatch) -> tuple[int, int]:
-        """Makes the voltages of a piece; returns how many are saturated, and the power of its samples."""
+        """Makes the voltages of a piece. Returns the number of saturated ones, and the power of its samples."""
         n, scratch = piece.end - piece.begin, self._scratch()
         filtered, spectra = scratch.filtered[:n], scratch.spectra[:n]
         power = self._filter(piece, filtered)
-        with np.errstate(all="ignore"):  # samples that are not numbers, and sums beyond what a float holds
-            # Scaled by 1 / step, which gains undo: NumPy transforms in float64 where a scale is not a float32.
+        with np.errstate(all="ignore"):  # samples may be NaN, and sums may overflow
+            # "forward" scales by 1 / step, which gains undo. Other scales make NumPy transform in float64.
             if self._info.is_complex:
                 np.fft.fft(filtered.view(np.complex64), axis=1, norm="forward", out=spectra)
             else:
@@ -125,7 +125,7 @@ class NumpyBank:
         return saturated, power
 
     def _filter(self, piece: PieceOfBatch, filtered: np.ndarray) -> int:
-        """Fills float32 [n, weights of a row] with weighted sums of samples; returns the power of real samples."""
+        """Fills float32 [n, weights of a row] with weighted sums of samples. Returns the power of real samples."""
         power, taps = 0, len(self._weights)
         for run in piece.runs:
             begin, end = max(piece.begin, run.place), min(piece.end, run.place + run.n)
@@ -140,7 +140,7 @@ class NumpyBank:
         return power
 
     def _rows(self, piece: PieceOfBatch, first: int, n: int) -> np.ndarray:
-        """Returns samples from a place in the rows of a chunk on: float32 [n, step], or [n, 2 step] of complex ones."""
+        """Returns samples from ``first`` on in a chunk's row: float32 [n, step], or [n, 2 step] for complex ones."""
         row = piece.loaded.rows[piece.pol]
         if self._info.is_complex:
             return np.asarray(row[first : first + n * self._step].view(np.float32).reshape(n, -1))
@@ -149,7 +149,7 @@ class NumpyBank:
         return rows
 
     def _rotate(self, piece: PieceOfBatch, voltages: np.ndarray) -> None:
-        """Turns complex64 [n, C] by what is left of the delays, and by phases, in place."""
+        """Rotates complex64 [n, C] in place, by the fine delays and the phases."""
         place = slice(piece.begin, piece.end)
         batch = piece.runs[0].batch
         delays, phases = batch.fine[place, piece.pol], batch.phase[place, piece.pol]
@@ -165,12 +165,12 @@ class NumpyBank:
             some *= coarse[:, number, np.newaxis] * fine[:, : some.shape[1]]
 
     def _quantise(self, voltages: np.ndarray, codes: np.ndarray) -> int:
-        """Rounds complex64 [n, C], in place, to int8 [n, C, 2]; returns how many have a part that is too large."""
+        """Rounds complex64 [n, C], in place, to int8 [n, C, 2]. Returns the number of clipped voltages."""
         most = 2 ** (self._settings.bits - 1) - 1
         parts = voltages.view(np.float32)
         np.rint(parts, out=parts)
         n_saturated = 0
-        if not (parts.max() <= most and parts.min() >= -most):  # not a number is neither
+        if not (parts.max() <= most and parts.min() >= -most):  # NaN fails both
             beyond = ~(np.abs(parts) <= most)
             n_saturated = int(np.count_nonzero(beyond[:, 0::2] | beyond[:, 1::2]))
             np.fmin(np.fmax(parts, -most, out=parts), most, out=parts)
@@ -189,7 +189,7 @@ class NumpyBank:
         to[...] = ((low & 15) | (high << 4)).T
 
     def _scratch(self) -> Scratch:
-        """Returns what the calling thread works in: memory that is used again stays in a cache."""
+        """Returns the calling thread's working memory, which stays in a cache because it is used again."""
         if not hasattr(self._local, "scratch"):
             n, n_channels = self._n, self._settings.n_channels
             n_rows = 0 if self._info.is_complex else n + len(self._weights) - 1

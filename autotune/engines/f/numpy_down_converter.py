@@ -1,8 +1,8 @@
-"""Down-converts on the host's cores with NumPy: what ``ddc`` computes, in float32 as it does.
+"""Down-converts on the host's cores with NumPy. It computes what ``ddc`` does, also in float32.
 
-The mixer is in the weights, and outputs are sums of matrix products: weights in rows of the decimation D, times samples
-in columns of D. Output j is what row q of the weights made of column j + q, added up over q, and turned by the mixer's
-phase at sample j D.
+The weights include the mixer, and outputs are sums over a matrix product: weights in rows of the decimation D, times
+samples in columns of D. Output j is the sum over q of the product of weight row q and sample column j + q, rotated by
+the mixer's phase at sample j D.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from ...system.one_thread import one_thread
 from ..machine.host_backend import HostBackend, HostStream
 from ..machine.host_samples import unpack_floats
 
-PIECE = 1 << 17  # samples of a piece, or products, about: 512 KiB
+PIECE = 1 << 17  # about the samples or products in a piece, 512 KiB
 
 
 class NumpyDownConverter:
-    """Takes the place of a launcher of ``ddc`` for one polarisation.
+    """Replaces a launcher of ``ddc`` for one polarisation.
 
     Args:
-        weights: float32 [taps], of the low-pass filter.
-        bits: of a sample.
-        centre: frequency that becomes 0, in cycles a sample.
+        weights: float32 [taps], the low-pass filter.
+        bits: bits of a sample.
+        centre: the frequency that becomes 0, in cycles per sample.
     """
 
     def __init__(self, backend: HostBackend, weights: np.ndarray, decimation: int, bits: int, centre: float) -> None:
@@ -36,7 +36,7 @@ class NumpyDownConverter:
     def __call__(
         self, problem: object, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, float], on: HostStream
     ) -> None:
-        """Fill complex64 [1, n] of uint8 [1, n_bytes]; inputs["mix_phase"]: cycles, at the first sample."""
+        """Fill complex64 [1, n] from uint8 [1, n_bytes]. inputs["mix_phase"]: cycles, at the first sample."""
         (row,), (baseband,) = arrays["samples"], arrays["baseband"]
         step = max(1, PIECE // max(self._decimation, len(self._rows)))
         pieces = [slice(first, min(first + step, len(baseband))) for first in range(0, len(baseband), step)]
@@ -44,7 +44,7 @@ class NumpyDownConverter:
             self._workers.each(lambda some: self._make(row, baseband, some, inputs["mix_phase"]), pieces)
 
     def _make(self, row: np.ndarray, baseband: np.ndarray, some: slice, phase: float) -> None:
-        """Makes outputs, whose last one may need fewer samples than its rows of weights have room for."""
+        """Makes some outputs. The last one may need fewer samples than its rows of weights hold."""
         decimation, n, n_rows = self._decimation, some.stop - some.start, len(self._rows) // 2
         samples = np.zeros((n + n_rows - 1) * decimation, np.float32)
         first = some.start * decimation

@@ -21,12 +21,12 @@ from .voltage_buffers import BandSettings, BatchCounts, Voltages
 class PinnedVoltages:
     """A bucket of voltages in pinned memory."""
 
-    memory: np.ndarray  # uint8: what the next three are views of, as in voltages.Voltages
+    memory: np.ndarray  # uint8: the memory of the next three, as in voltage_buffers.Voltages
     voltages: np.ndarray  # int8 [n_heaps, 1, *heap_shape]
     saturated: np.ndarray  # uint32 [n_heaps, 1, n_pols]
     total_power: np.ndarray  # uint64 [n_pols]
     time: int = 0
-    heaps: np.ndarray | None = None  # bool [n_heaps]: those that are made
+    heaps: np.ndarray | None = None  # bool [n_heaps]: whether each heap is made
     present: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps, spectra_per_heap, n_pols]
     counted: BatchCounts = field(default_factory=BatchCounts)
     read_at: float = 0.0
@@ -34,18 +34,18 @@ class PinnedVoltages:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Returns the part of ``memory`` behind the voltages."""
+        """Returns the part of ``memory`` after the voltages."""
         return self.memory[self.voltages.nbytes :]
 
 
 class FOutput:
-    """Copies voltages out, in the thread that makes them, and writes them, in a thread of its own.
+    """Copies voltages out in the thread that makes them, and writes them in another thread.
 
-    A live source waits for nobody: what comes while no bucket is free, or after the sink has failed, is dropped and
-    counted, and all else goes on.
+    A live source does not wait: voltages made while no bucket is free, or after the sink has failed, are dropped and
+    counted.
 
     Args:
-        sink: where they go; None: only what was counted is copied.
+        sink: takes the voltages; with None only their counts are copied.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FOutput:
         self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], bay.ending)
 
     def deliver(self, made: Voltages) -> tuple[Event, ...]:
-        """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""
+        """Copy a buffer out. Returns the event after which it may be used again. Raises Stopped."""
         assert made.done is not None
         bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
         if bucket is None:
@@ -87,7 +87,7 @@ class FOutput:
         return (bucket.copied,)
 
     def finish(self) -> None:
-        """Let ``write`` end when it has written what was delivered."""
+        """Make ``write`` end when it has written all delivered heaps."""
         self.buckets.give(None)
 
     def write(self) -> None:
@@ -102,11 +102,11 @@ class FOutput:
             self.buckets.give_back(bucket)
 
     def _has_written(self, bucket: PinnedVoltages, heaps: np.ndarray) -> bool:
-        """Returns whether the sink took the heaps; an error of it is raised, but where a live source goes on."""
+        """Returns whether the sink took the heaps. Raises the sink's error, unless the source is live."""
         if self._sink is None:
             return True
         try:
-            for first, end in ranges(heaps):  # views: a copy would make a live source drop still more
+            for first, end in ranges(heaps):  # views, since copies would make a live source drop more
                 times, some = bucket.time + self._info.heap_samples * np.arange(first, end), slice(first, end)
                 voltages, saturated = bucket.voltages[some, 0], bucket.saturated[some, 0]
                 self._sink.write(times, voltages, saturated, bucket.present[some])

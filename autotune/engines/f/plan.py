@@ -1,10 +1,10 @@
-"""Plans an F-engine: chunks of samples in, launches of the front end and finished batches out. No device, no data.
+"""Plans an F-engine: chunks of samples in, runs of spectra and finished batches out. It uses no device and no data.
 
-What is made of a stream does not depend on how it was cut into chunks. Heaps and batches start at absolute multiples of
-their length, so the place of a spectrum in a batch depends on its time alone. The first batch begins with the first
-heap whose samples the stream has, and the last one ends with the last: what lies outside is not missing. A spectrum is
-present in a polarisation if every packet of it under its window came, and if no polarisation's first sample is more
-than ``head`` older than the newest sample that was asked for before: neither rule has a chunk in it.
+The plan of a stream does not depend on the lengths of chunks. Heaps and batches start at absolute multiples of their
+length, so the place of a spectrum in a batch depends only on its time. The first batch begins with the first heap whose
+samples the stream has, and the last batch ends with the last such heap: heaps outside do not count as missing. A
+spectrum is present in a polarisation under two conditions, neither of which depends on chunks: every packet under its
+window came, and no polarisation's first sample is more than ``head`` older than the newest sample used before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,22 +16,22 @@ import numpy as np
 from ...core.errors import UsageError
 from ..corrections.delays import BEFORE, DelayedSpectra, Delays
 
-MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
-MOST_LOOKS = 10_000  # for a first heap
+MOST_MISSING = 1 << 16  # packets of a gap in one step
+MOST_LOOKS = 10_000  # steps in the search for the first heap
 
 
 @dataclass(frozen=True)
 class FShape:
-    """The lengths of an F-engine, in samples of its input unless they say otherwise."""
+    """The lengths of an F-engine, in input samples unless stated otherwise."""
 
     step: int  # distance between spectra
-    window: int  # samples that one spectrum is made of: the filter bank's, and those of a narrow band's low-pass filter
-    packet: int  # samples that come together, or are missing together; chunks are whole packets
+    window: int  # samples in one spectrum: the filter bank's, and those of a narrow band's low-pass filter
+    packet: int  # samples that come, or are missing, as a whole; chunks are whole packets
     spectra_per_heap: int
     heaps_per_batch: int
     max_delay_diff: int = 0  # largest difference of delays, between polarisations and in time, without a loss
-    is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
-    whole_heaps: bool = False  # heaps that lack anything are left out, and a spectrum that lacks a polarisation, too
+    is_complex: bool = False  # complex samples: a coarse delay does not change the centre channel's phase
+    whole_heaps: bool = False  # whether incomplete heaps, and spectra that lack a polarisation, are left out
 
     def __post_init__(self) -> None:
         for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch"):
@@ -50,41 +50,41 @@ class FShape:
 
     @property
     def head(self) -> int:
-        """Returns the samples that are kept in front of a chunk, whole packets."""
+        """Returns the number of samples kept in front of a chunk, in whole packets."""
         return -(-(self.window + self.max_delay_diff) // self.packet) * self.packet
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Spectra that are ready for the back end. Those that are not present have any content.
+    """Spectra that are ready to be quantised. Spectra that are not present have any content.
 
-    ``fine``: float32 [n_spectra, n_pols], samples. ``phase``: likewise, radians: the centre channel's, which coarse
-    delays do not change. ``present``: bool [n_spectra, n_pols]. ``beyond``: bool [n_spectra], those that are not
-    present because delays differ by more than ``max_delay_diff``.
+    ``fine``: float32 [n_spectra, n_pols], fine delays in samples. ``phase``: float32 [n_spectra, n_pols], radians: the
+    centre channel's phase, which coarse delays do not change. ``present``: bool [n_spectra, n_pols]. ``beyond``: bool
+    [n_spectra], spectra that are left out because delays differ by more than ``max_delay_diff``.
     """
 
-    time: int  # when the first of them leaves
+    time: int  # time of the first spectrum
     fine: np.ndarray
     phase: np.ndarray
     present: np.ndarray
     beyond: np.ndarray
     begin: int = 0  # the first spectrum that the stream has samples for; it is the first one of a heap
-    end: int = 0  # one past the last such spectrum
+    end: int = 0  # the spectrum after the last such one
     n_skipped: int = 0  # spectra of whole batches before this one, all of them in a gap
 
     def heaps(self, shape: FShape) -> np.ndarray:
-        """Returns which heaps are made, bool [n_heaps]: those with a spectrum; or if ``whole_heaps``, with all."""
+        """Returns whether each heap is made, bool [n_heaps]: it has a spectrum, or with ``whole_heaps`` all of them."""
         by_heap = self.present.reshape(-1, shape.spectra_per_heap * self.present.shape[1])
         is_inside = np.arange(1, len(by_heap) + 1) * shape.spectra_per_heap <= self.end
         return np.asarray(is_inside & (by_heap.all(axis=1) if shape.whole_heaps else by_heap.any(axis=1)))
 
     def n_missing(self, shape: FShape) -> int:
-        """Returns the heaps in and before this batch that the stream should have made, and that are not made."""
+        """Returns the number of heaps in and before this batch that the stream should have, but are not made."""
         inside = self.end // shape.spectra_per_heap - self.begin // shape.spectra_per_heap
         return self.n_skipped // shape.spectra_per_heap + inside - int(np.count_nonzero(self.heaps(shape)))
 
     def n_spectra_missing(self, shape: FShape) -> int:
-        """Returns the spectra that are missing, of all polarisations, in heaps that the stream should have made."""
+        """Returns the number of missing spectra, over all polarisations, in heaps that the stream should have."""
         inside = slice(self.begin, self.end // shape.spectra_per_heap * shape.spectra_per_heap)
         n_pols = self.present.shape[1]
         return int(self.n_skipped * n_pols + np.count_nonzero(~self.present[inside]))
@@ -92,41 +92,41 @@ class Batch:
 
 @dataclass(frozen=True)
 class Run:
-    """Spectra that follow each other, with constant coarse delays, and are present in the same polarisations."""
+    """Consecutive spectra with constant coarse delays, which are present in the same polarisations."""
 
-    place: int  # index of the first one in the batch
+    place: int  # index of the first spectrum in the batch
     n: int
-    first: tuple[int, ...]  # the sample with which each polarisation starts; one that is lost has that of another
-    there: tuple[bool, ...]  # which polarisations are present, one at least
-    batch: Batch = field(repr=False, compare=False)  # theirs, with the delays and phases of those that are planned
+    first: tuple[int, ...]  # the first sample of each polarisation; a lost one has that of another
+    there: tuple[bool, ...]  # whether each polarisation is present; at least one is
+    batch: Batch = field(repr=False, compare=False)  # the batch, with the delays and phases of planned spectra
 
 
 class FPlan:
-    """The state between chunks: which spectrum comes next, and which packets of the head came."""
+    """The state between chunks: the next spectrum, and the packets of the head that came."""
 
     def __init__(self, shape: FShape, delays: Sequence[Delays]) -> None:
         self.shape, self.delays = shape, tuple(delays)
-        self._next = 0  # when the next spectrum leaves
-        self._newest = BEFORE  # one past the newest sample that was asked for so far
+        self._next = 0  # time of the next spectrum
+        self._newest = BEFORE  # the sample after the newest one used so far
         self._ready = 0  # samples before this one could be used so far
-        self._low = 0  # the first sample of which the flags are kept
+        self._low = 0  # the first sample whose flags are kept
         self._came: np.ndarray | None = None  # bool [n_pols, n_packets] from there on
         self._batch: Batch | None = None
         self._n_skipped = 0  # spectra of batches in a gap since the batch before
 
     def chunk(self, time: int, received: np.ndarray) -> Iterator[Run | Batch]:
-        """Yields what can be made now that the packets from sample ``time`` on are here.
+        """Yields the runs and batches that the packets from sample ``time`` on complete.
 
-        Packets between the chunk before and this one never came, and what was before them is not asked for any more.
-        Whoever still has it gives chunks of missing packets first, for ``shape.head`` samples of a gap at least. What
-        a gap costs does not depend on its length.
+        Packets between the chunk before and this one are missing, and samples from before them are not used any more.
+        A caller that still has those gives chunks of missing packets first, for at least ``shape.head`` samples of the
+        gap. The cost of a gap does not depend on its length.
 
         Args:
             received: bool [n_pols, n_packets], False where a packet is missing.
 
         Raises:
-            UsageError: when the chunk does not start whole packets after the first one, or starts before the end of
-                the one before.
+            UsageError: when the chunk does not start a whole number of packets after the first one, or starts before
+                the end of the one before.
         """
         shape = self.shape
         if self._came is None:
@@ -141,10 +141,10 @@ class FPlan:
         yield from self._take(received)
 
     def first_heap(self, time: int) -> int:
-        """Returns when the first heap leaves that can be made of a stream which begins with sample ``time``.
+        """Returns the time of the first heap that a stream from sample ``time`` on can make.
 
         Raises:
-            UsageError: when the delays grow about as fast as time goes on, so that none is found.
+            UsageError: when the delays grow about as fast as time, so that no heap is found.
         """
         length = self.shape.spectra_per_heap * self.shape.step
 
@@ -175,7 +175,7 @@ class FPlan:
     def _take(self, received: np.ndarray, is_gap: bool = False) -> Iterator[Run | Batch]:
         """Yields the runs of all spectra whose samples are here, and the batches that they fill.
 
-        ``is_gap``: none of these spectra is present.
+        ``is_gap``: whether all of these spectra are missing.
         """
         assert self._came is not None
         shape = self.shape
@@ -183,14 +183,14 @@ class FPlan:
         self._came = np.concatenate([self._came[:, n_old:], received], axis=1)
         self._low += n_old * shape.packet
         sums = None if self._came.all() else np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
-        # Delays are asked of all spectra at once that are ready if the next one's do not change; then of what is left.
+        # Delays are computed at once for all spectra that are ready if delays stay as they are, and then for the rest.
         while n := self._n_ready([model.coarse_at(self._next) for model in self.delays]):
             yield from self._spectra(n, sums, is_gap)
         self._ready = max(self._ready, self._end)
-        self._batch = self._batch or self._open()  # if nothing more comes, it counts what was skipped
+        self._batch = self._batch or self._open()  # it counts the skipped spectra if the stream ends here
 
     def _spectra(self, n: int, sums: np.ndarray | None, is_gap: bool) -> Iterator[Run | Batch]:
-        """Yields the runs and the batches of the next ``n`` spectra, or of those before one that is not ready."""
+        """Yields the runs and batches of the next ``n`` spectra, or of those before the first one that is not ready."""
         shape, start = self.shape, self._next
         delayed = [model.at(start, n, shape.step) for model in self.delays]
         if not shape.is_complex:
@@ -218,20 +218,20 @@ class FPlan:
                 yield self._closed(batch)
 
     def _n_ready(self, coarse: Sequence[int]) -> int:
-        """Returns how many spectra have all samples here, from the next one on, if all have its coarse delays."""
+        """Returns the number of spectra, from the next one on, whose samples are here if all have its coarse delays."""
         end = self._last_sample(self._next, coarse)
         return 0 if max(self._newest, end) > self._end else (self._end - end) // self.shape.step + 1
 
     def _last_sample(self, time: int, coarse: Sequence[int]) -> int:
-        """Returns one past the newest sample of the spectrum that leaves at ``time``."""
+        """Returns the sample after the newest one of the spectrum at ``time``."""
         return time - min(coarse) + self.shape.window
 
     def _gap(self, time: int) -> Iterator[Batch]:
-        """Yields the batches of missing spectra up to sample ``time``, but for whole ones amid a long gap."""
+        """Yields the batches of missing spectra up to sample ``time``, without whole batches amid a long gap."""
         packet = self.shape.packet
         near = self.shape.head // packet
         if (time - self._end) // packet > near:
-            yield from self._missing(near)  # from here on nothing is asked for that came before the gap
+            yield from self._missing(near)  # no sample from before the gap is used after these packets
             yield from self._skip(time)
         while self._end < time:
             yield from self._missing(min(MOST_MISSING, (time - self._end) // packet))
@@ -242,9 +242,9 @@ class FPlan:
             yield item
 
     def _skip(self, time: int) -> Iterator[Batch]:
-        """Goes to a batch near the gap's end, ``time``, and yields the one under way as far as it was made.
+        """Skips to a batch near the gap's end, ``time``. Yields the batch under way as it is.
 
-        All spectra before that batch end in the gap, since delays differ by no more than the head has room for.
+        All spectra before that batch end in the gap, since delays differ by at most the room in the head.
         """
         shape = self.shape
         coarse = min(model.coarse_at(time) for model in self.delays)
@@ -272,18 +272,18 @@ class FPlan:
         return self._batch
 
     def _closed(self, batch: Batch) -> Batch:
-        """Returns the batch under way as it is now; the next spectrum opens another one."""
+        """Returns the batch under way as it is now. The next spectrum opens another one."""
         self._batch = None
         return replace(batch, end=(self._next - batch.time) // self.shape.step)
 
     def _runs(self, batch: Batch, firsts: Sequence[int], n: int, sums: np.ndarray | None) -> Iterator[Run]:
-        """Marks those of the next ``n`` spectra that are present, and yields them in runs.
+        """Marks the present ones of the next ``n`` spectra, and yields them in runs.
 
-        A polarisation that is lost starts where another does that is present: there are samples to read.
+        A lost polarisation gets the start of one that is present, so that the kernels have samples to read.
 
         Args:
-            firsts: the samples that the first of them starts with.
-            sums: packets that came, from _low on, or None where all came.
+            firsts: the first samples of the first spectrum.
+            sums: the cumulative number of packets that came, from _low on; None if all came.
         """
         shape = self.shape
         place = (self._next - batch.time) // shape.step
@@ -291,7 +291,7 @@ class FPlan:
         present[...] = True
         most_beyond = 0
         for pol, first in enumerate(firsts):
-            # Spectra that begin before the oldest sample that may be asked for, or before the oldest that is here.
+            # These spectra begin before the oldest sample that may be used, or before the oldest one that is here.
             n_beyond = n if first < end - shape.head else -((first + shape.head - self._newest) // shape.step)
             n_lost = min(n, max(0, -((first - self._low) // shape.step)))
             most_beyond = max(most_beyond, min(n, n_beyond))
@@ -315,7 +315,7 @@ class FPlan:
 
 
 def put_back(delayed: DelayedSpectra) -> None:
-    """Adds to phases what a coarse delay of a real sample turns the centre channel by: -pi / 2, the other way."""
+    """Adds pi / 2 to phases for each sample of coarse delay, which turns real samples' centre channel by -pi / 2."""
     for begin, end, coarse in zip(
         delayed.begins, [*delayed.begins[1:], len(delayed.phase)], delayed.coarse, strict=True
     ):

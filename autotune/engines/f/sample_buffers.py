@@ -1,4 +1,4 @@
-"""The device's side of an input: a few buffers of samples, each a chunk behind the head, which all bands share."""
+"""The device's side of an input: a few buffers of samples, which all bands share. Each has a head and a chunk."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,8 +11,8 @@ from ..machine.backend import DeviceArray, Event
 from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 
-ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie at such addresses, where they can
-N_PARTS = 64  # parts of buffers, as chunks fill them, whose views are kept
+ALIGN = 16  # bytes: samples whose number is a multiple of the period lie at multiples of it, if possible
+N_PARTS = 64  # parts of buffers, filled by chunks, whose views stay cached
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,20 @@ class LoadedChunk:
 
     rows: DeviceArray  # uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the first sample is at `first`
     sample_bits: int
-    first: int  # index along rows, in bytes or complex samples, where `low` lies
+    first: int  # index of `low` along rows, in bytes or complex samples
     low: int
     samples: Samples
-    ready: tuple[Event, ...]  # rows are filled
+    ready: tuple[Event, ...]  # the events after which rows are filled
     read_at: float = 0.0  # time.monotonic() when the chunk had been read
 
     @property
     def zero(self) -> int:
-        """Returns the time that a sample at the very beginning of rows has: offsets count from there."""
+        """Returns the time of a sample at the very beginning of rows, from which offsets count."""
         return self.low - self._samples_in(self.first)
 
     @property
     def n_samples(self) -> int:
-        """Returns the samples that a row has room for."""
+        """Returns the number of samples that fit into a row."""
         return self._samples_in(int(self.rows.shape[1]))
 
     def _samples_in(self, places: int) -> int:
@@ -42,11 +42,11 @@ class LoadedChunk:
 
 
 class SampleBuffers:
-    """Copies chunks to the device. The streams that use them say when they are done with each.
+    """Copies chunks to the device. ``used`` takes the events after which a chunk is not needed.
 
     Args:
-        head: samples that are kept in front of a chunk.
-        chunk: samples of each polarisation in a chunk, at most.
+        head: samples to keep in front of a chunk.
+        chunk: the most samples of each polarisation in a chunk.
     """
 
     def __init__(self, bay: Bay, info: SampleInfo, head: int, chunk: int, n_buffers: int) -> None:
@@ -54,7 +54,7 @@ class SampleBuffers:
         self._bits, self._head, self._packet = info.sample_bits, head, info.packet
         self._is_complex = info.is_complex
         self.stream = backend.stream()
-        self._heads = backend.stream()  # a copy within the device would make the one from the host wait
+        self._heads = backend.stream()  # a copy within the device would delay the one from the host on one stream
         self._period = 8 * ALIGN // gcd(8 * ALIGN, self._bits)  # samples after which rows are at the same place again
         length = self._places(self._period + head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8
@@ -64,25 +64,25 @@ class SampleBuffers:
         self._part = lru_cache(maxsize=N_PARTS)(lambda place, begin, end: buffers[place][:, begin:end])
         self._used: list[tuple[Event, ...]] = [()] * n_buffers
         self._number = 0
-        self._before: tuple[LoadedChunk, int] | None = None  # the chunk before, and where its rows end
+        self._before: tuple[LoadedChunk, int] | None = None  # the chunk before, and the end of its rows
 
     @property
     def end(self) -> int | None:
-        """Returns the time at which the chunk that was put last ends."""
+        """Returns the end of the last chunk that was put; None before the first one."""
         if self._before is None:
             return None
         samples = self._before[0].samples
         return samples.time + int(samples.received.shape[1]) * self._packet
 
     def put(self, chunk: np.ndarray | None, samples: Samples, read_at: float = 0.0) -> LoadedChunk:
-        """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones.
+        """Copy a chunk after the last samples of the one before. ``used`` must have been called for older chunks.
 
-        ``chunk``: None where nothing of it came.
+        ``chunk``: None if no packet of it came.
         """
         place = self._number % len(self._buffers)
         n = samples.received.shape[1] * self._packet
         low = samples.time - self._head
-        # Whole samples, whose absolute number is a multiple of the period at a multiple of ALIGN bytes.
+        # Samples whose absolute number is a multiple of the period go to multiples of ALIGN bytes.
         is_aligned = low * self._bits % 8 == 0 and not self._is_complex
         first = self._places(low % self._period) if is_aligned else 0
         begin, n_places = first + self._places(self._head), self._places(n)
@@ -102,12 +102,12 @@ class SampleBuffers:
         return loaded
 
     def used(self, *events: Event) -> None:
-        """Says when the chunk that was put last is not needed any more: after all of these."""
+        """Set the events after which the last chunk is not needed."""
         self._used[self._number % len(self._buffers)] = events
         self._number += 1
 
     def _copy_head(self, to: DeviceArray, free: tuple[Event, ...]) -> Event:
-        """Copies the end of the chunk before, whose buffer is needed until this is done."""
+        """Copies the end of the chunk before. Returns the event after which its buffer is not needed."""
         assert self._before is not None
         loaded, end = self._before
         for event in (*free, *loaded.ready):

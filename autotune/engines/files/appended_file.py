@@ -10,7 +10,7 @@ from .reading import refuse
 
 
 class AppendedFile:
-    """A file that is made and written once; what was written is there at any time.
+    """A new file that only grows. All bytes written so far can be read at any time.
 
     Raises:
         UsageError: when it exists or cannot be made.
@@ -18,7 +18,7 @@ class AppendedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._size = 0  # bytes that are written
+        self._size = 0  # bytes written so far
         try:
             self._file = open(path, "xb", buffering=0)  # noqa: SIM115
         except FileExistsError:
@@ -27,10 +27,10 @@ class AppendedFile:
             refuse(path, f"it cannot be made: {getattr(error, 'strerror', None) or error}")
 
     def append(self, *pieces: bytes | np.ndarray) -> None:
-        """Write pieces one behind the other, or none of them.
+        """Write pieces one after the other, or none of them.
 
         Raises:
-            UsageError: when they cannot be stored, on a full disk say; what was written before stands.
+            UsageError: when they cannot be stored, for example on a full disk. Earlier bytes stay in the file.
         """
         byte = self._size
         try:

@@ -1,4 +1,4 @@
-"""Begins the file of an array: the files of each antenna, and a comment at each thing that their headers lack."""
+"""Drafts the file of an array: the files of each antenna, and a comment for each field that their headers lack."""
 
 import json
 import os
@@ -13,11 +13,11 @@ from .reading import LackingError
 from .toml import written
 
 HEAD = """\
-# The antennas of an array, for `autotune correlate`. Paths begin at the folder of this file. What stands in front of
-# the first table holds for all antennas that do not say it. What headers lack stands behind "#", to be filled in.
+# The antennas of an array, for `autotune correlate`. Paths begin at the folder of this file. Fields in front of the
+# first table hold for all antennas that do not set them. Fields that headers lack are comments: fill them in.
 """
 PLACES = {
-    "centre_frequency_hz": ("1.4e9", "of the band, in Hz: UVH5 and Measurement Sets need it"),
+    "centre_frequency_hz": ("1.4e9", "centre of the band, in Hz: UVH5 and Measurement Sets need it"),
     "sync_time_unix": ('"1700000000.0"', "when its time is 0, s since 1970: UVH5 and Measurement Sets need it"),
     "position_m": ("[0.0, 0.0, 0.0]", "geocentric x, y, z in m: UVH5 and Measurement Sets need it"),
 }
@@ -29,10 +29,10 @@ CENTRE = """
 
 
 def array_text(groups: Sequence[Group], folder: Path, given: Mapping[str, Any]) -> str:
-    """Returns the file of an array, as it is to be edited.
+    """Returns the text of an array's file, which the user completes.
 
     Args:
-        folder: where paths in it begin.
+        folder: the folder at which paths in the file begin.
         given: fields that all headers lack.
     """
     lacks = [_lacking(group) for group in groups]
@@ -47,9 +47,9 @@ def array_text(groups: Sequence[Group], folder: Path, given: Mapping[str, Any]) 
 
 
 def _names(groups: Sequence[Group]) -> list[str]:
-    """Returns a name for each antenna: its header's, its file's or its folder's, if no other has it; else a number."""
+    """Returns a unique name for each antenna: from its header, its file or its folder, or else from a number."""
     made = [f"m{number:03}" for number in range(len(groups))]
-    for kind in (_folder_name, _file_name, _header_name):  # the last one that fits is taken
+    for kind in (_folder_name, _file_name, _header_name):  # the last kind whose name is unique wins
         names = [kind(group) for group in groups]
         made = [name if name and names.count(name) == 1 else old for name, old in zip(names, made, strict=True)]
     return made
@@ -73,9 +73,9 @@ def _table(group: Group, name: str, folder: Path) -> str:
     if group.name not in ("", name):
         lines[1] = f"{lines[1].rstrip()}  # several have the name {json.dumps(group.name, ensure_ascii=False)}\n"
     if group.in_file is not None:
-        lines.append(f"{written('antenna', group.in_file).rstrip()}  # which one of those in its files\n")
+        lines.append(f"{written('antenna', group.in_file).rstrip()}  # the one to read of the antennas in its files\n")
     if group.follow_on:
-        lines.append("follow_on = true  # their headers say the same start: each goes on where the one before ends\n")
+        lines.append("follow_on = true  # all headers have one start: each file begins where the one before ends\n")
     has = f"{first.n_pols} polarisation{'s' * (first.n_pols > 1)} at {first.sample_rate_hz:g} samples a second"
     return "".join([*lines, f"# {has}, from {span_text(first).replace(' to ', ' on; the first file ends ')}\n"])
 
@@ -88,18 +88,18 @@ def _files(group: Group, folder: Path) -> str:
     rate = group.looks[0].info.sample_rate_hz
     are_shown = [not group.follow_on and gap * rate > group.looks[0].overlap + 0.5 for gap in gaps]
     more = [
-        f"  # {gap:.6g} s behind the one before" if shown else "" for gap, shown in zip(gaps, are_shown, strict=True)
+        f"  # {gap:.6g} s after the one before" if shown else "" for gap, shown in zip(gaps, are_shown, strict=True)
     ]
     return "files = [\n" + "".join(f"    {path},{text}\n" for path, text in zip(paths, more, strict=True)) + "]\n"
 
 
 def _lacking(group: Group) -> list[str]:
-    """Returns a line, or two, for each thing that the headers of an antenna's files lack."""
+    """Returns a line or two for each field that the headers of an antenna's files lack."""
     found: dict[str, LackingError] = {}
     for look in group.looks:
         for error in look.lacking:
             found.setdefault(error.field, error)
     lines = [f"# {error.why}\n# {written(name, error.example)}" for name, error in found.items()]
     first = group.looks[0].info
-    asked = [(name, *text) for name, text in PLACES.items() if getattr(first, name) is None]
-    return lines + [f"# {name} = {value}    # {why}\n" for name, value, why in asked]
+    missing = [(name, *text) for name, text in PLACES.items() if getattr(first, name) is None]
+    return lines + [f"# {name} = {value}    # {why}\n" for name, value, why in missing]

@@ -1,6 +1,6 @@
-"""Arrays in TOML: of each antenna its files, in the order of time, and what their headers lack or have wrong.
+"""Arrays in TOML: each antenna's files, in the order of time, and the header fields that are missing or wrong.
 
-    sample_rate_hz = 64e6              # what stands in front of the tables holds for all antennas that do not say it
+    sample_rate_hz = 64e6              # fields in front of the tables hold for all antennas that do not set them
     centre_frequency_hz = 1.4e9
 
     [phase_centre]                     # optional
@@ -9,14 +9,14 @@
 
     [[antenna]]
     name = "On"
-    files = ["On.0000.vdif", "On.0001.vdif"]     # from the folder of this file on; or a list for each polarisation
+    files = ["On.0000.vdif", "On.0001.vdif"]     # relative to this file's folder; or a list for each polarisation
     threads = [0, 1]
     position_m = [3370606.0, 711917.0, 5349830.0]
-    delays = 12.25                     # samples; or one for each polarisation; or [[antenna.delays]], pieces
+    delays = 12.25                     # samples; or one for each polarisation; or pieces in [[antenna.delays]]
     gains = [0.5, 0.6]                 # one for both polarisations, or one for each
 
-All fields of a header (``reading.HeaderOverrides``) may stand in it. Of files with several antennas ``antenna`` says
-which one it is, by its name in the file or its number from 0 on, and ``channel`` is one of its own channels.
+All fields of a header (``reading.HeaderOverrides``) are allowed. In files with several antennas ``antenna`` chooses
+one, by its name in the file or its number from 0, and ``channel`` is one of its own channels.
 """
 
 from collections import Counter
@@ -41,20 +41,20 @@ OVERRIDES = {field.name for field in fields(HeaderOverrides)} - {"antenna"}
 
 @dataclass(frozen=True)
 class ArrayAntenna:
-    """An antenna of an array, as its file says it."""
+    """The table of an antenna in an array's file."""
 
-    files: tuple[tuple[Path, ...], ...]  # of both polarisations together, or of each its own
+    files: tuple[tuple[Path, ...], ...]  # one list for both polarisations, or one for each
     header: Mapping[str, Any]  # fields of HeaderOverrides
     name: str = ""
-    in_file: str | int | None = None  # which one of several in its files
-    follow_on: bool = False  # its files follow each other, whatever their headers say of time
-    delays: tuple[DelayModel, ...] | None = None  # of both polarisations
+    in_file: str | int | None = None  # its name or number, if its files have several antennas
+    follow_on: bool = False  # whether each file begins where the one before ends, whatever time its header has
+    delays: tuple[DelayModel, ...] | None = None  # one for each polarisation
     gains: tuple[float, ...] | None = None  # one for both polarisations, or one for each
 
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """The antennas of an array, and the direction that it looks at."""
+    """The antennas of an array, and the direction it points at."""
 
     path: Path
     antennas: tuple[ArrayAntenna, ...]
@@ -62,14 +62,14 @@ class ArrayFile:
 
 
 def is_array_file(path: Path) -> bool:
-    """Returns whether a file is TOML that lists antennas with their files. Raises UsageError for one that is broken."""
+    """Returns whether a file is TOML that lists antennas with their files. Raises UsageError for broken TOML."""
     if path.suffix != ".toml" or not path.is_file():
         return False
     return lists_antennas(read_toml(path, MOST_BYTES))
 
 
 def lists_antennas(said: Mapping[str, object]) -> bool:
-    """Returns whether what TOML says are antennas with their files."""
+    """Returns whether the content of TOML lists antennas with their files."""
     lists = [value for value in said.values() if isinstance(value, list)]
     tables = [each for value in lists for each in value if isinstance(each, dict)]
     return bool(tables) and ("files" in said or any("files" in each for each in tables))
@@ -79,8 +79,8 @@ def read_array(path: Path) -> ArrayFile:
     """Reads an array's file.
 
     Raises:
-        UsageError: when it cannot be read, or is wrong: names each antenna that is, and the nearest field to one that
-            is not known, in one line.
+        UsageError: when it cannot be read or is wrong. One line names each wrong antenna, and suggests a known field
+            for an unknown one.
     """
     said = checked(path, "it", WHOLE, read_toml(path, MOST_BYTES))
     tables, centre = said.pop("antenna"), said.pop("phase_centre", None)
@@ -103,7 +103,7 @@ def _counted(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
 
 
 def _antenna(folder: Path, common: Mapping[str, object], table: object) -> ArrayAntenna:
-    """Checks for one antenna. Raises Unsound or UsageError."""
+    """Checks the table of one antenna. Raises Unsound or UsageError."""
     said = {**common, **ANTENNA(table)}
     if "files" not in said:
         raise schema.Unsound("lacks files")
@@ -126,7 +126,7 @@ def _any(value: object) -> object:
 
 
 def _files(value: object) -> Any:
-    """Checks for a path, a list of them, or two lists, one for each polarisation."""
+    """Checks for a path, a list of paths, or two lists, one for each polarisation."""
     is_paired = isinstance(value, list) and any(isinstance(each, list) for each in value)
     files = (
         schema.sequence_of(PATHS, N_POLS)(value)
@@ -139,7 +139,7 @@ def _files(value: object) -> Any:
 
 
 def _numbers(value: object) -> tuple[float, ...]:
-    """Checks for a number for both polarisations, or a list of one for each."""
+    """Checks for one number for both polarisations, or a list with one for each."""
     numbers: tuple[float, ...] = checks.REALS(value if isinstance(value, list) else [value])
     if not 1 <= len(numbers) <= N_POLS:
         raise schema.Unsound(f"has {len(numbers)} numbers, must have one for each polarisation")
@@ -147,7 +147,7 @@ def _numbers(value: object) -> tuple[float, ...]:
 
 
 def _delays(value: object) -> tuple[DelayModel, ...]:
-    """Checks for constant delays, or a list of tables as those of a file of delays without the antenna."""
+    """Checks for constant delays, or a list of tables as in a file of delays, but without the antenna."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
         models = tuple(DelayModel() for _ in range(N_POLS))
         for each in schema.sequence_of(DELAY_OF_ONE)(value):
@@ -155,7 +155,7 @@ def _delays(value: object) -> tuple[DelayModel, ...]:
             pol = said.pop("pol", None)
             for model in models if pol is None else models[pol : pol + 1]:
                 if len(model.pieces) > 1 and model.pieces[-1].start >= said["start"]:
-                    raise schema.Unsound(f"has a piece from sample {said['start']} on, and one before it is later")
+                    raise schema.Unsound(f"has a piece from sample {said['start']} on after a later one")
                 model.add(Piece(**said))
         return models
     delays = _numbers(value)
@@ -174,7 +174,7 @@ PATHS = schema.sequence_of(schema.as_word)
 COUNTS = schema.sequence_of(schema.as_count)
 DELAY_OF_ONE = schema.members_of({name: check for name, check in DELAY_FIELDS.items() if name != "antenna"}, ("start",))
 FIELDS: dict[str, schema.Check] = {
-    **dict.fromkeys(sorted(OVERRIDES), _any),  # which HeaderOverrides checks
+    **dict.fromkeys(sorted(OVERRIDES), _any),  # HeaderOverrides checks them
     **{name: check for name, check in checks.SAMPLES.items() if name in OVERRIDES},
     "threads": COUNTS,
     "channel": _channel,

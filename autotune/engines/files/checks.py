@@ -1,4 +1,4 @@
-"""Checks of what headers and attributes say of samples; each returns the value, or raises ``Unsound``."""
+"""Checks of values in headers and attributes. Each returns the value, or raises ``Unsound``."""
 
 from pathlib import Path
 from typing import Any
@@ -8,13 +8,13 @@ from ..streams.samples import COMPLEX_BITS
 from ..streams.times import moment
 
 MOST_RATE_HZ = 1e13
-MOST_TIME = 1 << 62  # timestamps are exact up to it
-MOST_FIRST = 1 << 61  # of a first timestamp, which has samples and delays behind it
+MOST_TIME = 1 << 62  # timestamps are exact up to this one
+MOST_FIRST = 1 << 61  # the largest first timestamp, which leaves room for samples and delays
 MOST_CHANNELS = 1 << 24
 MOST_SPECTRA = 1 << 20
 MOST_STEP = 1 << 40
 MOST_ANTENNAS = 1 << 14
-ALL_OTHERS = "*"  # instead of an antenna's name: those that are not named
+ALL_OTHERS = "*"  # stands for all antennas that are not named
 
 
 def real(value: object) -> float:
@@ -63,14 +63,14 @@ def below(most: float) -> schema.Check:
 
 
 def sample_bits(value: object) -> int:
-    """Checks for the bits of a sample."""
+    """Checks for a number of bits of a sample."""
     if type(value) is not int or not (2 <= value <= 16 or value == COMPLEX_BITS):
         raise schema.Unsound(f"is {schema.value_text(value)}, must be 2 to 16, or {COMPLEX_BITS} for complex float32")
     return value
 
 
 def voltage_bits(value: object) -> int:
-    """Checks for the bits of a voltage's part."""
+    """Checks for a number of bits of a voltage's real or imaginary part."""
     if type(value) is not int or value not in (4, 8):
         raise schema.Unsound(f"is {schema.value_text(value)}, must be 4 or 8")
     return value
@@ -80,7 +80,7 @@ def beside(value: object) -> str:
     """Checks for the name of a file in the same folder."""
     name = schema.as_word(value)
     if not name or Path(name).name != name:
-        raise schema.Unsound(f"is {schema.value_text(value)}, must be the name of a file beside the header")
+        raise schema.Unsound(f"is {schema.value_text(value)}, must be the name of a file in the header's folder")
     return str(name)
 
 

@@ -1,4 +1,4 @@
-"""Zeros of time that differ: whole samples, by which timestamps are shifted, and a rest, which is a delay."""
+"""Different zeros of time: timestamps are shifted by whole samples, and the rest becomes a delay."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,21 +10,21 @@ from ..streams.samples import SampleInfo
 
 @dataclass(frozen=True)
 class Offset:
-    """The time by which the zero of a stream's time is later than that of another one."""
+    """The time by which a stream's zero of time is later than that of another stream."""
 
     whole: int = 0  # samples
-    rest: float = 0.0  # samples by which each sample was taken later than its shifted timestamp says
-    phase: float = 0.0  # radians at the centre of the band that bring its samples to these timestamps
+    rest: float = 0.0  # samples: each sample was taken so much later than its shifted timestamp
+    phase: float = 0.0  # radians at the band's centre that bring the samples to these timestamps
 
 
 SAME = Offset()
 
 
 def offset_from(first: SampleInfo, info: SampleInfo, step: int = 1) -> Offset:
-    """Returns the offset of the zero of ``info`` from that of ``first``; both are one where either does not say it.
+    """Returns the offset of ``info``'s zero from ``first``'s. The zeros count as equal if one of them is not known.
 
     Args:
-        step: samples; shifted timestamps are whole steps apart, and the rest is at most half of one.
+        step: samples; shifted timestamps are whole steps apart, and the rest is at most half a step.
     """
     zero = Fraction(0)
     if info.sync_time_unix is not None and first.sync_time_unix is not None:
@@ -35,19 +35,19 @@ def offset_from(first: SampleInfo, info: SampleInfo, step: int = 1) -> Offset:
 
 
 def offset_of(info: SampleInfo, whole: int, rest: float = 0.0) -> Offset:
-    """Returns the offset of samples by so many whole ones and a rest."""
-    # Samples v[n] of a falling band were multiplied by (-1)^n, with n as their own clock counts.
+    """Returns the offset by ``whole`` samples and a rest."""
+    # Samples v[n] of a falling band were multiplied by (-1)^n, where n counts from their own zero.
     phase = 0.0 if info.is_complex else pi / 2 * rest + pi * (whole % 2) if info.is_turned else -pi / 2 * rest
     return Offset(whole, rest, phase)
 
 
 def whole_bytes(info: SampleInfo) -> int:
-    """Returns how many samples are whole bytes at least."""
+    """Returns the smallest number of samples that fill whole bytes."""
     return 1 if info.is_complex else 8 // gcd(8, info.sample_bits)
 
 
 def span_text(info: SampleInfo) -> str:
-    """Returns when samples begin and end, in UTC if that is known."""
+    """Returns text with the begin and end of the samples, in UTC if it is known."""
     begin, end = info.first_timestamp, info.first_timestamp + (info.n_samples or 0)
     if info.sync_time_unix is None:
         return f"{begin} to {end}"

@@ -1,20 +1,20 @@
 """Delays of antennas in TOML: a table for each piece of a delay model.
 
     [[delay]]
-    antenna = "m000"       # left out: of all antennas that are not named
-    pol = 0                # left out: of both polarisations
-    start = 4096           # the sample from which on it holds, as timestamps count
-    delay = 12.25          # samples; these four are 0 if left out
-    rate = 1.5e-9          # samples a sample
+    antenna = "m000"       # without it, all antennas that are not named
+    pol = 0                # without it, both polarisations
+    start = 4096           # the piece holds from this timestamp on, in samples
+    delay = 12.25          # samples; each of these four may be left out, and is 0 then
+    rate = 1.5e-9          # samples per sample
     phase = -0.7           # radians
-    phase_rate = 2e-6      # radians a sample
+    phase_rate = 2e-6      # radians per sample
 
-    [phase_centre]         # the direction whose fringes these delays stop; visibilities say it, if it is here
+    [phase_centre]         # optional: the direction whose fringes these delays stop, for the headers of visibilities
     name = "3C 273"
     right_ascension_deg = 187.2779    # ICRS; or hour_angle_deg, longitude_deg and time_unix of the apparent place
     declination_deg = 2.0524
 
-What they mean is said by ``delays.Piece``. Pieces of one antenna and polarisation are in the order of time.
+``delays.Piece`` defines the values. Pieces of one antenna and polarisation are in the order of time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,12 +48,12 @@ TABLES = schema.members_of(
 
 
 def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
-    """Returns the delay models of both polarisations by the antenna's name.
+    """Returns the delay models of both polarisations, by the antenna's name.
 
-    The name of antennas that no table names is ``checks.ALL_OTHERS``, "*".
+    The name ``checks.ALL_OTHERS``, "*", stands for the antennas that no table names.
 
     Raises:
-        UsageError: for a file that cannot be read or is wrong, in one line with the number of the table, from 1 on.
+        UsageError: for a file that cannot be read or is wrong, in one line with the table's number, from 1.
     """
     path = Path(path)
     found: dict[str, tuple[DelayModel, DelayModel]] = {}
@@ -74,7 +74,7 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
 
 
 def read_phase_centre(path: str | Path) -> PhaseCentre | None:
-    """Returns the direction whose fringes a file's delays stop, if it says one. Raises UsageError for a wrong one."""
+    """Returns the direction whose fringes a file's delays stop, or None. Raises UsageError for a wrong direction."""
     path = Path(path)
     found = checked(path, "it", TABLES, read_toml(path, MOST_BYTES)).get("phase_centre")
     return None if found is None else checked(path, "[phase_centre]", phase_centre, found)
@@ -83,9 +83,9 @@ def read_phase_centre(path: str | Path) -> PhaseCentre | None:
 def write_delays(
     path: str | Path, delays: Mapping[str, Sequence[DelayModel]], centre: PhaseCentre | None = None
 ) -> None:
-    """Writes the delay models of each antenna's polarisations, by its name or ``checks.ALL_OTHERS``.
+    """Writes the delay models of antennas' polarisations, by the antenna's name or ``checks.ALL_OTHERS``.
 
-    ``centre``: the direction whose fringes they stop.
+    ``centre``: the direction whose fringes the delays stop.
 
     Raises:
         UsageError: when the file exists or cannot be written.
@@ -105,7 +105,7 @@ def write_delays(
 
 
 def _tables(antenna: str, models: Sequence[DelayModel]) -> list[dict[str, object]]:
-    """Returns a table for each piece, without the polarisation if all have the same pieces."""
+    """Returns a table for each piece, without ``pol`` if all polarisations have the same pieces."""
     alike = all(model.pieces == models[0].pieces for model in models)
     name = {} if antenna == checks.ALL_OTHERS else {"antenna": antenna}
     return [

@@ -1,4 +1,4 @@
-"""A source on the clock of another one, in packets that are parts of its own: what joins sources needs one grid."""
+"""A source on another clock and with smaller packets, since sources that are joined must share one grid of packets."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from .reading import packets_in
 
 
 class FinePackets:
-    """A source of the samples of another one, whose times are ``shift`` samples later.
+    """A source that wraps another one. Its times are ``shift`` samples later, and its packets may be smaller.
 
     Args:
-        packet: samples; a divisor of the other one's packet.
+        packet: samples in a packet; it divides the other source's.
     """
 
     is_live = False
@@ -20,11 +20,11 @@ class FinePackets:
     def __init__(self, source: Source, packet: int, shift: int) -> None:
         self._source, self._shift, self._n_parts = source, shift, source.info.packet // packet
         self.info = replace(source.info, packet=packet, first_timestamp=source.info.first_timestamp + shift)
-        self._left: Samples | None = None  # what was read and not taken yet, which is in _rows
+        self._left: Samples | None = None  # the rest of the last packets that were read; its samples are in _rows
         self._rows = np.empty((0, 0))
 
     def read(self, out: np.ndarray) -> Samples | None:
-        """Read the next packets; see ``Source``. What is left of a packet of the other source comes next."""
+        """Read the next packets; see ``Source``. The rest of the other source's last packets comes first."""
         if self._n_parts == 1:
             samples = self._source.read(out)
             return samples and replace(samples, time=samples.time + self._shift)

@@ -1,4 +1,4 @@
-"""Samples that lie in a file one behind the other, in one piece or in several with gaps between them."""
+"""Samples that lie in a file one after the other, in one piece or in several with gaps between them."""
 
 import math
 from collections.abc import Sequence
@@ -12,32 +12,32 @@ from .interleaved_bytes import Layout
 from .numbers import NOT_FINITE
 from .reading import Bytes, Tell, cut_off, packet_of, packets_in
 
-RMS = 512  # of real samples that are rounded to 16 bits: the noise of rounding is then 3e-7 of the power
-LOOKED_AT, N_PLACES = 1 << 16, 64  # bytes, in so many places of a file, that say what the rms is
+RMS = 512  # rms of real samples that are rounded to 16 bits: the noise of rounding is then 3e-7 of the power
+LOOKED_AT, N_PLACES = 1 << 16, 64  # the rms is measured in so many bytes at each of so many places
 
 
 @dataclass(frozen=True)
 class FlatPiece:
     """Samples without a gap."""
 
-    byte: int  # of the file, where they begin
-    first: int  # time of the first one, counted from that of the recording
-    n: int | None = None  # None: as many as the file has, which may grow
+    byte: int  # the first byte in the file
+    first: int  # time of the first sample, in samples since the first of the recording
+    n: int | None = None  # samples; None takes as many as the file has, which may grow
 
 
 class FlatSamples:
-    """A source of the samples of a file that has no packets of its own.
+    """A source of the samples in a file whose format has no packets.
 
-    A packet is the largest power of two up to 4096 that divides all pieces and the gaps between them. One with a number
-    that is not finite is missing.
+    A packet is the largest power of two up to 4096 that divides all pieces and the gaps between them. A packet
+        with a number that is not finite is missing.
 
-    Args:
-        info: what is known of the samples; packets and their number are not.
-        pieces: in the order of time; only the last one may be as long as the file.
-        row_bytes: from the first polarisation to the second where they lie one after the other, each in one piece; 0:
-            they lie together, as ``layout`` has them.
-        end: bytes at the end of the file that are not samples.
-        missing: of each polarisation, first sample and number, those that never came: (polarisation, first, n).
+        Args:
+            info: the header of the samples, in which the packet and n_samples are not set yet.
+            pieces: the pieces in the order of time; only the last one may have ``n=None``.
+            row_bytes: bytes from the first polarisation to the second, if each lies in one piece; 0 means that they are
+                interleaved, as ``layout`` describes.
+            end: bytes at the end of the file that are not samples.
+            missing: samples that never came: (polarisation, first sample, number of samples).
     """
 
     is_live = False
@@ -69,12 +69,12 @@ class FlatSamples:
         """Read the next packets; see ``Source``.
 
         Raises:
-            UsageError: when the file ends in the middle of a sample, or before all that was stated.
+            UsageError: when the file ends in the middle of a sample, or before the stated number of samples.
         """
         n_room, packet, n_here = packets_in(out, self.info), self._packet, self._n_here()
         while (n := min(n_room, n_here // packet - self._done)) > 0:
             start = self._done * packet
-            if self._is_in_gap(start):  # whole chunks of it are left out
+            if self._is_in_gap(start):  # whole chunks of a gap are left out
                 later = min((each.first for each in self._pieces if each.first >= start), default=start)
                 self._done += (later - start) // (n_room * packet) * n_room
                 start, n = self._done * packet, min(n_room, n_here // packet - self._done)
@@ -93,9 +93,9 @@ class FlatSamples:
         self._file.close()
 
     def _fill(self, out: np.ndarray, start: int, n_packets: int) -> np.ndarray:
-        """Reads packets from sample ``start`` on; returns which came: bool [n_pols, n_packets]."""
+        """Reads packets from sample ``start`` on. Returns whether each came: bool [n_pols, n_packets]."""
         packet, n_pols, n_here = self._packet, self.info.n_pols, self._n_here()
-        width = out.shape[1] // self._layout.n_in(out)  # of a sample in out
+        width = out.shape[1] // self._layout.n_in(out)  # elements of out for each sample
         received = np.zeros((n_pols, n_packets), bool)
         for piece in self._pieces:
             low = max(start, piece.first)
@@ -121,12 +121,12 @@ class FlatSamples:
 
     @property
     def _n_stated(self) -> int | None:
-        """Returns the samples from the first to the last, gaps too, where the header says it."""
+        """Returns the number of samples from the first to the last, including gaps; None if the header lacks it."""
         last = self._pieces[-1]
         return None if last.n is None else last.first + last.n
 
     def _n_here(self) -> int:
-        """Returns the samples from the first one to the last that is in the file now, gaps too."""
+        """Returns the number of samples from the first to the last one in the file now, including gaps."""
         size = self._file.size() - self._end - (self.info.n_pols - 1 if self._row_bytes else 0) * self._row_bytes
         here = 0
         for piece in self._pieces:
@@ -136,7 +136,7 @@ class FlatSamples:
         return here
 
     def _scale(self, tell: Tell) -> None:
-        """Has real samples of more than 16 bits multiplied by a power of two that gives them an rms near ``RMS``."""
+        """Sets the scale of real samples of more than 16 bits: a power of two that gives them an rms near ``RMS``."""
         layout, total, n = self._layout, 0.0, 0
         n_looked = max(1, LOOKED_AT // layout.sample_bytes)
         for piece in self._pieces:
@@ -157,7 +157,7 @@ class FlatSamples:
 
 
 def _finite(rows: np.ndarray, n_packets: int) -> np.ndarray:
-    """Returns which packets have numbers only: bool [n_pols, n_packets]."""
+    """Returns whether all numbers in each packet are finite: bool [n_pols, n_packets]."""
     parts = rows.reshape(len(rows), n_packets, -1)
     if rows.dtype == np.complex64:
         return np.asarray(np.isfinite(parts).all(axis=-1))

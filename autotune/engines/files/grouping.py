@@ -1,4 +1,4 @@
-"""Puts files together that are the pieces and scans of one antenna, by their headers, their times and their names."""
+"""Groups files that are pieces and scans of one antenna, by their headers, their times and their names."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ class Group:
     """The files of one antenna, in the order of time."""
 
     looks: Sequence[Look]
-    in_file: str | int | None = None  # which of several antennas of its files
-    follow_on: bool = False  # they do not say their times
+    in_file: str | int | None = None  # its name or number, if its files have several antennas
+    follow_on: bool = False  # whether the files do not say their times
 
     @property
     def name(self) -> str:
@@ -33,13 +33,14 @@ class Group:
 
 
 def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[Group]:
-    """Returns the antennas of some recordings, by the names of their first files; tells of files that cannot be opened.
+    """Returns the antennas of some recordings, sorted by their first files. ``tell`` takes files that cannot be opened.
 
-    Files whose headers have one name are of one antenna if none of them overlap; else those of one file's name but for
-    numbers, then those of one folder, if these do not; else each is of an antenna of its own.
+    Files with one antenna name in their headers belong to one antenna if they do not overlap in time. If they do, files
+    with one file name, apart from numbers, belong together; if these overlap, files in one folder do; and if these
+    overlap, each file is an antenna.
 
     Args:
-        given: fields that all of their headers lack.
+        given: header fields for all files that lack them.
     """
     found: list[tuple[Look, str | int | None]] = []
     for path in paths:
@@ -59,7 +60,7 @@ def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[
 def _look(
     path: Path, given: Mapping[str, Any], names: Sequence[str], number: int, n_channels: int
 ) -> tuple[Look, str | int | None]:
-    """Returns what a file says of one of its antennas, and which one it is, if there are several."""
+    """Returns a look at one antenna of a file, and the antenna's name or number if there are several."""
     if len(names) == 1:
         return look_at(path, given), None
     name, channel = names[number], given.get("channel", 0)
@@ -73,9 +74,9 @@ def _look(
 def _at_one_rate(
     found: Sequence[tuple[Look, str | int | None]], given: Mapping[str, Any]
 ) -> list[tuple[Look, str | int | None]]:
-    """Returns files whose headers lack the rate with the largest one that any of them lets one expect.
+    """Returns the files. Those whose headers lack the rate get the largest rate that is estimated for any of them.
 
-    Of a file that is shorter than a second one expects less.
+    The estimate from a file that is shorter than a second is too low.
     """
     rates = [each.example for look, _ in found for each in look.lacking if each.field == RATE]
     made = []
@@ -91,23 +92,23 @@ def _at_one_rate(
 
 
 def begin_s(look: Look) -> Fraction:
-    """Returns when a file begins, in seconds since 1970, or since the zero of its time."""
+    """Returns the time at which a file begins, in seconds since 1970 or since its zero of time."""
     return (look.info.sync_time_unix or 0) + look.info.first_timestamp / Fraction(look.info.sample_rate_hz)
 
 
 def gap_s(before: Look, later: Look) -> Fraction:
-    """Returns the seconds between the end of a file and the beginning of a later one; below 0 where they overlap."""
+    """Returns the seconds from the end of a file to the beginning of a later one; negative if they overlap."""
     return begin_s(later) - begin_s(before) - (before.info.n_samples or 0) / Fraction(before.info.sample_rate_hz)
 
 
 def base_name(name: str) -> str:
-    """Returns a file's name without its numbers: On of On.0000.vdif and of On_2026-01-01T07:00:00_3.vdif."""
+    """Returns a file's name without its numbers: On for On.0000.vdif and for On_2026-01-01T07:00:00_3.vdif."""
     stem = name.rpartition(".")[0] or name
     return "_".join(part for part in SEPARATORS.split(stem) if part and not part.isdigit())
 
 
 def _key(found: tuple[Look, str | int | None]) -> list[str]:
-    """Returns what files of one antenna have in common."""
+    """Returns the values that files of one antenna have in common."""
     look, in_file = found
     name = look.info.antenna or f"\0{_base(look)}"
     said = [name, repr(in_file), str(look.info.sync_time_unix is None)]
@@ -115,7 +116,7 @@ def _key(found: tuple[Look, str | int | None]) -> list[str]:
 
 
 def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:
-    """Returns the antennas of files that may be of one."""
+    """Returns the antennas of files that may belong to one antenna."""
     ordered = sorted(looks, key=lambda look: (begin_s(look), look.number or 0, str(look.path)))
     if all(_follows(*each) for each in pairwise(ordered)):
         return [Group(ordered, in_file)]

@@ -1,4 +1,4 @@
-"""The antennas of a GUPPI RAW file: arrays write the channels of one antenna behind those of the one before."""
+"""The antennas of a GUPPI RAW file. Arrays write the channels of one antenna after those of the one before."""
 
 import re
 from pathlib import Path
@@ -8,16 +8,16 @@ from .reading import Header, HeaderOverrides, refuse
 
 
 def antennas_of_header(header: Header) -> tuple[int, int]:
-    """Returns how many antennas there are, and the channels of each."""
+    """Returns the number of antennas, and the number of channels of each."""
     n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
     n_antennas = header.integer("NANTS", 1, n_channels, 1)
     if n_channels % n_antennas:
-        refuse(header.path, f"its OBSNCHAN={n_channels} channels are not those of NANTS={n_antennas} antennas")
+        refuse(header.path, f"its OBSNCHAN={n_channels} channels cannot be shared by NANTS={n_antennas} antennas")
     return n_antennas, n_channels // n_antennas
 
 
 def channel_among(path: Path, given: HeaderOverrides, n_channels: int, n_antennas: int) -> int:
-    """Returns the channel that is to be read; those of several antennas lie one antenna after the other."""
+    """Returns the channel to read. With several antennas, channels count on from one antenna to the next."""
     if n_antennas > 1 and (not isinstance(given.channel, int) or not 0 <= given.channel < n_channels):
         each = n_channels // n_antennas
         refuse(
@@ -37,6 +37,6 @@ def antenna_name(header: Header, number: int, n_antennas: int) -> str:
 
 
 def _antenna_names(header: Header) -> str:
-    """Returns the names of antennas with commas between: ANTNMES, or what does not fit into a card in ANTNMS00 on."""
+    """Returns the names of antennas with commas between, from ANTNMES, or from ANTNMS00 on if one card is too short."""
     parts = sorted(name for name in header.values if re.fullmatch(r"ANTNMS\d\d", name))
     return header.text("ANTNMES") or ",".join(header.text(name).strip(",") for name in parts)

@@ -1,9 +1,9 @@
-"""HDF5 files that grow heap by heap, and that a kill or a full disk leaves readable.
+"""HDF5 files that grow heap by heap, and stay readable after a kill or on a full disk.
 
-A file is written in HDF5's mode for one writer and many readers (SWMR), in which what lies on disk is consistent at any
+A file is written in HDF5's mode for one writer and many readers (SWMR), in which the file on disk is consistent at any
 time: it may be read while it grows, and after the writer was killed (h5py: ``h5py.File(path, "r", swmr=True)``). Space
-is reserved before anything is written, so that a full disk is met before HDF5 could leave something half written. The
-datasets of a file grow together; ``timestamps`` grows last, and its length says how much is there.
+is reserved before each write, so that a full disk is noticed before HDF5 can write half of something. The datasets of a
+file grow together; ``timestamps`` grows last, and its length is the number of complete elements.
 """
 
 import ctypes
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     import h5py
 
 FORMAT, TIMESTAMPS = "format", "timestamps"
-UNWRITTEN = -(2**63)  # a timestamp for which there was room, and no time to write it
-CHUNK_BYTES, SMALL_BYTES = 1 << 20, 1 << 16  # of a dataset, about, and of one whose elements are small
+UNWRITTEN = -(2**63)  # the fill value of timestamps: room was made, but the writer ended before it wrote one
+CHUNK_BYTES, SMALL_BYTES = 1 << 20, 1 << 16  # about the bytes of a chunk, and of one with small elements
 SMALL_ELEMENT = 1 << 12
-RESERVED_BYTES = 1 << 16  # for what HDF5 keeps of its datasets
-MOST_TOGETHER = 4096  # elements of a chunk
+RESERVED_BYTES = 1 << 16  # room for HDF5's metadata of the datasets
+MOST_TOGETHER = 4096  # the most elements of a chunk
 SUPERBLOCK = b"\x89HDF\r\n\x1a\n\x03"  # signature and version
-MOST_ATTEMPTS = 20  # to read what a writer may be changing
+MOST_ATTEMPTS = 20  # attempts to read metadata that a writer may be changing
 OPEN = 4  # the flag of a file that is written in SWMR mode
-CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}  # of file systems that do not know how
+CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}  # errors of file systems that cannot reserve space
 
 
 def package(path: Path) -> Any:
@@ -56,7 +56,7 @@ def package(path: Path) -> Any:
 
 @contextmanager
 def one_line_errors(path: Path, what: str) -> Iterator[None]:
-    """Turns what h5py raises about a file into one line."""
+    """Turns h5py's errors about a file into one line."""
     try:
         yield
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, MemoryError) as error:
@@ -68,11 +68,11 @@ class GrowingFile:
     """An HDF5 file of datasets that grow together along their first axis.
 
     Args:
-        path: where no file may be yet.
+        path: the new file, which must not exist.
         kind: its attribute ``format``.
-        attributes: of the file, others; those that are None are left out.
-        groups: attributes of each group, by its name.
-        datasets: the dtype of each, and the shape of its elements.
+        attributes: other attributes of the file; those that are None are left out.
+        groups: the attributes of each group, by its name.
+        datasets: the dtype of each dataset, and the shape of its elements, by name.
 
     Raises:
         UsageError: when the file exists or cannot be made.
@@ -110,14 +110,14 @@ class GrowingFile:
                 self._file.swmr_mode = True
         except BaseException:
             self._file.close()
-            path.unlink()  # it is of this call, and holds nothing
+            path.unlink()  # this call made it, and it is empty
             raise
 
     def append(self, timestamps: np.ndarray, **arrays: np.ndarray) -> None:
-        """Append to each dataset what came at ``timestamps``, int64 [n], and have the file say so.
+        """Append arrays [n, ..] to the datasets, and ``timestamps``, int64 [n]. Readers see them afterwards.
 
         Raises:
-            UsageError: when it cannot be stored, or does not come in the order of time; what was there before stands.
+            UsageError: when they cannot be stored, or timestamps do not rise; earlier elements stay in the file.
         """
         n = len(timestamps)
         if not n:
@@ -135,7 +135,7 @@ class GrowingFile:
         self.n, self._last = self.n + n, int(timestamps[-1])
 
     def close(self) -> None:
-        """Close the file; what was written is there already."""
+        """Close the file, and give unused reserved space back."""
         if self._file is not None:
             with one_line_errors(self.path, f"it cannot be closed, {self._what()}"):
                 self._file.close()
@@ -147,16 +147,16 @@ class GrowingFile:
         return f"and {there}"
 
     def _reserve(self, n_bytes: int) -> None:
-        """Raises OSError when the disk has no room for ``n_bytes`` more, and what HDF5 adds to them."""
+        """Raises OSError when the disk has no room for ``n_bytes`` more and for HDF5's metadata."""
         n_bytes += self._chunk_bytes + RESERVED_BYTES
         reserve(self._file.id.get_vfd_handle(), self._file.id.get_filesize(), n_bytes)
 
 
 def reserve(file: int, offset: int, n_bytes: int) -> None:
-    """Takes room on the disk for ``n_bytes`` from ``offset`` on, where the file system can.
+    """Reserves ``n_bytes`` on the disk from ``offset`` on, if the file system can.
 
     Raises:
-        OSError: when there is none.
+        OSError: when the disk has no room.
     """
     try:
         os.posix_fallocate(file, offset, n_bytes)
@@ -166,7 +166,7 @@ def reserve(file: int, offset: int, n_bytes: int) -> None:
 
 
 def _superblock(path: Path) -> bytes:
-    """Returns the first bytes of an HDF5 file as the format's specification has them: version 3, which SWMR needs."""
+    """Returns the superblock of an HDF5 file (see the format's specification): version 3, which SWMR needs."""
     with path.open("rb") as file:
         start = file.read(36)
     if start[:9] != SUPERBLOCK or len(start) < 36:
@@ -175,28 +175,28 @@ def _superblock(path: Path) -> bytes:
 
 
 def _end(path: Path) -> int:
-    """Returns where a closed file ends; what was reserved may lie behind."""
+    """Returns the end of a closed file's content. Reserved space may follow."""
     return int.from_bytes(_superblock(path)[28:36], "little")
 
 
 def _opened(h5py: Any, path: Path) -> Any:
-    """Returns the file, open to be read.
+    """Returns the file, open for reading.
 
-    Only one that a writer has, or had when it was killed, is read as one that changes: HDF5 reads what has a wrong
-    checksum again and again then, since it might be half written. It waits twice as long each time, so that as many
-    times as it usually tries take hours.
+    SWMR mode is used only if a writer has the file open, or had when it was killed. HDF5 then reads metadata with a
+    wrong checksum again and again, since it might be half written. Each wait is twice as long as the one before, so the
+    default number of attempts would take hours.
     """
     if not _superblock(path)[11] & OPEN:
         return h5py.File(path, "r")
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    with suppress(AttributeError, OSError):  # an h5py that was built in another way
+    with suppress(AttributeError, OSError):  # h5py may be built in another way
         ctypes.CDLL(h5py.h5p.__file__).H5Pset_metadata_read_attempts(ctypes.c_int64(access.id), MOST_ATTEMPTS)
     how = h5py.h5f.ACC_RDONLY | h5py.h5f.ACC_SWMR_READ
     return h5py.File(h5py.h5f.open(os.fsencode(path), how, fapl=access))
 
 
 def _chunk(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns a chunk of a dataset of such elements, of about CHUNK_BYTES: elements together, or a part of one."""
+    """Returns the shape of a chunk of about CHUNK_BYTES: several elements, or a part of one."""
     n_bytes = math.prod(shape) * dtype.itemsize
     most = SMALL_BYTES if n_bytes <= SMALL_ELEMENT else CHUNK_BYTES
     if n_bytes <= CHUNK_BYTES:
@@ -206,14 +206,14 @@ def _chunk(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> tuple[int, ..
 
 # ---------------------------------------------------------------------- reading
 class GrownFile:
-    """A file that GrowingFile made, or makes.
+    """Reads a file that GrowingFile has made or is making.
 
     Args:
         kind: its attribute ``format``.
-        checks: of its other attributes; what ``needed`` names must be there.
+        checks: the checks of its other attributes; those in ``needed`` must be there.
 
     Raises:
-        UsageError: from all methods, for a file that is damaged or another.
+        UsageError: from all methods, for a file that is damaged or of another kind.
     """
 
     def __init__(self, path: Path, kind: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> None:
@@ -241,12 +241,12 @@ class GrownFile:
             refuse(self.path, f"group {name} {error}")
 
     def has(self, name: str) -> bool:
-        """Returns whether there is something under a name."""
+        """Returns whether the file has a member of this name."""
         with one_line_errors(self.path, f"{name} cannot be read"):
             return name in self._file
 
     def dataset(self, name: str, dtype: Any, shape: tuple[int, ...]) -> "h5py.Dataset":
-        """Returns a dataset, whose data are in this file, of elements of such dtype and shape."""
+        """Returns the dataset ``name``, whose elements have this dtype and shape, and whose data are in this file."""
         with one_line_errors(self.path, f"{name} cannot be read"):
             self._check_link(name)
             found = self._file[name]
@@ -257,7 +257,7 @@ class GrownFile:
         return found
 
     def _check_link(self, name: str) -> None:
-        """Refuses what a file only refers to: it may lie in another file, or under another name."""
+        """Refuses links to other files or names. Raises ValueError."""
         parts = [part for part in name.split("/") if part]
         for n in range(1, len(parts) + 1):
             link = self._file.get("/".join(parts[:n]), getlink=True)
@@ -265,7 +265,7 @@ class GrownFile:
                 raise ValueError(f"it is a {type(link).__name__}, and its data must be in this file under this name")
 
     def timestamps(self) -> np.ndarray:
-        """Returns the timestamps that are there now, int64 [n]; they rise."""
+        """Returns the timestamps in the file now, int64 [n]; they rise."""
         dataset = self.dataset(TIMESTAMPS, np.int64, ())
         with one_line_errors(self.path, f"{TIMESTAMPS} cannot be read"):
             dataset.id.refresh()
@@ -282,7 +282,7 @@ class GrownFile:
 
 
 def _plain(value: object) -> Any:
-    """Returns an attribute as Python has it, not as NumPy does."""
+    """Returns an attribute as a Python value, not a NumPy one."""
     if isinstance(value, bytes):
         return value.decode()
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
@@ -290,7 +290,7 @@ def _plain(value: object) -> Any:
 
 # ---------------------------------------------------------------------- attributes
 def _set(group: "h5py.Group", values: Mapping[str, object]) -> None:
-    """Sets attributes. Text has a fixed length: the heap of others has no checksum, and damage there stops HDF5."""
+    """Sets attributes. Text has a fixed length: HDF5 keeps other text without a checksum, and damage stops it."""
     for name, value in values.items():
         if value is not None:
             group.attrs[name] = np.bytes_(value.encode()) if isinstance(value, str) else value
@@ -301,7 +301,7 @@ SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 
 def attributes(info: Any, but: Sequence[str] = ()) -> dict[str, object]:
-    """Returns the fields of a dataclass as attributes, but for some. Times are floats where exact, else text."""
+    """Returns the fields of a dataclass as attributes, except ``but``. Times are floats if exact, else text."""
     return {field.name: _attribute(getattr(info, field.name)) for field in fields(info) if field.name not in but}
 
 

@@ -1,4 +1,4 @@
-"""Samples of several channels and polarisations in one piece of a file, time by time or in heaps."""
+"""Samples of several channels and polarisations that are interleaved in a file, time by time or in heaps."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,14 +18,14 @@ class Layout:
     n_channels: int
     n_pols: int
     is_complex: bool
-    channel: int  # that is wanted
-    pols_first: bool = False  # of the middle two
+    channel: int  # the channel to read
+    pols_first: bool = False  # whether polarisation comes before channel
     numbers: Numbers = INT8
-    second: int | None = None  # another channel that is wanted, as second polarisation, of one polarisation
+    second: int | None = None  # a channel to read as the second polarisation, in a file of one polarisation
 
     @property
     def n_together(self) -> int:
-        """Returns how many times lie together: a packet has no more of them."""
+        """Returns the number of times that lie together, which is the most that a packet may have."""
         return MOST_PACKET
 
     @property
@@ -34,31 +34,31 @@ class Layout:
 
     @property
     def sample_bytes(self) -> int:
-        """Returns the bytes of one time; numbers of 4 bits are parts of complex samples."""
+        """Returns the bytes of one time; 4-bit numbers are always parts of complex samples."""
         return self.n_channels * self.n_pols * self.parts * self.numbers.bits // 8
 
     @property
     def sample_bits(self) -> int:
-        """Returns what SampleInfo says of them."""
+        """Returns the bits of a sample, for SampleInfo."""
         return self.numbers.sample_bits(self.is_complex)
 
     def whole(self, n_bytes: int) -> int:
-        """Returns how many times are in so many bytes."""
+        """Returns the number of whole times in ``n_bytes``."""
         return n_bytes // self.sample_bytes
 
     def n_in(self, out: np.ndarray) -> int:
-        """Returns how many times ``out`` of ``read`` has room for."""
+        """Returns the number of times that fit into ``out`` of ``read``."""
         return int(out.shape[1]) * 8 * out.itemsize // self.sample_bits
 
     def read(self, file: Bytes, begin: int, first: int, out: np.ndarray) -> None:
         """Fills ``out`` with samples, packed in uint8, or complex64 [n_pols, n].
 
         Args:
-            begin: byte where samples begin.
-            first: time to begin with, counted from there.
+            begin: the first byte of the samples.
+            first: the first time to read, counted from there.
 
         Raises:
-            UsageError: when the file is shorter than that.
+            UsageError: when the file is too short.
         """
         n, offset = self.n_in(out), begin + first * self.sample_bytes
         step, width = max(1, AT_ONCE // self.sample_bytes), self.sample_bits // (8 * out.itemsize)
@@ -66,11 +66,11 @@ class Layout:
         for start in range(0, n, step):
             some = buffer[: min(step, n - start) * self.sample_bytes]
             if file.fill(some, offset + start * self.sample_bytes) < len(some):
-                refuse(file.path, f"it became shorter while it was read, than byte {offset + n * self.sample_bytes}")
+                refuse(file.path, f"it became shorter than {offset + n * self.sample_bytes} bytes while it was read")
             self.numbers.put(self.wanted(some), out[:, start * width : (start + step) * width])
 
     def wanted(self, raw: np.ndarray) -> np.ndarray:
-        """Returns the numbers of the wanted channel in uint8 [n_bytes], of whole samples: [n_pols, n, parts]."""
+        """Returns the numbers of the wanted channel, [n_pols, n, parts], from uint8 [n_bytes] of whole samples."""
         found = self.numbers.of(raw)
         if self.pols_first:
             some = found.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
@@ -96,11 +96,11 @@ class HeapLayout(Layout):
         return self.n_heap
 
     def whole(self, n_bytes: int) -> int:
-        """Returns how many times are in the heaps that are whole in so many bytes."""
+        """Returns the number of times in the whole heaps in ``n_bytes``."""
         return n_bytes // (self.n_heap * self.sample_bytes) * self.n_heap
 
     def read(self, file: Bytes, begin: int, first: int, out: np.ndarray) -> None:
-        """Fills ``out``; see ``Layout``. A channel's samples of a heap lie together, and nothing else is read."""
+        """Fills ``out``; see ``Layout``. It reads only the wanted channel, whose samples lie together in a heap."""
         n, done = out.shape[1], 0
         while done < n:
             heap, skipped = divmod(first + done, self.n_heap)
@@ -109,11 +109,11 @@ class HeapLayout(Layout):
                 rows = (heap * self.n_pols + pol) * self.n_channels + self.channel
                 offset = begin + (rows * self.n_heap + skipped) * self.parts
                 if file.fill(row, offset) < row.size:
-                    refuse(file.path, f"it became shorter while it was read, than byte {offset + row.size}")
+                    refuse(file.path, f"it became shorter than {offset + row.size} bytes while it was read")
             self.numbers.put(some, out[:, done : done + some.shape[1]])
             done += some.shape[1]
 
 
 def centre_of(channel: int, n_channels: int, centre_hz: Fraction, bandwidth_hz: Fraction) -> float:
-    """Returns the centre of one of the channels that a band is divided into."""
+    """Returns the centre frequency of one of a band's channels, in Hz."""
     return float(centre_hz + (Fraction(2 * channel + 1, 2 * n_channels) - Fraction(1, 2)) * bandwidth_hz)

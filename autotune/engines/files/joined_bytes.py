@@ -1,4 +1,4 @@
-"""Several files that are read as one: the pieces into which a recorder cut a stream of frames or of blocks."""
+"""Several files that are read as one: the pieces into which a recorder has cut a stream of frames or blocks."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from .reading import Bytes, refuse
 
 
 class JoinedBytes(Bytes):
-    """Files one behind the other, as one; the last one may grow. ``path`` is what errors call them.
+    """Files one after the other, read as one; the last one may grow. ``path`` is their name in errors.
 
     Raises:
         UsageError: from all methods, when one of the files cannot be read, or became shorter.
@@ -29,11 +29,11 @@ class JoinedBytes(Bytes):
         self._begins = [0, *accumulate(part.size() for part in self._parts[:-1])]
 
     def size(self) -> int:
-        """Returns how long the files are now, together."""
+        """Returns the total length of the files now, in bytes."""
         return self._begins[-1] + self._parts[-1].size()
 
     def fill(self, out: np.ndarray, offset: int) -> int:
-        """Reads into ``out``, uint8 and contiguous, from byte ``offset`` on; returns how many bytes there were."""
+        """Reads into ``out``, uint8 and contiguous, from byte ``offset`` on. Returns the number of bytes read."""
         rest, done = out.reshape(-1).view(np.uint8), 0
         for number in range(bisect_right(self._begins, offset) - 1, len(self._parts)):
             begin = self._begins[number]
@@ -53,5 +53,5 @@ class JoinedBytes(Bytes):
 
 
 def joined_name(paths: Sequence[Path]) -> Path:
-    """Returns what errors call files that are read as one: that of a single file, or a/x.0000.raw to x.0003.raw."""
+    """Returns the name in errors for files that are read as one: a single path, or "a/x.0000.raw to x.0003.raw"."""
     return paths[0] if len(paths) == 1 else Path(f"{paths[0]} to {paths[-1].name}")

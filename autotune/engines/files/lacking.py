@@ -1,4 +1,4 @@
-"""Finds all that the header of a recording lacks: what it needs to be opened, and what outputs need besides."""
+"""Finds the fields that the header of a recording lacks: those that opening it needs, and those that outputs need."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,28 +10,28 @@ from ..streams.samples import SampleInfo
 from .opening import open_joined
 from .reading import HeaderOverrides, LackingError, untold
 
-SERIES = re.compile(r"_\d{16}\.(\d{6})\.dada")  # names of files as PSRDADA writes them: OBS_OFFSET and FILE_NUMBER
+SERIES = re.compile(r"_\d{16}\.(\d{6})\.dada")  # the end of PSRDADA's file names: OBS_OFFSET and FILE_NUMBER
 
 
 @dataclass(frozen=True)
 class Look:
-    """A file as it is when all that its header lacks is given by examples."""
+    """A file, opened with an example for each field that its header lacks."""
 
     path: Path
     info: SampleInfo
     lacking: Sequence[LackingError]
-    overlap: int  # samples by which a next piece may begin before its end
-    number: int | None  # its place in a series of files, where header or name say it
+    overlap: int  # samples by which the next piece may begin before this one's end
+    number: int | None  # its place in a series of files, from its header or name
 
 
 def look_at(path: Path, given: Mapping[str, Any]) -> Look:
-    """Returns what a recording says, and what it lacks.
+    """Returns the header of a recording, and the fields that it lacks.
 
     Args:
-        given: fields of ``HeaderOverrides`` that are known.
+        given: known fields of ``HeaderOverrides``.
 
     Raises:
-        UsageError: when it cannot be opened even if all that lacks is given.
+        UsageError: when it cannot be opened even with all missing fields given.
     """
     found: list[LackingError] = []
     while True:
@@ -51,5 +51,5 @@ def look_at(path: Path, given: Mapping[str, Any]) -> Look:
 
 
 def not_said(info: SampleInfo, needs: Collection[str]) -> list[str]:
-    """Returns which of the fields that an output needs the samples of an antenna do not say."""
+    """Returns the names in ``needs`` whose fields in an antenna's header are empty."""
     return [name for name in needs if getattr(info, name) in (None, "")]

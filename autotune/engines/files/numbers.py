@@ -1,4 +1,4 @@
-"""How the numbers that samples are made of lie in bytes, and what a source makes of them."""
+"""The numbers in files: their layout in bytes, and their conversion to the samples of a source."""
 
 import re
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ import numpy as np
 from ..streams.samples import COMPLEX_BITS
 
 TYPE = re.compile(r"([rc])([iuf])(8|16|32|64)(?:_(le|be))?")
-TYPES = "r or c, then i8, u8, i16, u16, i32, u32, f32 or f64, then _le or _be but for i8 and u8, as ci16_le"
-MOST_REAL = 16  # bits of real samples that sources give
-NOT_FINITE = -(2**15)  # what a number that is not finite becomes among real samples; others are larger
+TYPES = "r or c, then i8, u8, i16, u16, i32, u32, f32 or f64, then _le or _be unless i8 or u8, such as ci16_le"
+MOST_REAL = 16  # the most bits of a source's real samples
+NOT_FINITE = -(2**15)  # the real sample for a number that is not finite; all other samples are larger
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of one kind: int8, int16 of either order of bytes, float32 and others; or two of 4 bits in a byte.
+    """Numbers of one kind: int8, int16 in either byte order, float32 and others, or two 4-bit numbers in a byte.
 
-    Unsigned ones are offset binary: half of their range is 0. Real ones of more than 16 bits are multiplied by
-    ``scale``, and rounded to 16 bits.
+    Unsigned numbers are offset binary: half of their range means 0. Real numbers of more than 16 bits are multiplied
+    by ``scale``, and rounded to 16 bits.
     """
 
     kind: np.dtype
@@ -31,27 +31,27 @@ class Numbers:
 
     @property
     def is_wide(self) -> bool:
-        """Returns whether real ones do not fit into 16 bits as they are."""
+        """Returns whether real numbers of this kind do not fit into 16 bits unchanged."""
         return self.kind.kind == "f" or self.bits > MOST_REAL
 
     def sample_bits(self, is_complex: bool) -> int:
-        """Returns what SampleInfo says of samples that are made of them."""
+        """Returns the bits of a sample made of such numbers, for SampleInfo."""
         return COMPLEX_BITS if is_complex else min(self.bits, MOST_REAL) if not self.is_wide else MOST_REAL
 
     def of(self, raw: np.ndarray) -> np.ndarray:
-        """Returns the numbers in uint8 [n_bytes], with signs: [n]."""
+        """Returns the signed numbers [n] in uint8 [n_bytes]."""
         if self.nibbles:
             return np.stack([raw.view(np.int8) >> 4, (raw << 4).view(np.int8) >> 4], axis=-1).reshape(-1)
         found = raw.view(self.kind)
         if self.kind.kind != "u":
             return found
         half = self.kind.type(1 << self.bits - 1)
-        return np.asarray((found ^ half).view(f"i{self.kind.itemsize}"))  # in the order of this machine
+        return np.asarray((found ^ half).view(f"i{self.kind.itemsize}"))  # in this machine's byte order
 
     def put(self, found: np.ndarray, out: np.ndarray) -> None:
-        """Puts numbers [n_pols, n, parts], as ``of`` has them, into rows of a source: uint8 or complex64 [n_pols, ..].
+        """Converts numbers [n_pols, n, parts] from ``of`` into the rows of a source: uint8 or complex64 [n_pols, ..].
 
-        Real ones of 4 bits are not taken.
+        It does not take real numbers of 4 bits.
         """
         if found.shape[-1] == 2:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -69,9 +69,9 @@ INT8 = Numbers(np.dtype(np.int8))
 
 
 def numbers_of(name: str) -> tuple[Numbers, bool] | None:
-    """Returns the numbers that a name says, as SigMF has it (ci16_le), and whether samples are complex.
+    """Returns the numbers for a name as in SigMF (ci16_le), and whether samples are complex.
 
-    Returns None for a name that says none: other letters, or more than a byte without an order of bytes.
+    Returns None for an unknown name, and for numbers of several bytes without a byte order.
     """
     found = TYPE.fullmatch(name)
     if found is None or (found[3] != "8" and found[4] is None) or (found[2], found[3]) == ("f", "8"):

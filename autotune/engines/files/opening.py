@@ -1,4 +1,4 @@
-"""Opens recordings of samples, whatever their format."""
+"""Opens recordings of samples in any known format."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -32,29 +32,28 @@ def open_samples(
     mjd: int | None = None,
     tell: Tell = untold,
 ) -> Source:
-    """Opens a recording, whose format its content or its name says (``formats``).
+    """Opens a recording. Its content or its suffix decides the format (``formats``).
 
     Args:
-        sample_rate_hz: of each polarisation. This and the next four take the place of what a header says.
-        antenna: its name.
-        position_m: of the antenna, geocentric x, y, z.
-        centre_frequency_hz: of the band that the samples hold.
-        sync_time_unix: when the stream's time was 0, in seconds since 1970; as text with all of its digits.
-        channel: which one to read, of a file with several. Two, of VDIF or SigMF: they are the polarisations.
-        threads: of VDIF, which are the polarisations, if there are others.
-        n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.
-        order: of DADA with several channels and polarisations that does not say it, TFP or TPF.
-        sideband: "lower", whose samples' band falls with frequency, is turned round; "upper" is not, whatever the
-            header says. Without it the sign of BW (DADA) or OBSBW (GUPPI RAW) says it, or the TOML header.
-        n_channels: of Mark 5B, whose headers say neither this nor the next two.
-        sample_bits: 1 or 2.
-        mjd: a modified Julian day within 500 of the recording's.
-        tell: takes lines about what was found: a start that is not known to a tenth of a sample, a band that
-            was turned round.
+        sample_rate_hz: samples per second of each polarisation. This and the next four replace fields of the header.
+        antenna: the antenna's name.
+        position_m: the antenna's geocentric x, y, z.
+        centre_frequency_hz: the centre of the samples' band.
+        sync_time_unix: the time at which the stream's time was 0, in seconds since 1970; text keeps all digits.
+        channel: the channel to read, if the file has several. Two channels of VDIF or SigMF become the polarisations.
+        threads: VDIF: the threads of the polarisations, if the file has others.
+        n_pols: GUPPI RAW: 1 or 2, where NPOL is 2 and may mean either.
+        order: DADA: TFP or TPF, for several channels and polarisations whose header does not say it.
+        sideband: "lower" reverses the samples' band, which falls with frequency; "upper" does not, whatever the header
+            says. Without it the sign of BW (DADA) or OBSBW (GUPPI RAW), or the TOML header, decides.
+        n_channels: Mark 5B: its headers lack this and the next two.
+        sample_bits: Mark 5B: 1 or 2.
+        mjd: Mark 5B: a modified Julian day within 500 of the recording's.
+        tell: takes lines for the user: about a start that is not exact to a tenth of a sample, or a reversed band.
 
     Raises:
-        UsageError: for a file that is not there, is of no known format, or whose header is wrong or lacks what was not
-            given, in one line.
+        UsageError: for a file that does not exist or has no known format, and for a header that is wrong or lacks a
+            field that was not given, in one line.
     """
     given = HeaderOverrides(
         sample_rate_hz,
@@ -75,16 +74,16 @@ def open_samples(
 
 
 def open_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> Source:
-    """Opens files that are one recording, cut into pieces, as one; or a single file.
+    """Opens a single file, or the pieces of a recording as one.
 
     Raises:
-        UsageError: as ``open_samples`` does; and for several files of a format without ``read_joined``.
+        UsageError: as ``open_samples`` does, and for several files of a format without ``read_joined``.
     """
     reader: Any = must_be_known(paths[0])
     if len(paths) > 1 and not hasattr(reader, "read_joined"):
         refuse(joined_name(paths), f"files of {reader.help} are not read as one")
     source: Source = reader.read(paths[0], given, tell) if len(paths) == 1 else reader.read_joined(paths, given, tell)
-    in_header = getattr(source, "falls", "")  # how the header has that the band falls
+    in_header = getattr(source, "falls", "")  # the field of the header that says that the band falls
     falls = in_header if given.sideband is None else f"sideband={LOWER}" if given.sideband == LOWER else ""
     if not falls:
         return source
@@ -93,14 +92,14 @@ def open_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> So
 
 
 def can_be_joined(path: Path) -> bool:
-    """Returns whether the format of a recording reads pieces of one as one file."""
+    """Returns whether the format of a recording can read its pieces as one file."""
     return hasattr(must_be_known(path), "read_joined")
 
 
 def antennas_in(path: Path) -> tuple[list[str], int]:
-    """Returns the names of a recording's antennas, and the channels of each, where there are several: GUPPI RAW may.
+    """Returns the names of a recording's antennas, and the number of channels of each. GUPPI RAW may have several.
 
-    Of a format whose files have one antenna there is one, without a name.
+    A format whose files have one antenna gives one empty name and 0 channels.
 
     Raises:
         UsageError: when it cannot be read.
@@ -113,7 +112,7 @@ def must_be_known(path: Path) -> SampleFormat:
     """Returns the format of a recording.
 
     Raises:
-        UsageError: when it cannot be read, or no format has it.
+        UsageError: when it cannot be read, or its format is unknown.
     """
     found = format_of(path)
     if found is None:
@@ -122,12 +121,12 @@ def must_be_known(path: Path) -> SampleFormat:
 
 
 def neither() -> str:
-    """Returns what a file is not that no format has."""
+    """Returns text for a file of unknown format: "neither .. nor ..", with all formats."""
     return f"neither {' nor '.join(formats.names(SAMPLES))}"
 
 
 def format_of(path: Path) -> SampleFormat | None:
-    """Returns the format of a recording; None if no format has it.
+    """Returns the format of a recording; None if it is unknown.
 
     Raises:
         UsageError: when it cannot be read.

@@ -1,10 +1,10 @@
-"""Packs integers into samples of a few bits, and exchanges the nibbles of bytes."""
+"""Packs integers into samples of a few bits, and swaps the nibbles of bytes."""
 
 import numpy as np
 
 
 def pack_samples(samples: np.ndarray, bits: int) -> np.ndarray:
-    """Packs integers as ``core.packed_samples.unpack_samples`` reads them, each row from a whole byte on.
+    """Packs integers for ``core.packed_samples.unpack_samples``. Each row begins at a whole byte.
 
     Args:
         samples: int16 [.., n]; each fits in ``bits`` (2 to 16).
@@ -26,6 +26,6 @@ def pack_samples(samples: np.ndarray, bits: int) -> np.ndarray:
 
 
 def nibbles_changed(raw: np.ndarray) -> np.ndarray:
-    """Returns bytes, uint8 or int8 of any shape, with their nibbles in each other's place: uint8."""
+    """Returns bytes, uint8 or int8 of any shape, with their nibbles swapped: uint8."""
     some = raw.view(np.uint8)
     return np.asarray(some >> 4 | some << 4)

@@ -1,4 +1,4 @@
-"""Two polarisations that were recorded to files of their own, as the source of one antenna."""
+"""One source for an antenna whose polarisations were recorded to separate files."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,11 +16,11 @@ from .scans import Late, Scan, must_be_alike, open_scans
 
 
 def open_paired(files: Sequence[Sequence[Path]], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
-    """Opens the files of an antenna, as ``open_scans`` does: of both polarisations together, or of each its own.
+    """Opens the files of an antenna with ``open_scans``: one list for both polarisations, or one for each.
 
     Raises:
-        UsageError: as ``open_scans`` does; and where polarisations have files of their own, when those have several, or
-            are not alike.
+        UsageError: as ``open_scans`` does; and when separate files each have two polarisations, or differ in their
+            headers.
     """
     if len(files) == 1:
         return open_scans(files[0], given, tell, follow_on)
@@ -29,7 +29,7 @@ def open_paired(files: Sequence[Sequence[Path]], given: HeaderOverrides, tell: T
         for each in files:
             opened.append(open_scans(each, given, tell, follow_on))
             if opened[-1].info.n_pols != 1:
-                refuse(each[0], "it has two polarisations, and only files of one can be paired")
+                refuse(each[0], "it has two polarisations, but only files of one can be paired")
         first, second = (Scan(tuple(each), source.info) for each, source in zip(files, opened, strict=True))
         must_be_alike(first, second)
         return PairedSource(*opened)
@@ -40,9 +40,9 @@ def open_paired(files: Sequence[Sequence[Path]], given: HeaderOverrides, tell: T
 
 
 class PairedSource:
-    """A source of two polarisations, one of each source. Where only one of them has samples, the other's are missing.
+    """A source of two polarisations, one from each source. If only one has samples at a time, the other's are missing.
 
-    Chunks are as long as what both have read ahead, or shorter.
+    A chunk is at most as long as the samples that both sources have read ahead.
     """
 
     is_live = False
@@ -56,7 +56,10 @@ class PairedSource:
         n_samples = max(ends) - min(begins) if len(ends) == len(begins) else None
         self.info = replace(first.info, n_pols=2, packet=packet, first_timestamp=min(begins), n_samples=n_samples)
         self._sources = FinePackets(first, packet, 0), FinePackets(second, packet, offset.whole)
-        self._left: list[tuple[np.ndarray, Samples] | None] = [None, None]  # what was read of each and not taken yet
+        self._left: list[tuple[np.ndarray, Samples] | None] = [
+            None,
+            None,
+        ]  # samples that were read but not returned yet
         self.n_recorded: int | None = getattr(first, "n_recorded", None)
         self.late = [Late(BEFORE, offset.rest, offset.phase, 1)] if offset != Offset(offset.whole) else []
         for pol, (source, shift) in enumerate(((first, 0), (second, offset.whole))):
@@ -66,7 +69,7 @@ class PairedSource:
         """Read the next packets; see ``Source``. A chunk may have fewer packets than ``out``.
 
         Raises:
-            UsageError: of either source.
+            UsageError: the error of either source.
         """
         for pol, source in enumerate(self._sources):
             if self._left[pol] is None:

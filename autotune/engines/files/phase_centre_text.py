@@ -1,4 +1,4 @@
-"""Phase centres as files state them: a table of TOML, and the same as text in attributes of HDF5."""
+"""Phase centres in files: a table in TOML, and the same as text in HDF5 attributes."""
 
 import json
 from dataclasses import asdict
@@ -23,25 +23,25 @@ _FIELDS = schema.members_of(
 
 
 def phase_centre(value: object) -> PhaseCentre:
-    """Checks for a phase centre: ICRS, or apparent."""
+    """Checks for a phase centre, ICRS or apparent."""
     said = _FIELDS(value)
     given = said.keys() - {"name", "declination_deg"}
     if given not in (set(ICRS), set(APPARENT)):
         raise schema.Unsound(
-            f"has {', '.join(sorted(given)) or 'a declination alone'}, must have {ICRS[0]} (ICRS) besides its "
+            f"has {', '.join(sorted(given)) or 'a declination alone'}, must have {ICRS[0]} (ICRS) as well as its "
             f"declination_deg, or {', '.join(APPARENT)} (apparent)"
         )
     return PhaseCentre(**said)
 
 
 def phase_centre_table(centre: PhaseCentre) -> dict[str, object]:
-    """Returns what TOML or JSON holds of a phase centre."""
+    """Returns the table of a phase centre for TOML or JSON."""
     said = {name: value for name, value in asdict(centre).items() if value is not None}
     return said if centre.time_unix is None else {**said, "time_unix": stored_time(centre.time_unix)}
 
 
 def phase_centre_text(centre: PhaseCentre) -> str:
-    """Returns a phase centre as an attribute holds it, which ``phase_centre_of_text`` reads."""
+    """Returns a phase centre as text for an attribute, which ``phase_centre_of_text`` reads."""
     return json.dumps(phase_centre_table(centre))
 
 

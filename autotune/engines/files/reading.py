@@ -1,4 +1,4 @@
-"""Reads binary files by position, which may grow meanwhile, the header fields of text headers, and times in them."""
+"""Reads binary files by position while they may grow, fields of text headers, and times in headers."""
 
 import math
 import os
@@ -18,9 +18,9 @@ from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
 from . import checks
 from .turned import SIDEBANDS
 
-MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
-MOST_GAP_S = 3600  # that a recording may have; times further apart are damage
-MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
+MOST_PACKET = 4096  # the most samples in a packet, if the format has no packets
+MOST_GAP_S = 3600  # the longest gap in a recording; times further apart are damage
+MOST_BYTES = 1 << 30  # the most bytes of a frame or block, since a damaged header may ask for any number
 KINDS = {
     stat.S_ISDIR: "a folder",
     stat.S_ISFIFO: "a pipe",
@@ -28,13 +28,13 @@ KINDS = {
     stat.S_ISCHR: "a device",
     stat.S_ISBLK: "a device",
 }
-COARSE = Fraction(1, 10)  # of a sample: starts that are known less exactly are told
+COARSE = Fraction(1, 10)  # samples: the user gets a line about a start that is less exact
 
 Tell = Callable[[str], None]
 
 
 def untold(line: str) -> None:
-    """Takes a line for people, and shows it to nobody."""
+    """Ignores a line for the user."""
 
 
 CHECKS = {
@@ -50,21 +50,21 @@ CHECKS = {
 
 @dataclass(frozen=True)
 class HeaderOverrides:
-    """Fields of a header that the caller states: each takes the place of the file's own."""
+    """Fields of a header that the caller gives. Each replaces the file's own."""
 
     sample_rate_hz: float | None = None
     antenna: str | None = None
     position_m: tuple[float, float, float] | None = None
     centre_frequency_hz: float | None = None
     sync_time_unix: Fraction | float | str | None = None
-    channel: int | tuple[int, int] | None = None  # that is read, of several; two: they are the polarisations
-    threads: tuple[int, ...] | None = None  # of VDIF: that are the polarisations
-    n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2
-    order: str | None = None  # of DADA with several channels and polarisations: TFP or TPF
+    channel: int | tuple[int, int] | None = None  # the channel to read; two channels become the polarisations
+    threads: tuple[int, ...] | None = None  # VDIF: the threads of the polarisations
+    n_pols: int | None = None  # GUPPI RAW: 1 or 2, where NPOL = 2 may mean either
+    order: str | None = None  # DADA with several channels and polarisations: TFP or TPF
     sideband: str | None = None  # lower: the samples' band falls with frequency; upper: it rises, whatever headers say
-    n_channels: int | None = None  # of Mark 5B, as are the next two
-    sample_bits: int | None = None
-    mjd: int | None = None  # a day within 500 of the recording's
+    n_channels: int | None = None  # Mark 5B
+    sample_bits: int | None = None  # Mark 5B
+    mjd: int | None = None  # Mark 5B: a day within 500 of the recording's
 
     def __post_init__(self) -> None:
         for name, check in CHECKS.items():
@@ -75,7 +75,7 @@ class HeaderOverrides:
                 raise UsageError(f"{name} {error}") from None
 
     def over(self, info: SampleInfo) -> SampleInfo:
-        """Returns ``info`` with what is given instead of its own."""
+        """Returns ``info``, in which given fields replace its own."""
         names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {
             "n_pols",
             "sample_bits",
@@ -84,10 +84,10 @@ class HeaderOverrides:
         return replace(info, **said)
 
     def one_channel(self, path: Path, n_channels: int) -> int:
-        """Returns the channel that is to be read.
+        """Returns the channel to read.
 
         Raises:
-            UsageError: when there are several and none is given, or the one given is not there.
+            UsageError: when there are several channels and none is given, or the given one does not exist.
         """
         if self.channel is None and n_channels == 1:
             return 0
@@ -98,7 +98,7 @@ class HeaderOverrides:
         return self.channel
 
     def channels(self, path: Path, n_channels: int) -> tuple[int, ...]:
-        """Returns the channels that are to be read: one, or two that are polarisations. Raises as ``one_channel``."""
+        """Returns the channels to read: one, or two that become the polarisations. Raises as ``one_channel``."""
         if not isinstance(self.channel, tuple):
             return (self.one_channel(path, n_channels),)
         if len(set(self.channel)) != 2 or not all(0 <= channel < n_channels for channel in self.channel):
@@ -113,12 +113,12 @@ def refuse(path: Path, why: str) -> NoReturn:
 
 
 class LackingError(UsageError):
-    """An error about a field that a header lacks, or has wrong, and that a caller can give.
+    """An error about a header field that is missing or wrong, and that the caller can give.
 
     Args:
-        field: its name in ``HeaderOverrides``.
-        example: a value with which the file can be opened, which may be the right one.
-        hint: what is to be said of the example.
+        field: the field's name in ``HeaderOverrides``.
+        example: a value with which the file can be opened; it may be right.
+        hint: text about the example.
     """
 
     def __init__(self, path: Path, why: str, field: str, example: Any, hint: str = "") -> None:
@@ -127,15 +127,15 @@ class LackingError(UsageError):
 
 
 def must_be_file(path: Path) -> None:
-    """Raises UsageError for what is there and no file: opening a pipe would wait, and positions are read here."""
+    """Raises UsageError for folders, pipes and devices: opening a pipe would wait, and only files have positions."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
-        return  # opening it tells why
+        return  # opening it gives the reason
     found = next((name for is_kind, name in KINDS.items() if is_kind(mode)), None)
     if found is not None:
-        more = ": write what comes out of it to a file first" if found == "a pipe" else ""
-        refuse(path, f"it is {found}, and a file is read here{more}")
+        more = ": write its data to a file first" if found == "a pipe" else ""
+        refuse(path, f"it is {found}, but must be a file{more}")
 
 
 class Bytes:
@@ -155,14 +155,14 @@ class Bytes:
         self.size()
 
     def size(self) -> int:
-        """Returns how long the file is now."""
+        """Returns the length of the file now, in bytes."""
         try:
             return os.fstat(self._file.fileno()).st_size
         except (OSError, ValueError) as error:
             refuse(self.path, f"it cannot be read: {error}")
 
     def fill(self, out: np.ndarray, offset: int) -> int:
-        """Reads into ``out``, uint8 and contiguous, from byte ``offset`` on; returns how many bytes there were."""
+        """Reads into ``out``, uint8 and contiguous, from byte ``offset`` on. Returns the number of bytes read."""
         view, n = out.data.cast("B"), 0
         try:
             while n < len(view) and (got := os.preadv(self._file.fileno(), [view[n:]], offset + n)):
@@ -172,7 +172,7 @@ class Bytes:
         return n
 
     def take(self, offset: int, n: int) -> np.ndarray:
-        """Returns ``n`` bytes from ``offset`` on, fewer at the file's end: uint8."""
+        """Returns ``n`` bytes from ``offset`` on, or fewer at the file's end: uint8."""
         n = max(0, min(n, self.size() - offset))
         out = np.empty(n, np.uint8)
         return out[: self.fill(out, offset)]
@@ -182,7 +182,7 @@ class Bytes:
 
 
 class Header:
-    """Fields of a text header, each checked when it is asked for."""
+    """The fields of a text header. Each is checked when it is read."""
 
     def __init__(self, path: Path, where: str, values: Mapping[str, object]) -> None:
         self.path, self.where, self.values = path, where, values
@@ -191,14 +191,14 @@ class Header:
         return name in self.values
 
     def text(self, name: str, default: str = "") -> str:
-        """Returns a field as text, without characters that a terminal would obey."""
+        """Returns a field as text, without a terminal's control characters."""
         return one_line(str(self.values.get(name, default)))
 
     def integer(self, name: str, least: int, most: int, default: int | None = None) -> int:
         """Returns an integer from ``least`` to ``most``.
 
         Raises:
-            UsageError: when it is another one, or lacks where there is no default.
+            UsageError: when it is not such an integer, or is missing without a default.
         """
         text = self._found(name, None if default is None else str(default))
         try:
@@ -212,10 +212,10 @@ class Header:
         return value
 
     def number(self, name: str, default: float | None = None, instead: str = "") -> Fraction:
-        """Returns a finite number, exactly as it is written; ``instead`` names the argument that may say it.
+        """Returns a finite number, exactly as it is written. ``instead`` names the argument that can replace it.
 
         Raises:
-            UsageError: when it is not one, or lacks where there is no default.
+            UsageError: when it is not a number, or is missing without a default.
         """
         text = self._found(name, None if default is None else str(default), instead)
         try:
@@ -234,7 +234,7 @@ class Header:
 
 
 def cut_off(file: Bytes, where: str) -> NoReturn:
-    """Raises UsageError for a file that ends where it must not; what is before was read."""
+    """Raises UsageError for a file that ends too early. All data before the end were read."""
     refuse(file.path, f"it ends at byte {file.size()}, {where}: it was cut off, or is still being written")
 
 
@@ -245,7 +245,7 @@ class Start:
 
     time: Fraction  # seconds since 1970
     said: str  # NAME=VALUE
-    step_s: Fraction = Fraction(0)  # between times that could have been said; 0: it is exact
+    step_s: Fraction = Fraction(0)  # its resolution; 0 means exact
 
 
 def unix_of_mjd(day: Fraction | int) -> Fraction:
@@ -254,10 +254,10 @@ def unix_of_mjd(day: Fraction | int) -> Fraction:
 
 
 def settled(path: Path, info: SampleInfo, start: Start | None, given: HeaderOverrides, tell: Tell) -> SampleInfo:
-    """Returns ``info`` with the start that a header says, as UTC has it, and with what is given instead.
+    """Returns ``info`` with the start from a header, in UTC, and with the given fields.
 
-    Leap seconds between the start and the first sample are counted by samples, but not by UTC. A start that is known to
-    less than a tenth of a sample is told.
+    Samples count the leap seconds between the start and the first sample, but UTC does not. ``tell`` takes a line about
+    a start whose resolution is more than a tenth of a sample.
     """
     if start is not None:
         if abs(start.time) > MOST_S:
@@ -272,17 +272,17 @@ def settled(path: Path, info: SampleInfo, start: Start | None, given: HeaderOver
 
 
 def start_of(value: Any) -> Start:
-    """Returns what ``sync_time_unix`` says, as text or as a number. Floats lie some 10^-7 s apart; text is exact."""
+    """Returns the start in ``sync_time_unix``, text or a number. Floats have steps of some 10^-7 s; text is exact."""
     step_s = step_of(value) if isinstance(value, float) else Fraction(0)
     return Start(exact_time(value), f"sync_time_unix={value}", step_s)
 
 
 def tell_coarse(path: Path, info: SampleInfo, start: Start | None, tell: Tell) -> None:
-    """Tells a start whose resolution is more than a tenth of a sample."""
+    """Passes a line to ``tell`` about a start whose resolution is more than a tenth of a sample."""
     if start is not None and (samples := start.step_s * Fraction(info.sample_rate_hz)) > COARSE:
         tell(
             one_line(
-                f"{path}: {start.said} says its start to {float(start.step_s):.2g} s, which are {float(samples):.2g} "
+                f"{path}: {start.said} says its start to {float(start.step_s):.2g} s, which is {float(samples):.2g} "
                 "samples: give sync_time_unix as text with all of its digits"
             )
         )
@@ -292,13 +292,12 @@ def tell_coarse(path: Path, info: SampleInfo, start: Start | None, tell: Tell) -
 
 
 def packet_of(path: Path, n_samples: int, bits: int) -> int:
-    """Returns the packet of a recording that has none: the largest power of two up to 4096 that divides its length.
+    """Returns the packet for a recording without packets: the largest power of two up to 4096 that divides its length.
 
-    Packets are whole bytes. Where ``bits`` of a sample are not, some samples at the end may be left out: up to 7, of an
-    odd number of bits.
+    Packets are whole bytes. If samples of ``bits`` are not, up to 7 samples at the end are left out.
 
     Raises:
-        UsageError: for a recording of fewer samples than one packet.
+        UsageError: for a recording with fewer samples than one packet.
     """
     least = 8 // math.gcd(8, bits)
     if n_samples < least:
@@ -307,12 +306,12 @@ def packet_of(path: Path, n_samples: int, bits: int) -> int:
 
 
 def packets_in(out: np.ndarray, info: SampleInfo) -> int:
-    """Returns how many packets fit into ``out`` of ``Source.read``.
+    """Returns the number of packets that fit into ``out`` of ``Source.read``.
 
     Raises:
-        UsageError: when it has not one row for each polarisation, or is not of whole packets.
+        UsageError: when it does not have one row for each polarisation, or a row does not hold whole packets.
     """
-    bits = 8 * out.itemsize  # that one element of it takes
+    bits = 8 * out.itemsize  # bits of one element of out
     kind = np.dtype(np.complex64 if info.is_complex else np.uint8)
     n_packets, rest = divmod(int(out.shape[-1]) * bits, info.packet * info.sample_bits)
     if out.dtype != kind or out.ndim != 2 or out.shape[0] != info.n_pols or rest or not n_packets:
@@ -324,5 +323,5 @@ def packets_in(out: np.ndarray, info: SampleInfo) -> int:
 
 
 def came(time: int, n_pols: int, n_packets: int) -> Samples:
-    """Returns a chunk of which nothing is missing."""
+    """Returns a chunk in which no packet is missing."""
     return Samples(time, np.ones((n_pols, n_packets), bool))

@@ -13,16 +13,16 @@ from .toml import read_toml
 MOST_TOML = 1 << 26  # bytes
 OF_OTHERS = {".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
 OF_OTHERS |= {".txt", ".md", ".log", ".csv", ".py", ".sh", ".yaml", ".yml", ".zip", ".gz"}
-TO_BE_NAMED = {".npy", ".sigmf-data", ".sigmf-collection"}  # arrays may be gains; SigMF has metadata beside samples
+TO_BE_NAMED = {".npy", ".sigmf-data", ".sigmf-collection"}  # .npy may be gains; SigMF data follow from metadata
 OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are not headers
 
 
 def recordings_in(folder: Path, tell: Tell) -> list[Path]:
-    """Returns the recordings in a folder, by name: TOML headers, and what is a recording by its content.
+    """Returns the recordings in a folder, by name: TOML headers, and files whose content is a recording.
 
-    The file that a header names is not a recording of its own. Nothing is said of hidden files, of those whose names
-    end as other files do that lie beside recordings, of arrays, and of TOML that holds delays, antennas or a sky.
-    Others are told.
+    A file that a header names does not count again. Hidden files, files whose suffix shows another purpose, arrays, and
+    TOML with delays, antennas or a sky are left out without a word. ``tell`` takes a line about each other file that is
+    left out.
 
     Raises:
         UsageError: when the folder cannot be read.
@@ -59,7 +59,10 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
 
 
 def _is_other(suffix: str) -> bool:
-    """Returns whether files whose names end so lie beside recordings, and are none."""
-    made = {*formats.suffixes(VOLTAGES, "read"), *formats.suffixes(VISIBILITIES, "write")}  # others are samples, too
+    """Returns whether a suffix shows that a file is not a recording."""
+    made = {
+        *formats.suffixes(VOLTAGES, "read"),
+        *formats.suffixes(VISIBILITIES, "write"),
+    }  # the other formats hold samples, too
     is_made = suffix in OF_OTHERS | made and formats.find(suffix, SAMPLES, "read") is None
     return is_made or suffix in TO_BE_NAMED

@@ -1,7 +1,8 @@
-"""Recordings of one antenna in several files, as one source: pieces of a scan, and scans with gaps between them.
+"""One source for the files of one antenna: pieces of a scan, and scans with gaps between them.
 
-Files of frames or blocks that follow each other are read as one file. Others are read one after the other; what lies
-between them is missing. Files that overlap, lie in another order than that of time, or are not alike are refused.
+Files of frames or blocks that follow each other are read as one file. Others are read one after the other, and samples
+in the gaps between them are missing. Files that overlap, are not in the order of time, or differ in their headers are
+refused.
 """
 
 from collections.abc import Sequence
@@ -25,12 +26,12 @@ ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "ante
 
 @dataclass(frozen=True)
 class Scan:
-    """Samples of a file, or of several that are read as one, and their place on the clock of the first scan."""
+    """The samples of a file, or of several that are read as one, and their place on the first scan's clock."""
 
     paths: tuple[Path, ...]
-    info: SampleInfo  # as the files have it
+    info: SampleInfo  # the files' own header
     offset: Offset = SAME
-    overlap: int = 0  # samples by which the file behind may begin before the end of this one
+    overlap: int = 0  # samples by which the next file may begin before this one's end
 
     @property
     def name(self) -> Path:
@@ -42,7 +43,7 @@ class Scan:
 
     @property
     def end(self) -> int | None:
-        """Returns one past the last sample; None where that is not known."""
+        """Returns the time after the last sample; None if it is not known."""
         return None if self.info.n_samples is None else self.begin + self.info.n_samples
 
     def joined(self, later: "Scan") -> "Scan":
@@ -54,23 +55,23 @@ class Scan:
 
 @dataclass(frozen=True)
 class Late:
-    """What the rest of the clock changes by at a time, which lies in the gap before a scan."""
+    """A change of the clock's rest at a time, which lies in the gap before a scan."""
 
     start: int
     rest: float  # samples
     phase: float  # radians
-    pol: int | None = None  # of one polarisation; None: of all
+    pol: int | None = None  # the polarisation; None means all
 
 
 def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
     """Opens the files of one antenna, in the order of time.
 
     Args:
-        given: takes the place of what their headers say.
-        follow_on: each file goes on where the one before it ends, whatever its header says of time.
+        given: fields that replace those of the headers.
+        follow_on: whether each file begins where the one before ends, whatever time its header has.
 
     Raises:
-        UsageError: when one cannot be opened, or two of them overlap, are not in the order of time, or are not alike.
+        UsageError: when a file cannot be opened, or two overlap, are not in the order of time, or are not alike.
     """
     if len(paths) == 1:
         return open_joined(paths, given, tell)
@@ -95,9 +96,9 @@ def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow
 
 
 class ScansSource:
-    """A source of scans, one after the other. Each is opened when its turn comes, and closed behind it.
+    """A source of scans, one after the other. Each is opened when its turn comes, and closed at its end.
 
-    An error of a scan ends it, and is told; that of the last one is raised.
+    An error ends a scan, and ``tell`` takes a line about it; the error of the last scan is raised.
     """
 
     is_live = False
@@ -109,11 +110,11 @@ class ScansSource:
         self.info = replace(first.info, packet=packet, n_samples=n_samples)
         self._scans, self._given, self._tell = list(scans), given, tell
         self._number, self._now = 0, self._opened(first)
-        self._end = first.begin  # of what was taken
+        self._end = first.begin  # the end of the samples returned so far
 
     @property
     def late(self) -> list[Late]:
-        """Returns where the rest of the scans' clocks changes, and by how much."""
+        """Returns the times at which the rest of the scans' clocks changes, and the changes."""
         found = []
         for before, scan in pairwise(self._scans):
             rest, phase = scan.offset.rest - before.offset.rest, scan.offset.phase - before.offset.phase
@@ -123,7 +124,7 @@ class ScansSource:
 
     @property
     def n_recorded(self) -> int | None:
-        """Returns the samples of each polarisation of all scans; None where that is not known."""
+        """Returns the number of samples of each polarisation in all scans; None if it is not known."""
         known = [scan.info.n_samples for scan in self._scans if scan.info.n_samples is not None]
         return sum(known) if len(known) == len(self._scans) else None
 
@@ -131,7 +132,7 @@ class ScansSource:
         """Read the next packets; see ``Source``. A chunk has fewer packets at the end of each scan, too.
 
         Raises:
-            UsageError: of the last scan; and when a scan goes on past the beginning of the next one.
+            UsageError: for an error of the last scan, and when a scan goes on past the beginning of the next one.
         """
         while self._number < len(self._scans):
             scan, is_last = self._scans[self._number], self._number == len(self._scans) - 1
@@ -140,12 +141,12 @@ class ScansSource:
             except UsageError as error:
                 if is_last:
                     raise
-                self._tell(one_line(f"{error}; what lacks of it is missing"))
+                self._tell(one_line(f"{error}; the rest of it is missing"))
                 samples = None
             if samples is not None:
                 if samples.time < self._end:
                     before = self._scans[self._number - 1].name
-                    refuse(scan.name, f"it begins before the end of {before}, which is longer than it said at first")
+                    refuse(scan.name, f"it begins before the end of {before}, which has grown longer than it was")
                 self._end = samples.time + samples.received.shape[1] * self.info.packet
                 return samples
             self._number += 1
@@ -162,7 +163,7 @@ class ScansSource:
 
 
 def _look(path: Path, given: HeaderOverrides, tell: Tell) -> Scan:
-    """Returns what a file says, as a scan on its own."""
+    """Returns a file as a scan."""
     source = open_joined([path], given, tell)
     try:
         return Scan((path,), source.info, overlap=getattr(source, "overlap", 0))
@@ -171,20 +172,20 @@ def _look(path: Path, given: HeaderOverrides, tell: Tell) -> Scan:
 
 
 def must_be_alike(before: Scan, later: Scan) -> None:
-    """Raises UsageError when two scans are not of one antenna; names both, and what differs."""
+    """Raises UsageError when two scans are not of one antenna. The text names both, and the field that differs."""
     for name in ALIKE:
         has, had = getattr(later.info, name), getattr(before.info, name)
         if has != had:
             refuse(
-                later.name, f"its {name} is {has!r}, and that of {before.name} is {had!r}: they are not of one antenna"
+                later.name, f"its {name} is {has!r}, but that of {before.name} is {had!r}: they are not of one antenna"
             )
     if (later.info.sync_time_unix is None) != (before.info.sync_time_unix is None):
         knows, lacks = (later, before) if before.info.sync_time_unix is None else (before, later)
-        refuse(lacks.name, f"it does not say when its time was 0 (sync_time_unix), and {knows.name} does")
+        refuse(lacks.name, f"it does not say when its time was 0 (sync_time_unix), but {knows.name} does")
 
 
 def _is_next_piece(before: Scan, later: Scan) -> bool:
-    """Returns whether a file is read behind those before it as if they were one."""
+    """Returns whether a file can be read together with those before it as one file."""
     if before.info.packet != later.info.packet or before.info.sync_time_unix != later.info.sync_time_unix:
         return False
     if not can_be_joined(before.paths[0]) or not can_be_joined(later.paths[0]) or later.begin < before.begin:
@@ -194,12 +195,12 @@ def _is_next_piece(before: Scan, later: Scan) -> bool:
 
 
 def _must_be_later(before: Scan, later: Scan) -> None:
-    """Raises UsageError when a file does not begin where the one before has ended, or later."""
+    """Raises UsageError when a file begins before the end of the one before."""
     if later.begin >= (before.begin + 1 if before.end is None else before.end):
         return
     spans = f"{later.name} has samples from {span_text(later.info)}, and {before.name} from {span_text(before.info)}"
     if later.begin == before.begin:
-        why = "they are of two antennas, or follow each other and do not say it (follow_on = true)"
+        why = "they are of two antennas, or follow each other without saying so (follow_on = true)"
     elif later.begin < before.begin:
         why = "files of an antenna must be in the order of time"
     else:
@@ -209,5 +210,5 @@ def _must_be_later(before: Scan, later: Scan) -> None:
 
 def _end_of(scan: Scan) -> int:
     if scan.end is None:
-        refuse(scan.name, "how long it is is not known, so that no file can follow on: its end is damaged")
+        refuse(scan.name, "its end is damaged, so its length is not known, and no file can follow on")
     return scan.end

@@ -1,4 +1,4 @@
-"""Reads TOML that people and programs write beside samples, and writes its values."""
+"""Reads the TOML files of people and programs, and writes values of TOML."""
 
 import json
 import tomllib
@@ -21,7 +21,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
     finally:
         file.close()
     if len(text) > most_bytes:
-        refuse(path, f"it is longer than {most_bytes} bytes, which no such file is")
+        refuse(path, f"it is longer than {most_bytes} bytes, the most for such a file")
     try:
         return tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
@@ -29,7 +29,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
 
 
 def checked(path: Path, where: str, check: schema.Check, content: object) -> Any:
-    """Returns what ``check`` makes of ``content``. Raises UsageError that names the file and the place in it."""
+    """Returns ``check(content)``. Raises UsageError that names the file and the place in it."""
     try:
         return check(content)
     except schema.Unsound as error:
@@ -37,5 +37,5 @@ def checked(path: Path, where: str, check: schema.Check, content: object) -> Any
 
 
 def written(name: str, value: object) -> str:
-    """Returns a line that gives a name its value: text, a number, or a list of such."""
+    """Returns the line ``name = value``. The value is text, a number, or a list of these."""
     return f"{name} = {json.dumps(value, ensure_ascii=False)}\n"

@@ -1,7 +1,7 @@
-"""Turns a band round that falls with frequency: what is sampled highest is lowest on the sky, a lower sideband.
+"""Reverses a band that falls with frequency (a lower sideband): its highest sampled frequency is the lowest on the sky.
 
-The conjugate of complex samples has their band turned about frequency 0. Real samples whose signs alternate have it
-turned about a quarter of the sample rate. Both leave the centre where it is.
+Conjugating complex samples reverses their band about frequency 0. Changing the sign of every second real sample
+reverses it about a quarter of the sample rate. Both leave the centre where it is.
 """
 
 from dataclasses import replace
@@ -13,11 +13,11 @@ from ..streams.samples import SampleInfo, Samples, Source
 from .packing import pack_samples
 
 UPPER, LOWER = SIDEBANDS = "upper", "lower"
-AT_ONCE = 1 << 18  # samples that are unpacked together; a multiple of 8
+AT_ONCE = 1 << 18  # samples to unpack together; a multiple of 8
 
 
 def _table(bits: int, first: int) -> np.ndarray:
-    """Returns of each byte the one with every second sample negated, from ``first`` on: uint8 [256]."""
+    """Returns for each byte the byte with every second sample negated, from ``first`` on: uint8 [256]."""
     samples = unpack_samples(np.arange(256, dtype=np.uint8), bits, 0, 256 * 8 // bits).reshape(256, 8 // bits)
     samples[:, first::2] = np.minimum(-samples[:, first::2], 2 ** (bits - 1) - 1)
     return pack_samples(samples.astype(np.int16), bits)[:, 0]
@@ -27,10 +27,10 @@ TABLES = {(bits, first): _table(bits, first) for bits in (2, 4) for first in (0,
 
 
 class TurnedSource:
-    """A source of the samples of another one, whose band falls, with the band turned round.
+    """A source that reverses the band of another source.
 
-    Of real samples those at odd times of the stream are negated; the most negative value becomes the most positive one.
-    Whoever shifts times by an odd number puts the sign back, as ``jobs.station_clock`` does.
+    Real samples at odd times of the stream are negated; the most negative value becomes the most positive one. A caller
+    that shifts times by an odd number must change the sign back, as ``jobs.station_clock`` does.
     """
 
     def __init__(self, source: Source) -> None:
@@ -51,12 +51,12 @@ class TurnedSource:
 
 
 def turn(rows: np.ndarray, bits: int, n: int, first_is_even: bool) -> None:
-    """Turns the band of the first ``n`` samples of each row round, in place.
+    """Reverses the band of the first ``n`` samples of each row, in place.
 
     Args:
         rows: packed uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples].
-        bits: of a sample, as SampleInfo has it; n samples are whole bytes.
-        first_is_even: whether the time of the first one is.
+        bits: bits of a sample, as in SampleInfo; ``n`` samples must fill whole bytes.
+        first_is_even: whether the time of the first sample is even.
     """
     if rows.dtype == np.complex64:
         imaginary = rows[:, :n].imag

@@ -1,4 +1,4 @@
-"""Frames of VDIF files: those of some threads in the order of the file, and the way past damage."""
+"""Reads the frames of some threads of a VDIF file, in the order of the file, and gets past damage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,71 +8,71 @@ import numpy as np
 from .reading import MOST_GAP_S, Bytes, cut_off, refuse
 from .vdif_headers import LEGACY_BYTES, Frame, alike, headers
 
-AT_ONCE = 1 << 22  # bytes that are read together
+AT_ONCE = 1 << 22  # bytes to read together
 MOST_AT_ONCE = 1 << 10  # frames
-MOST_SEARCHED = 1 << 30  # bytes in which the next header is looked for
-FIRST_SEARCHED = 1 << 16  # bytes of the first step of it
+MOST_SEARCHED = 1 << 30  # bytes to search for the next header
+FIRST_SEARCHED = 1 << 16  # bytes in the first step of the search
 MOST_EARLY = 64  # frames of a thread by which others may come before it
 MOST_THREADS = 1 << 10
-LOOKED_AT = 256  # frames, to find the threads and the end
+LOOKED_AT = 256  # frames to look at, for the threads and for the end
 SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
-SIZE = 2  # the word that has it
-FAR = 1 << 62  # a slot that is near to none
+SIZE = 2  # the header's word with the frame's size
+FAR = 1 << 62  # a slot that is not near any other
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Frames of the threads that are wanted, in the order of the file."""
+    """Frames of the wanted threads, in the order of the file."""
 
-    slot: np.ndarray  # int64 [n]: their time in frames since the epoch
-    thread: np.ndarray  # int64 [n]: the place of theirs among those that are wanted
+    slot: np.ndarray  # int64 [n]: time in frames since the epoch
+    thread: np.ndarray  # int64 [n]: the thread's index among the wanted ones
     valid: np.ndarray  # bool [n]
-    byte: np.ndarray  # int64 [n]: where they begin in the file
+    byte: np.ndarray  # int64 [n]: first byte in the file
     payload: np.ndarray  # uint8 [n, bytes]
 
     def where(self, some: np.ndarray | slice) -> "Frames":
-        """Returns some of them; ``some``: bool [n], int [n], or a slice, which copies nothing."""
+        """Returns some of the frames. ``some``: bool [n], int [n], or a slice, which copies nothing."""
         return Frames(self.slot[some], self.thread[some], self.valid[some], self.byte[some], self.payload[some])
 
     def then(self, later: "Frames") -> "Frames":
-        """Returns these and then others."""
+        """Returns these frames followed by ``later``."""
         both = zip(vars(self).values(), vars(later).values(), strict=True)
         return Frames(*(np.concatenate(pair) for pair in both))
 
 
 class FrameReader:
-    """Reads the frames of some threads. What lies in frames of other threads does not matter.
+    """Reads the frames of some threads. The content of other threads' frames does not matter.
 
-    A frame whose time is near to that of neither of its neighbours is damaged, and left out; so is one of another kind.
-    Where frames do not follow each other, since bytes were lost or came in, the next header is looked for that is like
-    the first one and has another behind it; the frame in front of such a place is left out, too.
+    A frame whose time is near that of neither neighbour is damaged, and left out; so is a frame of another kind. Where
+    bytes were lost or inserted, the reader searches for the next header that is like the first one and is followed by
+    another; the frame in front of such a place is left out, too.
     """
 
     def __init__(self, file: Bytes, frame: Frame, per_second: int, begin: int = 0) -> None:
         self._file, self._frame, self._per_second, self._begin = file, frame, per_second, begin
         self._first = file.take(begin, LEGACY_BYTES).view("<u4")
         looked = headers(file, frame.n_bytes, range(LOOKED_AT), begin)
-        self._looked = looked[alike(looked, self._first)]  # at first, to find threads
-        self._byte = begin  # of the next frame of the file
+        self._looked = looked[alike(looked, self._first)]  # the first headers, to find threads
+        self._byte = begin  # the first byte of the next frame
         self._place_of = np.full(MOST_THREADS, -1)
-        self._share = 1  # frames of the file for each that is wanted
-        self._held: Frames | None = None  # the last one that was read: it is judged with the one behind it
-        self._last: int | None = None  # slot of the last one that was read and is not damaged
+        self._share = 1  # frames of the file for each wanted frame
+        self._held: Frames | None = None  # the last frame that was read: it is judged with the next one
+        self._last: int | None = None  # slot of the last undamaged frame that was read
         self._odd: int | None = (
-            None  # byte of the first frame of another kind, if none that is like the first came since
+            None  # byte of the first frame of another kind since the last one of the first frame's kind
         )
         self._places = [0] if begin else []  # bytes where damage begins
-        self.damage = ""  # that ends reading
+        self.damage = ""  # text about the damage that ends reading
 
     def found_threads(self) -> list[int]:
         """Returns the threads of the first frames."""
         return sorted(set(_threads(self._looked).tolist()))
 
     def choose(self, threads: Sequence[int], n_found: int) -> None:
-        """Says which threads are wanted, of how many.
+        """Sets the wanted threads, of ``n_found``.
 
         Raises:
-            UsageError: when those threads are not of one time, though each goes on in its own.
+            UsageError: when these threads are at different times, though each is continuous.
         """
         slots = [self._slots(self._looked[_threads(self._looked) == thread]) for thread in threads]
         begins = [int(np.median(each)) for each in slots if len(each) > 1 and _near(each, FAR).all()]
@@ -86,10 +86,9 @@ class FrameReader:
         self._share = -(-n_found // len(threads))
 
     def load(self, n_wanted: int = MOST_AT_ONCE) -> Frames | None:
-        """Reads about so many more frames; returns those that are not damaged, None where there are no more.
+        """Reads about ``n_wanted`` more frames. Returns the undamaged ones; None at the end.
 
-        The last frame that is there is looked at, and read when it is the only one: it says whether the one before it
-        is damaged.
+        The last frame is only looked at, since it shows whether the one before is damaged. It is read when it is alone.
         """
         some = self._held
         while (some is None or len(some.slot) < 2) and (more := self._more(n_wanted * self._share)) is not None:
@@ -104,7 +103,7 @@ class FrameReader:
         return some.where(slice(n_used) if good.all() else np.flatnonzero(good))
 
     def n_slots(self, first: int) -> int | None:
-        """Returns the frames of a thread from slot ``first`` to the file's last one; None where its end is damaged."""
+        """Returns a thread's number of frames from slot ``first`` to the end; None if the file's end is damaged."""
         n = (self._file.size() - self._begin) // self._frame.n_bytes
         words = headers(self._file, self._frame.n_bytes, range(max(0, n - LOOKED_AT), n), self._begin)
         if not (words[:, SIZE] == self._first[SIZE]).all():
@@ -115,7 +114,7 @@ class FrameReader:
         return int(slots.max()) - first + 1 if len(slots) and slots.max() >= first else None
 
     def end(self) -> None:
-        """Raises UsageError unless the file ends with a whole frame that is like the first one."""
+        """Raises UsageError unless the file ends with a whole frame of the first frame's kind."""
         n_bytes = self._frame.n_bytes
         if self._odd is not None and not self.damage:
             self._places = [byte for byte in self._places if byte < self._odd]
@@ -126,7 +125,7 @@ class FrameReader:
             cut_off(self._file, f"in the middle of frame {(self._byte - self._begin) // n_bytes}")
 
     def told_damage(self) -> str:
-        """Returns a line about damage that was read over since this was asked last, or nothing."""
+        """Returns a line about the damage that was skipped since the last call, or an empty one."""
         if not self._places:
             return ""
         n, first, self._places = len(self._places), self._places[0], []
@@ -135,9 +134,9 @@ class FrameReader:
 
     # ------------------------------------------------------------------ steps through the file
     def _more(self, n_frames: int) -> Frames | None:
-        """Reads about so many more frames; returns those of wanted threads, None where there are no more.
+        """Reads about ``n_frames`` more frames. Returns those of wanted threads; None at the end.
 
-        One more is looked at: where it is none, the last one before it may be cut.
+        It looks at one frame more: without it, the last frame may be cut.
         """
         n_bytes = self._frame.n_bytes
         n = min(n_frames + 1, max(2, AT_ONCE // n_bytes), (self._file.size() - self._byte) // n_bytes)
@@ -158,18 +157,18 @@ class FrameReader:
         return self._wanted(words[:n_used], bytes_, raw[:n_used, self._frame.header_bytes :])
 
     def _is_last_cut(self) -> bool:
-        """Returns whether something else than a header is behind the last whole frame."""
+        """Returns whether the last whole frame is followed by something other than a header."""
         words = self._file.take(self._byte + self._frame.n_bytes, LEGACY_BYTES)
         return len(words) == LEGACY_BYTES and bool(words.view("<u4")[SIZE] != self._first[SIZE])
 
     def _past_last(self) -> int:
-        """Goes past a frame behind which none is, and which may be cut; returns how many frames are whole: 0."""
+        """Skips the last frame, which may be cut. Returns the number of whole frames, 0."""
         self._places.append(self._byte)
         self._byte += self._frame.n_bytes
         return 0
 
     def _past(self, n_step: int) -> int:
-        """Goes on behind ``n_step`` frames that follow each other; returns how many of them are whole."""
+        """Skips damage after ``n_step`` frames that follow each other. Returns how many of them are whole."""
         n_bytes = self._frame.n_bytes
         lost = self._byte + n_step * n_bytes
         found = self._found(lost - n_bytes + self._frame.header_bytes if n_step else lost + 1)
@@ -183,7 +182,7 @@ class FrameReader:
         return n_step if is_whole else max(0, n_step - 1)
 
     def _found(self, byte: int) -> int | None:
-        """Returns where the next header is that is like the first one, and has another behind it or the file's end."""
+        """Returns the byte of the next header like the first one that another header, or the file's end, follows."""
         n_bytes, size, step = self._frame.n_bytes, self._file.size(), FIRST_SEARCHED
         end = min(byte + MOST_SEARCHED, size - n_bytes + 1)
         while byte < end:
@@ -201,7 +200,7 @@ class FrameReader:
         return None
 
     def _goes_on(self, byte: int, size: int) -> bool:
-        """Returns whether a header like the first one is there, or the file ends."""
+        """Returns whether a header like the first one is at ``byte``, or the file ends there."""
         words = self._file.take(byte, LEGACY_BYTES)
         if len(words) < LEGACY_BYTES:
             return byte >= size
@@ -209,7 +208,7 @@ class FrameReader:
 
     # ------------------------------------------------------------------ judging
     def _wanted(self, words: np.ndarray, byte: np.ndarray, payload: np.ndarray) -> Frames:
-        """Returns those of frames that are of wanted threads and of the first one's kind."""
+        """Returns the frames of wanted threads and of the first frame's kind."""
         threads = self._place_of[_threads(words)]
         good = alike(words, self._first)
         odd = np.flatnonzero((threads >= 0) & ~good)
@@ -219,7 +218,7 @@ class FrameReader:
             self._odd = None
         if len(later := odd[odd > some.max(initial=-1)]) and self._odd is None:
             self._odd = int(byte[later[0]])
-        which = slice(None) if len(some) == len(words) else some  # without a copy
+        which = slice(None) if len(some) == len(words) else some  # a slice needs no copy
         frames = Frames(self._slots(words), threads, words[:, 0] >> 31 == 0, byte, payload)
         return frames.where(which)
 
@@ -227,13 +226,13 @@ class FrameReader:
         return np.asarray((words[:, 0] & SECONDS).astype(np.int64) * self._per_second + (words[:, 1] & NUMBER))
 
     def _near(self, slots: np.ndarray) -> np.ndarray:
-        """Returns which frames have a time near to that of the one before or behind: bool [n]."""
+        """Returns whether each frame's time is near that of the frame before or after: bool [n]."""
         if len(slots) == 1 and self._last is None:
             return np.ones(1, bool)
         return _near(slots, FAR if self._last is None else self._last)
 
     def _in_order(self, frames: Frames, good: np.ndarray) -> int:
-        """Returns how many frames come before one whose time is not that of one recording."""
+        """Returns the number of frames before the first one whose time cannot be of the same recording."""
         good_slots = frames.slot[good]
         if not len(good_slots):
             return len(frames.slot)
@@ -251,7 +250,7 @@ class FrameReader:
         return n
 
     def _stop(self, byte: int, why: str) -> None:
-        """Has reading end before a frame, with an error."""
+        """Makes reading end with an error before a frame."""
         self.damage = f"frame {(byte - self._begin) // self._frame.n_bytes} at byte {byte} {why}"
 
 
@@ -260,6 +259,6 @@ def _threads(words: np.ndarray) -> np.ndarray:
 
 
 def _near(slots: np.ndarray, last: int) -> np.ndarray:
-    """Returns which slots are near to the one before, at first to ``last``, or to the one behind: bool [n]."""
+    """Returns whether each slot is near the one before (for the first: ``last``) or the one after: bool [n]."""
     steps = np.abs(np.diff(slots, prepend=last, append=FAR)) <= MOST_EARLY
     return np.asarray(steps[:-1] | steps[1:])

@@ -1,4 +1,4 @@
-"""Headers of VDIF frames: what they say, and where the first one of a file is."""
+"""Headers of VDIF frames: their fields, and the place of the first one in a file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from .reading import Bytes
 
 LEGACY_BYTES, HEADER_BYTES = 16, 32
 WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
-ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
-MOST_DAMAGED, SEARCHED, MOST_FRAME = 1 << 24, 1 << 20, 1 << 20  # bytes in which the first frame is looked for
-SOME_BITS = (0, 1, 3, 7, 15)  # of samples, less 1
+ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits that all frames share
+MOST_DAMAGED, SEARCHED, MOST_FRAME = 1 << 24, 1 << 20, 1 << 20  # bytes: limits of the search for the first frame
+SOME_BITS = (0, 1, 3, 7, 15)  # bits of a sample, minus 1
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The header of a frame. Those of a file are alike but for thread, seconds and number."""
+    """The header of a frame. In a file headers differ only in thread, seconds and number."""
 
     is_legacy: bool
     epoch: int  # half-years since 2000
-    n_bytes: int  # with the header
+    n_bytes: int  # length, including the header
     n_channels: int
     bits: int
     is_complex: bool
     station: int
-    version: int  # of the extended data; -1: none
-    rate: int  # as the extended data have it, in Hz; 0: they do not
+    version: int  # version of the extended data; -1 without them
+    rate: int  # sample rate in Hz from the extended data; 0 if they lack it
 
     @property
     def header_bytes(self) -> int:
@@ -56,12 +56,12 @@ def frame_of(words: np.ndarray) -> Frame:
         is_complex,
         word[3] & 0xFFFF,
         version,
-        rate if is_complex else 2 * rate,  # the width of a channel, for real samples
+        rate if is_complex else 2 * rate,  # VDIF states the width of a channel, half the rate of real samples
     )
 
 
 def is_vdif(file: Bytes) -> bool:
-    """Returns whether a file may be one: VDIF has no mark, but one of the next frames is like the first one."""
+    """Returns whether a file may be VDIF. It has no magic number, but one of the next frames must be like the first."""
     start, size = file.take(0, HEADER_BYTES), file.size()
     if len(start) < HEADER_BYTES:
         return False
@@ -73,16 +73,16 @@ def is_vdif(file: Bytes) -> bool:
 
 
 def first_frame(file: Bytes) -> int:
-    """Returns the byte at which frames begin: 0, unless there is none and two that are alike follow each other later.
+    """Returns the byte at which frames begin: 0, unless there is no frame and three alike follow each other later.
 
-    Damage at a file's beginning is looked past so: 16 MiB at most, and for frames of at most 1 MiB.
+    This skips damage at a file's beginning, of at most 16 MiB, for frames of at most 1 MiB.
     """
     if is_vdif(file):
         return 0
     for byte in range(0, min(file.size(), MOST_DAMAGED), SEARCHED):
         data = file.take(byte, SEARCHED + 2 * MOST_FRAME + LEGACY_BYTES)
         n = max(0, min(SEARCHED, len(data) - LEGACY_BYTES))
-        word = [data[k : k + n].astype(np.uint32) for k in range(7, LEGACY_BYTES)]  # byte 7 on of each header
+        word = [data[k : k + n].astype(np.uint32) for k in range(7, LEGACY_BYTES)]  # each header from byte 7 on
         n_bytes = 8 * (word[1] | word[2] << 8 | word[3] << 16).astype(np.int64)
         may_be = (word[0] >> 6 == 0) & (word[4] >> 5 <= 1) & np.isin(word[8] >> 2 & 31, SOME_BITS)
         may_be &= (n_bytes > HEADER_BYTES) & (n_bytes <= MOST_FRAME)
@@ -97,11 +97,11 @@ def first_frame(file: Bytes) -> int:
 
 
 def headers(file: Bytes, n_bytes: int, numbers: Sequence[int], begin: int = 0) -> np.ndarray:
-    """Returns the first words of frames that lie one behind the other, as far as they are there: uint32 [n, 4]."""
+    """Returns the first words of frames that follow each other, as far as the file has them: uint32 [n, 4]."""
     found = [file.take(begin + number * n_bytes, LEGACY_BYTES) for number in numbers]
     return np.array([each.view("<u4") for each in found if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
 
 
 def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Returns which headers, uint32 [n, 4], are of frames of one kind with ``first``: bool [n]."""
+    """Returns whether each header, uint32 [n, 4], is of the same kind as ``first``: bool [n]."""
     return np.asarray(((words & ALIKE) == (first[:4] & ALIKE)).all(axis=1))

@@ -8,7 +8,7 @@ from .vdif_headers import LEGACY_BYTES, Frame, alike, headers
 
 
 def guessed_rate(file: Bytes, frame: Frame) -> float:
-    """Returns the sample rate in Hz that the largest frame number near the end of the first second lets one expect."""
+    """Returns the sample rate in Hz, estimated from the largest frame number near the end of the first second."""
     n_frames = file.size() // frame.n_bytes
     second = int(headers(file, frame.n_bytes, [0])[0, 0] & SECONDS)
 

@@ -1,11 +1,11 @@
 """F-engines of several antennas and an X-engine in one process: samples in, visibilities out.
 
-Voltages stay on the device. Each antenna has a thread that reads. The caller's thread takes a chunk of the antenna that
-is furthest behind, again and again, and gives batches that all antennas are past to the X-engine. One thread writes
+Voltages stay on the device. Each antenna has a thread that reads. The caller's thread repeatedly takes a chunk of the
+antenna that is furthest behind, and gives the batches that all antennas have passed to the X-engine. One thread writes
 dumps.
 
-A live antenna that is silent for ``patience_s``, while others have sent what waits, is given up until it sends again:
-its data is missing, and the others go on.
+A live antenna that is silent for ``patience_s`` while chunks of others wait is given up until it sends again: its data
+are missing, and the others go on.
 """
 
 import time
@@ -33,29 +33,31 @@ from ..x.stage import XStage
 from .joining import Joiner
 
 LEAST_PATIENCE_S = 0.2
-LOOK_S = 0.01  # how often an engine that waits for one antenna looks at the others
+LOOK_S = 0.01  # an engine that waits for one antenna checks the others so often
 
 
 class FXEngine:
     """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=...).run()``.
 
     Args:
-        outputs: one for each source; their settings are the same.
+        outputs: one for each source; all have the same settings.
         batches_per_dump: a batch is the heaps of one time.
         chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
-        complete_dumps: whether a baseline that lacks anything in a dump has no data there, instead of a lower weight.
-        send_empty: whether a dump without a baseline's data is written, with nothing but the mark of missing data.
-        patience_s: seconds for which the others wait for a live antenna; None: as long as two chunks take to come, at
-            least 0.2 s. Up to four chunks of each of the others find room meanwhile.
-        n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
-            fastest. Visibilities are the same.
-        cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
-            it runs), writes. Memory that sources fill lies near to those of reads. Others run anywhere. Linux alone.
+        complete_dumps: whether a baseline that lacks any spectrum of a dump has no data there, instead of a lower
+            weight.
+        send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
+        patience_s: seconds for which the others wait for a live antenna; None takes the time of two chunks, but at
+            least 0.2 s. Meanwhile there is room for up to four chunks of each other antenna.
+        n_slices: parts of the batches of a launch, each with its own sums; None takes the number that should be the
+            fastest. Visibilities do not depend on it.
+        cores: the cores of threads, by thread name without number: reads, returns, compute (the caller's thread, while
+            it runs), writes. Memory that sources fill is allocated near the cores of reads. Other threads run anywhere.
+            Linux only.
         report: takes a line of progress now and then.
-        trace: takes the spans of the device's work, when they are over.
+        trace: takes the spans of the device's work when they are over.
 
     Raises:
-        UsageError: when the sources differ in what an X-engine needs to be the same.
+        UsageError: when the sources differ in a field that an X-engine needs to be the same.
     """
 
     def __init__(
@@ -92,14 +94,14 @@ class FXEngine:
         stage = XStage(bay, settings, self._output.deliver, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
         self._dump_samples = settings.batches_per_dump * settings.batch_samples
-        longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step
+        longest = max(chunk_samples, *(source.info.packet for source in sources))  # samples in an antenna's step
         self._joiner = Joiner(backend, stage, -(-longest // length) + 3, self.counters)
         self._chains = []
         for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
             joins = partial(self._joiner.deliver, antenna)
             chunk_packets = max(1, chunk_samples // source.info.packet)
             self._chains.append(FChain(bay, source, [output], chunk_packets, joins))
-            if not source.is_live:  # the first one begins with what comes
+            if not source.is_live:  # a live source begins with its first packets
                 self._joiner.begins(antenna, self._chains[-1].first_heap())
         self.f_counters = [chain.counters[0] for chain in self._chains]
         queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
@@ -107,13 +109,13 @@ class FXEngine:
         backend.finish()
 
     def stop(self) -> None:
-        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
+        """Take no more chunks, but finish the one in flight. Another thread calls it, even while a source waits."""
         self._ending.asked.set()
 
     def next_time(self) -> int | None:
-        """Returns the time from which all dumps are made with the delays and gains that have been set by now.
+        """Returns the time from which all dumps use the delays and gains that are set now.
 
-        None: all of them will be. Any thread may ask.
+        It is None if all dumps will. Any thread may call it.
         """
         times = [time for chain in self._chains if (time := chain.next_time()) is not None]
         if not times:
@@ -126,10 +128,10 @@ class FXEngine:
         return self._ending.asked.is_set()
 
     def run(self) -> tuple[list[FCounters], XCounters]:
-        """Run to the end of all sources, or until ``stop`` or Ctrl-C; returns the counts of each antenna, and of dumps.
+        """Run to the end of all sources, or until ``stop`` or Ctrl-C. Returns the counts of each antenna, and of dumps.
 
         Raises:
-            UsageError: of a source or the sink; what was written stands.
+            UsageError: the error of a source or the sink. Dumps written before stay.
         """
         self.counters.began = time.monotonic()
         for counters in self.f_counters:
@@ -151,9 +153,9 @@ class FXEngine:
         self._output.finish()
 
     def _next(self) -> int | None:
-        """Returns the antenna that has to go on, or None when all have ended.
+        """Returns the antenna to step next, or None when all have ended.
 
-        With a live source it waits for it, or gives it up.
+        It waits for a live antenna, or gives it up.
         """
         joiner = self._joiner
         while True:

@@ -1,4 +1,4 @@
-"""Puts the voltages of several antennas together on the device, into chunks for an X-engine."""
+"""Joins the voltages of several antennas on the device, into chunks for an X-engine."""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -19,26 +19,25 @@ class JoinedChunk:
 
     voltages: DeviceArray  # int8 [batch, antenna, *heap_shape]
     present: np.ndarray  # bool [n_batches, n_antennas]
-    holes: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)  # as ``Batches`` has them
-    used: Event | None = field(default=None)  # the event after which it may be filled again
+    holes: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)  # the same as in ``Batches``
+    used: Event | None = field(default=None)  # the event after which the chunk may be filled again
 
 
 class Joiner:
     """Takes each antenna's buffers of voltages, which begin at common times, and gives whole chunks to ``stage``.
 
-    A chunk is given when every antenna is past it that was not given up. Whoever steps antennas takes the first one of
-    ``order`` next, so only few chunks are open. What an antenna that was given up makes of times that are past by then
-    is counted and left out.
+    A chunk is given when every antenna that was not given up has passed it. The caller steps the first antenna of
+    ``order`` next, so only few chunks are open. Late heaps of an antenna that was given up are counted and left out.
 
     Args:
-        n_chunks: chunks that may be open, by what an antenna makes in one step.
+        n_chunks: the most open chunks, which follows from the samples in an antenna's step.
     """
 
     def __init__(self, backend: Backend, stage: XStage, n_chunks: int, counters: XCounters) -> None:
         settings = self._settings = stage.settings
         self._stage, self._copies, self._counters = stage, backend.stream(), counters
         self.given_up: set[int] = set()
-        self._passed = -inf  # chunks before were given
+        self._passed = -inf  # chunks before this time were given
         self._length = settings.batches_per_chunk * settings.batch_samples
         self._reached: list[float] = [-inf] * settings.n_antennas
         shape = settings.batches_per_chunk, settings.n_antennas
@@ -46,30 +45,30 @@ class Joiner:
             JoinedChunk(backend.empty(settings.chunk_shape, np.int8), np.zeros(shape, bool)) for _ in range(n_chunks)
         ]
         for chunk in self._free if settings.n_pols == 1 else ():
-            self._copies.zero(chunk.voltages)  # of the other polarisation nothing comes
+            self._copies.zero(chunk.voltages)  # the second polarisation stays 0
         self._open: dict[int, JoinedChunk] = {}
 
     def begins(self, antenna: int, time: int) -> None:
-        """Say when the first heap of an antenna leaves, before anything is delivered."""
+        """Set the time of an antenna's first heap, before any delivery."""
         self._reached[antenna] = time // self._length * self._length
 
     def order(self) -> list[int]:
-        """Returns the antennas that go on, the one that is furthest behind first: [] when all have ended."""
+        """Returns the antennas that have not ended or been given up, the one furthest behind first."""
         going = (a for a, reached in enumerate(self._reached) if reached < inf and a not in self.given_up)
         return sorted(going, key=self._reached.__getitem__)
 
     def give_up(self, antenna: int) -> None:
-        """Wait for an antenna no more, until it ``returns``."""
+        """Stop waiting for an antenna, until it ``returns``."""
         self.given_up.add(antenna)
         self._pass_on()
 
     def returns(self, antenna: int) -> None:
-        """Wait for an antenna again, of which something came."""
+        """Wait again for an antenna, which has sent something."""
         self.given_up.discard(antenna)
         self._reached[antenna] = max(self._reached[antenna], self._passed)
 
     def deliver(self, antenna: int, made: Voltages) -> tuple[Event, ...]:
-        """Take a buffer of voltages; returns the event after which it is not needed."""
+        """Take a buffer of voltages. Returns the event after which it is not needed."""
         assert made.done is not None
         events: tuple[Event, ...] = ()
         if made.time < self._passed:
@@ -89,7 +88,7 @@ class Joiner:
         return events
 
     def _copy(self, to: DeviceArray, made: Voltages) -> None:
-        """Copies voltages of an antenna into its places in a chunk."""
+        """Copies an antenna's voltages into its places in a chunk."""
         if self._settings.n_pols == 2:
             self._copies.copy(to, made.voltages[:, 0])
             return
@@ -99,7 +98,7 @@ class Joiner:
             self._copies.copy(places[:, :1], made.voltages[heap, 0].reshape(spectra, 1, -1))
 
     def ended(self, antenna: int) -> None:
-        """Say that nothing more comes from an antenna."""
+        """Note that an antenna has ended."""
         self._reached[antenna] = inf
         self._pass_on()
 
@@ -119,7 +118,7 @@ class Joiner:
         return self._open[time]
 
     def _pass_on(self) -> None:
-        """Gives the chunks that all antennas are past to the X-engine."""
+        """Gives the chunks that all antennas have passed to the X-engine."""
         waited_for = [reached for a, reached in enumerate(self._reached) if a not in self.given_up]
         if self.given_up and all(reached == inf for reached in waited_for):
             return  # those that were given up may return

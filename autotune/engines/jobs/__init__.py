@@ -1,7 +1,7 @@
 """Engines for what people have: recordings or arrays in; files, arrays and pictures out.
 
 ``channelise`` makes voltages of one antenna's samples, ``correlate`` visibilities of several antennas' samples or
-voltages. This room imports from all others of engines.
+voltages. This room imports from all other rooms of engines but ``service``.
 """
 
 from .band_settings import Bands, Narrow

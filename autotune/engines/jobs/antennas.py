@@ -26,7 +26,7 @@ from .running import Running, share_taken
 from .station_clock import stations
 
 Engine = FXEngine | XEngine
-CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
+CHUNK_BYTES = 1 << 28  # about so many bytes of voltages go to the device together
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Antennas:
     """Antennas that were opened, and the function that makes an engine for them."""
 
     infos: Sequence[VoltageInfo]
-    engine: Callable[[VisibilitySink, bool], Engine]  # of a sink, and whether dumps must be complete
-    delays: DelaysByAntenna = field(default_factory=dict)  # of each antenna by its name, where samples are taken
-    window: int = 0  # samples that a spectrum is made of, where they are known
+    engine: Callable[[VisibilitySink, bool], Engine]  # takes a sink, and whether dumps must be complete
+    delays: DelaysByAntenna = field(default_factory=dict)  # the models of each antenna, by its name; empty for voltages
+    window: int = 0  # input samples of one spectrum; 0 for voltages, which do not say
 
 
 def of_samples(
@@ -49,15 +49,15 @@ def of_samples(
     out: Path | None = None,
     phase_centre: PhaseCentre | str | None = None,
 ) -> Antennas:
-    """Opens recordings, the file of an array, arrays or sources. ``stack`` closes them.
+    """Opens recordings, the file of an array, arrays of samples, or sources. ``stack`` closes them.
 
     Args:
-        out: where visibilities go, which may need what the samples do not say.
-        phase_centre: whose fringes delays stop; without it, that of the file of an array.
+        out: the file for the visibilities. Its format may need header fields that the samples lack.
+        phase_centre: the direction whose fringes are stopped; None takes the one in the file of an array.
 
     Raises:
-        UsageError: when there are none, their samples are not enough for a dump, ``bands`` are not one, or the phase
-            centre cannot be (``pointed``).
+        UsageError: when there are no antennas, their samples do not fill a dump, ``bands`` is not exactly one band, or
+            ``pointed`` refuses the phase centre.
     """
     if bands is None:
         raise UsageError("the number of channels must be given for samples")
@@ -117,7 +117,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
 
     def engine(sink: VisibilitySink, complete_dumps: bool) -> XEngine:
         def say(line: str) -> None:
-            n = getattr(source, "n_batches", None)  # where it is known
+            n = getattr(source, "n_batches", None)  # a source that has an end may say it
             running.report(line, made.counters.batches_in / n if n else None)
 
         made = XEngine(
@@ -136,7 +136,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
 
 
 def are_voltages(inputs: object) -> bool:
-    """Returns whether these are voltages: a ``VoltageSource``, or files whose names all say so."""
+    """Returns whether the inputs are voltages: a ``VoltageSource``, or files that all have a suffix of voltages."""
     if hasattr(inputs, "antennas"):
         return True
     paths = _paths(inputs)
@@ -150,7 +150,7 @@ def _reader(path: str | Path) -> VoltageFormat | None:
 
 
 def _opened(paths: Sequence[Any]) -> VoltageSource:
-    """Opens files of voltages, which are all of one format."""
+    """Opens files of voltages. Raises UsageError when their formats differ."""
     found = {reader.help: reader for path in paths if (reader := _reader(path)) is not None}
     if len(found) > 1:
         raise UsageError(f"voltages of {' and of '.join(found)} cannot be correlated with each other: convert some")

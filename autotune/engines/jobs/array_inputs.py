@@ -1,4 +1,4 @@
-"""Opens the antennas of a correlation, by their paths or by the file of an array, and says all that lacks at once."""
+"""Opens the antennas of a correlation, by path or from an array's file. One error lists all missing fields."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ from ..streams.samples import SampleInfo
 from .band_settings import Bands
 from .inputs import Input, antenna_input, files_input, recordings
 
-OF_ONE = ("antenna", "position_m")  # fields that are never those of several antennas
+OF_ONE = ("antenna", "position_m")  # no two antennas can share these header fields
 SAY_EACH = "say those of each in array.toml, which `autotune array` begins"
 
 
@@ -34,24 +34,24 @@ class Needs:
     names: tuple[str, ...] = ()
 
     def not_said_by(self, info: SampleInfo, lacking: Sequence[LackingError] = ()) -> list[str]:
-        """Returns what an antenna does not say besides what is ``lacking`` already."""
-        told = {each.field for each in lacking}
-        return [name for name in not_said(info, self.names) if name not in told]
+        """Returns the needed fields that an antenna's header lacks, without those that ``lacking`` already names."""
+        reported = {each.field for each in lacking}
+        return [name for name in not_said(info, self.names) if name not in reported]
 
 
 def needs_of(path: Path | None) -> Needs:
-    """Returns what a file of visibilities of this name needs."""
+    """Returns the header fields that the format of this file of visibilities needs."""
     found = None if path is None else formats.find(path.suffix, VISIBILITIES, "write")
     return Needs(path, tuple(getattr(found, "needs", ())))
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The antennas that are correlated, and what is made of them."""
+    """The antennas to correlate, the bands to make of them, and the phase centre."""
 
     inputs: list[Input]
     bands: Bands
-    phase_centre: PhaseCentre | None = None  # that the file of an array says
+    phase_centre: PhaseCentre | None = None  # the one in the file of an array
 
 
 def open_antennas(
@@ -60,18 +60,18 @@ def open_antennas(
     """Opens recordings, folders of them, the file of an array, arrays of samples or sources; ``stack`` closes them.
 
     Args:
-        header: what the headers of all antennas lack, where there is no file of an array.
-        needs: what the output needs.
+        header: fields that the headers of all antennas lack; empty with the file of an array.
+        needs: fields that the output needs.
 
     Raises:
-        UsageError: when there are none, or one cannot be opened or does not say what is needed.
+        UsageError: when there are no antennas, or one cannot be opened or lacks a needed field.
     """
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)  # type: ignore[call-overload]
     if not paths:
         raise UsageError("there are no antennas to correlate")
     if (array := _array_of(paths)) is not None:
         if header:
-            refuse(array.path, f"{', '.join(header)} cannot be given besides: say it in front of its tables")
+            refuse(array.path, f"{', '.join(header)} cannot be given as well: write it in front of the file's tables")
         given = _open_array(array, needs, tell, stack)
         return Opened(given, _bands_of(array, bands, given), array.phase_centre)
     are_files = all(isinstance(each, str | Path) for each in paths)
@@ -93,7 +93,7 @@ def open_antennas(
 
 
 def _headers(samples: object, header: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns the header of each antenna of a recording: of a file of several, ``channel`` is that of each."""
+    """Returns a header for each antenna of a recording. In a file of several antennas, ``channel`` tells them apart."""
     names, n_channels = antennas_in(Path(samples)) if isinstance(samples, str | Path) else ([""], 0)
     if len(names) == 1:
         return [header]
@@ -103,7 +103,7 @@ def _headers(samples: object, header: Mapping[str, Any]) -> list[Mapping[str, An
 
 
 def _array_of(paths: Sequence[Any]) -> ArrayFile | None:
-    """Returns the array whose file is given; None where none is. Raises UsageError for one among other inputs."""
+    """Returns the array if the input is its file, else None. Raises UsageError for such a file among other inputs."""
     found = [path for path in paths if isinstance(path, str | Path) and is_array_file(Path(path))]
     if found and len(paths) > 1:
         refuse(Path(found[0]), "it is the file of an array, which is given alone: name all files in it")
@@ -111,7 +111,7 @@ def _array_of(paths: Sequence[Any]) -> ArrayFile | None:
 
 
 def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) -> list[Input]:
-    """Opens the antennas of a file. Raises UsageError with all that lacks of any of them, in one line."""
+    """Opens the antennas of an array's file. Raises UsageError that lists in one line what each antenna lacks."""
     given, wrong = [], []
     for number, antenna in enumerate(array.antennas):
         name = antenna.name or f"m{number:03}"
@@ -133,32 +133,32 @@ def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) ->
 
 
 def _bands_of(array: ArrayFile, bands: Bands, given: Sequence[Input]) -> Bands:
-    """Returns bands with the delays and the gains that an array's file says.
+    """Returns bands with the delays and the gains from an array's file.
 
     Raises:
-        UsageError: when they are given besides, or only some of its antennas have gains.
+        UsageError: when ``bands`` has them, too, or only some antennas of the file have gains.
     """
     names = [each.info.antenna for each in given]
     delays = {name: antenna.delays for name, antenna in zip(names, array.antennas, strict=True)}
     gains = {name: antenna.gains for name, antenna in zip(names, array.antennas, strict=True)}
     for what, said, besides in (("delays", delays, bands.delays), ("gains", gains, bands.gains)):
         if besides is not None and any(each is not None for each in said.values()):
-            refuse(array.path, f"it has {what} of antennas, and {what} are given besides: leave one of them out")
+            refuse(array.path, f"it has {what} of antennas, and {what} are given as well: leave one of the two out")
     if any(each is not None for each in delays.values()):
         none = [DelayModel(), DelayModel()]
         bands = replace(bands, delays={name: none if each is None else each for name, each in delays.items()})
     if any(each is not None for each in gains.values()):
         if lacking := [name for name, each in gains.items() if each is None]:
-            refuse(array.path, f"some of its antennas have gains, and {', '.join(lacking)} lacks them")
+            refuse(array.path, f"some of its antennas have gains, but {', '.join(lacking)} lacks them")
         bands = replace(bands, gains={name: np.array([each]) for name, each in gains.items()})
     return bands
 
 
 def _channel_of(antenna: ArrayAntenna, header: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the channel of the file that is read, where its files have several antennas.
+    """Returns the channel to read as a header field; empty when the file holds one antenna.
 
     Raises:
-        UsageError: when a file is not there, or none of its antennas is chosen.
+        UsageError: when a file is not there, or the choice of an antenna in it is missing or wrong.
     """
     for file in chain(*antenna.files):
         if not file.exists():
@@ -177,12 +177,12 @@ def _channel_of(antenna: ArrayAntenna, header: Mapping[str, Any]) -> dict[str, i
 
 
 def _list(names: Sequence[str]) -> str:
-    """Returns names with commas and an "and" between."""
+    """Returns the names as text: "a, b and c"."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _one_channel(path: Path, header: Mapping[str, Any], n_antennas: int, n_channels: int, antenna: int) -> int:
-    """Returns the channel of a file that is read of one of its antennas. Raises LackingError when it is not said."""
+    """Returns the channel of a file to read for one of its antennas. Raises LackingError when ``header`` names none."""
     channel = header.get("channel", 0 if n_channels == 1 else None)
     if not isinstance(channel, int) or not 0 <= channel < n_channels:
         why = (
@@ -194,11 +194,11 @@ def _one_channel(path: Path, header: Mapping[str, Any], n_antennas: int, n_chann
 
 
 def _all_lacking(error: LackingError, antenna: ArrayAntenna, header: Mapping[str, Any], needs: Needs) -> str:
-    """Returns all that an antenna's headers lack besides what an error tells, and what the output needs of it."""
+    """Returns an error's text, followed by the other fields that an antenna's header lacks or that the output needs."""
     try:
         look = look_at(antenna.files[0][0], {**header, error.field: error.example})
     except UsageError:
         return error.why
     lacks = needs.not_said_by(look.info, look.lacking)
-    more = [f"{needs.path} needs {_list(lacks)} besides"] if lacks else []
+    more = [f"{needs.path} also needs {_list(lacks)}"] if lacks else []
     return "; ".join([error.why, *(each.why for each in look.lacking), *more])

@@ -1,4 +1,4 @@
-"""What a user says of bands, and the settings of engines that follow from it and from the samples."""
+"""The bands that a user asks for, and the engine settings that follow from them and from the samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,11 +24,11 @@ from ..streams.voltages import REAL_LOW, check_nibbles
 from .inputs import Input
 from .level import RMS, Level, level_of, rms_of
 
-LEAST_DELAY_DIFF = 1 << 12  # samples that delays may differ by in any case
-MOST_TAPS = 64  # of pfb_fir and channelise
+LEAST_DELAY_DIFF = 1 << 12  # samples: the engine allows at least this difference
+MOST_TAPS = 64  # the limit of pfb_fir and channelise
 MOST_DELAY_DIFF = 1 << 26
-ENDLESS_DELAY_DIFF = 1 << 20  # of samples that have no end
-LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # of a batch of a narrow band's ddc; otherwise a quarter of a heap
+ENDLESS_DELAY_DIFF = 1 << 20  # samples: the difference for a stream without an end
+LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # limits of a narrow band's ddc batch, which is about a quarter of a heap
 
 DelayArgument = str | Path | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
 GainArgument = str | Path | Mapping[str, Any] | Gains | complex | np.ndarray | None
@@ -38,26 +38,26 @@ GainArgument = str | Path | Mapping[str, Any] | Gains | complex | np.ndarray | N
 class Narrow:
     """A narrow band: its centre, and the filter in front of it."""
 
-    centre_hz: float  # as on the sky where the samples' centre frequency is known, else from frequency 0 of the samples
-    decimation: int  # samples for each sample of the narrow band
-    taps: int  # of the low-pass filter in front of the decimation; 8 to 16 times the decimation are usual
+    centre_hz: float  # the sky frequency if the samples' centre frequency is known, else relative to their frequency 0
+    decimation: int  # input samples for each sample of the narrow band
+    taps: int  # length of the low-pass filter in front of the decimation; 8 to 16 times the decimation is usual
 
 
 @dataclass(frozen=True)
 class Bands:
-    """The bands that are made of samples, alike for all antennas.
+    """The bands to make of samples, the same for all antennas.
 
-    ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all.
-    ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself. ``correlate`` computes
-    delays of a direction if it is given one.
-    ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by name or for all; None
-    gives voltages the level that quantises noise well.
-    ``nibbles``: of 4 bits, which nibble of a byte has the real part: real_low, or real_high, as SPEAD has it.
+    ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all antennas.
+    ``phase_centre``: the direction whose fringes these delays stop; a file of delays may name it itself. ``correlate``
+    computes the delays itself if it is given a direction.
+    ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by the antenna's name or
+    for all antennas; None gives voltages the level that quantises noise well.
+    ``nibbles``: the nibble of a byte that holds the real part of a 4-bit voltage: real_low, or real_high as in SPEAD.
     ``narrow``: narrow bands instead of the whole one.
-    ``with_whole``: whether the whole band is made besides narrow ones.
-    ``max_delay_diff``: samples by which delays may differ between polarisations and in time; None: as much as they do
-    while the samples last, and 2^20 for samples without an end. What differs by more is left out, and counted.
-    ``whole_heaps``: whether heaps that lack samples are left out, instead of their spectra alone.
+    ``with_whole``: whether the whole band is made as well as narrow ones.
+    ``max_delay_diff``: samples by which delays may differ between polarisations and in time. None takes the largest
+    difference while the samples last, and 2^20 for samples without an end. Spectra beyond it are left out, and counted.
+    ``whole_heaps``: whether a heap that lacks samples is left out as a whole, instead of only its incomplete spectra.
     """
 
     n_channels: int
@@ -78,22 +78,22 @@ class Bands:
         if self.max_delay_diff is not None and not 0 <= self.max_delay_diff <= MOST_DELAY_DIFF:
             raise UsageError(f"max_delay_diff={self.max_delay_diff} samples, must be 0 to {MOST_DELAY_DIFF}")
         if self.bits not in RMS:
-            raise UsageError(f"bits={self.bits} of a voltage's part: there are 8 and 4")
+            raise UsageError(f"bits={self.bits} for each part of a voltage: it must be 8 or 4")
         check_nibbles(self.nibbles, self.bits)
         if not 1 <= self.taps <= MOST_TAPS:
-            raise UsageError(f"taps={self.taps} of the filter bank: there are 1 to {MOST_TAPS}")
+            raise UsageError(f"taps={self.taps} of the filter bank: it must be 1 to {MOST_TAPS}")
         if self.spectra_per_heap < 1:
             raise UsageError(f"spectra_per_heap={self.spectra_per_heap} must be at least 1")
 
     def middle(self, info: SampleInfo) -> float:
-        """Returns the samples from a spectrum's timestamp to the middle of its filter, of the first band."""
+        """Returns the number of samples from a spectrum's timestamp to the middle of its filter, in the first band."""
         step = self.n_channels if self.narrow or info.is_complex else 2 * self.n_channels
         if self.with_whole or not self.narrow:
             return self.taps * step / 2
         return self.taps * step * self.narrow[0].decimation / 2 + self.narrow[0].taps / 2
 
     def settings(self, info: SampleInfo, chunk_samples: int, delays: Sequence[DelayModel]) -> list[Any]:
-        """Returns the settings of each band of one antenna: the whole one first, if it is made."""
+        """Returns the settings of each band of one antenna. The whole band is the first, if it is made."""
         made: list[BandSettings | NarrowSettings] = []
         difference = delay_difference(info, delays) if self.max_delay_diff is None else self.max_delay_diff
         if self.with_whole or not self.narrow:
@@ -104,7 +104,7 @@ class Bands:
         return made
 
     def outputs(self, given: Input, chunk_samples: int) -> tuple[list[Output], list[Level]]:
-        """Returns the outputs of one antenna, without sinks, and the level of each whose gains were not given."""
+        """Returns one antenna's outputs, without sinks, and the level of each output; no levels if gains were given."""
         info = given.info
         delays = self.delays_of(info)
         settings = self.settings(info, chunk_samples, delays)
@@ -118,7 +118,7 @@ class Bands:
         return [self.output(each, delays, g) for each, g in zip(settings, gains, strict=True)], levels
 
     def output(self, settings: BandSettings | NarrowSettings, delays: Sequence[DelayModel], gains: Gains) -> Output:
-        """Returns a band's output, without a sink; delays are those of the samples' band."""
+        """Returns a band's output, without a sink. ``delays`` refer to the samples' band."""
         return Output(settings, None, _of_band(delays, settings), gains)
 
     def delays_of(self, info: SampleInfo) -> list[DelayModel]:
@@ -131,13 +131,13 @@ class Bands:
         return list(said)[: info.n_pols]
 
     def direction(self) -> PhaseCentre | None:
-        """Returns the direction whose fringes delays stop, if that is said. Raises UsageError for a wrong file."""
+        """Returns the direction whose fringes the delays stop, or None. Raises UsageError for a wrong file."""
         if self.phase_centre is None and isinstance(self.delays, str | Path):
             return read_phase_centre(self.delays)
         return self.phase_centre
 
     def gains_of(self, info: SampleInfo) -> Gains:
-        """Returns the gains of an antenna, which must be given."""
+        """Returns the gains of an antenna; ``gains`` must not be None."""
         shape = self.n_channels, info.n_pols
         said: Any = read_gains(self.gains, *shape) if isinstance(self.gains, str | Path) else self.gains
         if isinstance(said, Mapping):
@@ -179,19 +179,19 @@ def narrow_settings(narrow: Narrow, band: BandSettings, info: SampleInfo) -> Nar
             f"a narrow band's centre is {narrow.centre_hz:.9g} Hz, which is not within the samples' band of "
             f"{begin_hz:.9g} to {end_hz:.9g} Hz"
         )
-    outputs = LEAST_OUTPUTS  # that are made, and missing, together: the more, the fewer launches
+    outputs = LEAST_OUTPUTS  # a batch is made, or missing, as a whole; large batches need fewer launches
     while outputs < MOST_OUTPUTS and outputs * 8 <= band.n_channels * band.spectra_per_heap:
         outputs *= 2
     return NarrowSettings(band, low_pass(narrow.taps, narrow.decimation), centre, narrow.decimation, outputs)
 
 
 def delay_difference(info: SampleInfo, delays: Sequence[DelayModel]) -> int:
-    """Returns by how many samples delays differ while the samples last, between polarisations and in time.
+    """Returns the difference of delays in samples, between polarisations and in time, while the samples last.
 
-    Samples without an end have 2^20, by which delays that drift may differ later.
+    It is 2^20 for samples without an end, whose delays may drift.
 
     Raises:
-        UsageError: when that is more than an engine keeps.
+        UsageError: when a delay or the difference is more than an engine can keep.
     """
     if info.n_samples is None:
         return ENDLESS_DELAY_DIFF
@@ -213,14 +213,14 @@ def delay_difference(info: SampleInfo, delays: Sequence[DelayModel]) -> int:
 
 
 def heap_samples(settings: BandSettings | NarrowSettings) -> int:
-    """Returns the samples of the input from one heap to the next."""
+    """Returns the number of input samples from one heap to the next."""
     band = bank(settings)
     decimation = settings.decimation if isinstance(settings, NarrowSettings) else 1
     return int(band.spectra_per_heap * band.weights.shape[1] * decimation)
 
 
 def _of_band(delays: Sequence[DelayModel], settings: BandSettings | NarrowSettings) -> list[DelayModel]:
-    """Returns the delays of a band, whose phases are those of its own middle; given are those of the samples' band."""
+    """Returns ``delays``, which refer to the middle of the samples' band, as they refer to the band's own middle."""
     if isinstance(settings, NarrowSettings):
         return [model.about(settings.centre - 0.25) for model in delays]
     return list(delays)
@@ -233,4 +233,4 @@ def _of(said: Mapping[str, Any], antenna: str, what: str, where: object) -> Any:
         return said[checks.ALL_OTHERS]
     names = ", ".join(list(said)[:8]) + (", .." if len(said) > 8 else "")
     place = f"{where}: " if isinstance(where, str | Path) else ""
-    raise UsageError(f"{place}there are no {what} of antenna {antenna!r}, only of {names}; '*' is of all others")
+    raise UsageError(f"{place}there are no {what} for antenna {antenna!r}, only for {names}; '*' stands for all others")

@@ -33,36 +33,36 @@ class BandResult:
 
     info: VoltageInfo
     counters: FCounters
-    path: Path | None  # of the file that they were written to; there is none if no heap came
-    kept: KeptVoltages | None  # the voltages, where no file was written
+    path: Path | None  # the file of the voltages; it was removed if no heap came
+    kept: KeptVoltages | None  # the voltages, if they stay in memory
 
     @property
     def why_nothing(self) -> str:
-        """Returns why no heap came, for people; empty if one did."""
+        """Returns a sentence that says why no heap came; empty if one did."""
         counted, info = self.counters, self.info
         if counted.heaps_out:
             return ""
         if counted.heaps_missing:
             lost = f"{counted.packets_missing} packets of {info.samples.packet} samples did not come"
-            return f"no spectrum is whole: {lost}, and all of {counted.heaps_missing} heaps lack some of them"
+            return f"no spectrum is whole: {lost}, and each of {counted.heaps_missing} heaps lacks some of them"
         return (
-            f"no heap lies within the {counted.samples_in} samples that were read: it begins at a multiple of "
-            f"{info.heap_samples} samples and is made of more than that; choose fewer channels or spectra of a heap"
+            f"no heap lies within the {counted.samples_in} samples that were read: a heap begins at a multiple of "
+            f"{info.heap_samples} samples and needs more than that; choose fewer channels or spectra per heap"
         )
 
 
 @dataclass(frozen=True)
 class ChanneliseResult:
-    """The result of ``channelise``: one band or several, the whole one first. Arrays are those of the first band."""
+    """The result of ``channelise``: its bands, the whole one first. The arrays belong to the first band."""
 
     bands: tuple[BandResult, ...]
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
-    is_stopped: bool  # by Ctrl-C, before the samples ended
+    is_stopped: bool  # Ctrl-C stopped it before the samples ended
 
     @property
     def voltages(self) -> np.ndarray:
-        """Returns int8 [n_heaps, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits."""
+        """Returns int8 [n_heaps, C, spectra_per_heap, n_pols, 2]; 4-bit voltages lack the last axis."""
         return self._kept.voltages
 
     @property
@@ -72,12 +72,12 @@ class ChanneliseResult:
 
     @property
     def present(self) -> np.ndarray:
-        """Returns bool [n_heaps, spectra_per_heap, n_pols]: spectra that came; voltages of the others are 0."""
+        """Returns bool [n_heaps, spectra_per_heap, n_pols]: the spectra that came. Voltages of the others are 0."""
         return self._kept.present
 
     @property
     def saturated(self) -> np.ndarray:
-        """Returns uint32 [n_heaps, n_pols]: voltages that were clipped."""
+        """Returns uint32 [n_heaps, n_pols]: the number of clipped voltages."""
         return self._kept.saturated
 
     @property
@@ -101,17 +101,18 @@ def channelise(
     """Filter, transform, delay and quantise the samples of one antenna: an F-engine, run once.
 
     Args:
-        samples: path of a recording, of a format that docs/engines-files.md lists; an array of samples,
+        samples: path of a recording, in a format that docs/engines-files.md lists; an array of samples,
             int8, int16 or complex64, [n] or [n_pols, n]; or a ``Source``.
-        bands: what is made of them; or only the number of channels.
-        out: path of a new file, x.h5. Of several bands each narrow one has a file of its own, x-narrow1.h5 and so on.
-        keep: whether voltages stay in memory where no file is written; else they are counted, and drawn, only.
-        header: what the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and others.
+        bands: the bands to make, or only the number of channels.
+        out: path of a new file, x.h5. With several bands, each narrow one goes to its own file, x-narrow1.h5 and so on.
+        keep: whether voltages stay in memory when no file is written; otherwise they are only counted and drawn.
+        header: fields that the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and
+            others.
         plot: path of a picture of the first band: spectrum and waterfall.
-        running: on what device the engine runs, with which kernels, and who is told of it.
+        running: the device, the kernels, and the functions that take messages and progress.
 
     Raises:
-        UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
+        UsageError: for wrong arguments or files, in one line, and before anything is written if possible.
     """
     running = running or Running()
     bands = bands if isinstance(bands, Bands) else Bands(bands)
@@ -154,7 +155,7 @@ def channelise(
         running.tell(f"{picture}: not drawn, since no heap came")
     for counted, path in zip(counters, paths, strict=True):
         if path is not None and not counted.heaps_out:
-            remove(path)  # it holds nothing, and would be in the way
+            remove(path)  # an empty file would stop the next run, which writes over nothing
     made = tuple(BandResult(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
     return ChanneliseResult(made, seconds, engine.progress.idle_share(), engine.is_stopped)
 
@@ -162,7 +163,7 @@ def channelise(
 def voltage_infos(
     info: SampleInfo, bands: Bands, outputs: Sequence[Output], levels: Sequence[Level]
 ) -> list[VoltageInfo]:
-    """Returns what is to be known of each output's voltages."""
+    """Returns the header of each output's voltages."""
     made = [voltage_info(info, output.settings) for output in outputs]
     is_delayed, centre = bands.delays is not None, bands.direction()
     infos = [replace(each, is_delayed=is_delayed, phase_centre=centre) for each in made]
@@ -172,7 +173,7 @@ def voltage_infos(
 
 
 def paths_of(out: Path | None, bands: Bands, n: int) -> list[Path | None]:
-    """Returns where each of ``n`` bands goes: of several, narrow ones to files of their own."""
+    """Returns the file of each of ``n`` bands. With several bands, each narrow one gets its own file."""
     if out is None or n == 1:
         return [out] * n
     narrow = [out.with_stem(f"{out.stem}-narrow{number}") for number in range(1, len(bands.narrow) + 1)]
@@ -185,6 +186,6 @@ def must_fill(info: SampleInfo, outputs: Sequence[Output]) -> None:
         needed = heap_samples(output.settings)
         if info.n_samples is not None and info.n_samples < needed:
             raise UsageError(
-                f"spectra_per_heap={bank(output.settings).spectra_per_heap} spectra are made of {needed} samples, more "
-                f"than the {info.n_samples} that there are of each polarisation: choose fewer, or fewer channels"
+                f"spectra_per_heap={bank(output.settings).spectra_per_heap} spectra need {needed} samples, more than "
+                f"the {info.n_samples} of each polarisation: choose fewer spectra per heap, or fewer channels"
             )

@@ -1,4 +1,4 @@
-"""Makes visibilities of several antennas' samples, or of their voltages: from files or arrays, to a file or memory."""
+"""Makes visibilities of several antennas' samples or voltages: from files or arrays, to a file or memory."""
 
 import time
 from collections.abc import Mapping
@@ -32,45 +32,45 @@ class CorrelateResult:
 
     info: VisibilityInfo
     counters: XCounters
-    f_counters: tuple[FCounters, ...]  # of each antenna, where samples were taken
-    path: Path | None  # of the file that was written; there is none if no dump has data
-    kept: KeptVisibilities | None  # the dumps, where no file was written
+    f_counters: tuple[FCounters, ...]  # one for each antenna; none if the input is voltages
+    path: Path | None  # the file of the visibilities; it was removed if no dump has data
+    kept: KeptVisibilities | None  # the dumps, if they stay in memory
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
-    is_stopped: bool  # by Ctrl-C, before the input ended
-    residual_delays: tuple[ResidualDelay, ...] = ()  # of the baselines that a picture shows, where one was drawn
+    is_stopped: bool  # Ctrl-C stopped it before the input ended
+    residual_delays: tuple[ResidualDelay, ...] = ()  # one for each baseline in the picture; none without a picture
 
     @property
     def why_nothing(self) -> str:
-        """Returns why no dump has data, for people; empty if one has."""
+        """Returns a sentence that says why no dump has data; empty if one has."""
         if self.counters.dumps_out:
             return ""
         if self.counters.dumps_empty:
             return (
-                f"no antenna is whole in any of {self.counters.dumps_empty} dumps, since samples did not come; dumps "
-                "need not be complete, or choose fewer batches of a dump, or fewer spectra of a heap"
+                f"no antenna is whole in any of {self.counters.dumps_empty} dumps, since samples did not come; do not "
+                "ask for complete dumps, or choose fewer batches per dump, or fewer spectra per heap"
             )
         if self.heaps_missing:
-            lacking = f"all of {self.heaps_missing} heaps lack some of theirs"
+            lacking = f"and each of {self.heaps_missing} heaps lacks samples"
             return f"no spectrum has all of its samples, {lacking}; choose fewer channels or taps"
         return (
-            f"no dump lies within the input: one begins at a multiple of {self.info.dump_samples} samples and lasts as "
-            "long; choose fewer batches of a dump, channels, or spectra of a heap"
+            f"no dump lies within the input: a dump begins at a multiple of {self.info.dump_samples} samples and lasts "
+            "as long; choose fewer batches per dump, channels, or spectra per heap"
         )
 
     @property
     def heaps_missing(self) -> int:
-        """Returns the heaps amid the input, of all antennas, of which nothing came."""
+        """Returns the number of heaps, over all antennas, that are missing amid the input."""
         return sum(each.heaps_missing for each in self.f_counters) or self.counters.heaps_missing
 
     @property
     def share_missing(self) -> float:
-        """Returns the share of the spectra of all products of dumps that is missing."""
+        """Returns the share of spectra that the dumps lack, over all of their products."""
         return 1 - self.counters.weight / max(1, self.counters.weight_whole)
 
     @property
     def visibilities(self) -> np.ndarray:
-        """Returns int32 [n_dumps, C, n_baselines, 4, 2]: sums, which are not divided by ``weights``."""
+        """Returns int32 [n_dumps, C, n_baselines, 4, 2]: sums that are not divided by ``weights``."""
         shape = 0, self.info.n_channels, self.info.n_baselines, self.info.n_products, 2
         return np.stack(self._kept.visibilities) if self._kept.visibilities else np.zeros(shape, np.int32)
 
@@ -81,12 +81,12 @@ class CorrelateResult:
 
     @property
     def present(self) -> np.ndarray:
-        """Returns bool [n_dumps, n_antennas]: antennas of which nothing was missing."""
+        """Returns bool [n_dumps, n_antennas]: whether an antenna has all of its spectra in a dump."""
         return self.info.whole_antennas(self.weights)
 
     @property
     def weights(self) -> np.ndarray:
-        """Returns uint32 [n_dumps, n_baselines, 4]: the spectra that each product is a sum over."""
+        """Returns uint32 [n_dumps, n_baselines, 4]: the number of spectra in the sum of each product."""
         return np.array(self._kept.weights, np.uint32).reshape(-1, self.info.n_baselines, self.info.n_products)
 
     @property
@@ -110,31 +110,32 @@ def correlate(
     phase_centre: PhaseCentre | str | None = None,
     running: Running | None = None,
 ) -> CorrelateResult:
-    """Make visibilities of all pairs of antennas: F-engines and an X-engine, run once; of voltages, an X-engine.
+    """Make visibilities of all pairs of antennas, with F-engines and an X-engine, or from voltages with an X-engine.
 
     Args:
-        inputs: of each antenna a path of a recording, an array of samples or a ``Source``, as ``channelise`` takes them
-            (a folder stands for all recordings in it); or the path of the file of an array, array.toml; or of each
-            antenna a path of voltages, x.h5; or a ``VoltageSource``.
-        bands: what is made of samples, or only the number of channels; None for voltages. One band.
-        out: path of a new file, whose suffix says the format; docs/engines-files.md lists them.
-        keep: whether visibilities stay in memory where no file is written.
+        inputs: for each antenna a path of a recording, an array of samples or a ``Source``, as ``channelise`` takes
+            them (a folder stands for all recordings in it); or the path of the file of an array, array.toml; or for
+            each antenna a path of voltages, x.h5; or a ``VoltageSource``.
+        bands: the one band to make of samples, or only the number of channels; None for voltages.
+        out: path of a new file, whose suffix chooses the format; docs/engines-files.md lists them.
+        keep: whether visibilities stay in memory when no file is written.
         batches_per_dump: a batch is spectra_per_heap spectra. Dumps start at multiples of their length.
-        complete_dumps: whether a baseline that lacks anything in a dump has no data there: it is (-2^31, 1), and its
-            weight 0. Else a dump adds the spectra that came, and its weights count them.
-        header: what the headers of all antennas' samples lack.
+        complete_dumps: whether a baseline that lacks any spectrum of a dump has no data there: its values are
+            (-2^31, 1) and its weight is 0. Otherwise a dump adds the spectra that came, and its weights count them.
+        header: fields that the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
-        sky: path of the sky.toml of a simulated recording, whose fringes are drawn beside.
-        phase_centre: a direction, or its right ascension and declination as text ("12h29m06.7s +2d03m09s", or degrees),
-            whose fringes delays stop that follow from positions and times. Those of ``bands`` add to them.
-        running: on what device the engine runs, with which kernels, and who is told of it.
+        sky: path of the sky.toml of a simulated recording; the picture shows its expected fringes, too.
+        phase_centre: the direction whose fringes are stopped, or its right ascension and declination as text
+            ("12h29m06.7s +2d03m09s", or degrees). The delays follow from positions and times; ``bands``' delays add to
+            them.
+        running: the device, the kernels, and the functions that take messages and progress.
 
     Raises:
-        UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
+        UsageError: for wrong arguments or files, in one line, and before anything is written if possible.
     """
     running = running or Running()
     if batches_per_dump < 1:
-        raise UsageError(f"batches_per_dump={batches_per_dump}: a dump is made of 1 or more")
+        raise UsageError(f"batches_per_dump={batches_per_dump}: a dump has 1 batch or more")
     if sky is not None and plot is None:
         raise UsageError("a sky is drawn in a picture: give plot, too")
     picture = None if plot is None else check_path(plot)
@@ -142,7 +143,7 @@ def correlate(
     with ExitStack() as stack:
         if are_voltages(inputs):
             if phase_centre is not None:
-                raise UsageError("voltages have their delays: a phase centre is for samples")
+                raise UsageError("voltages are delayed already: only samples can be given a phase centre")
             if bands is not None or header:
                 raise UsageError("voltages have their channels and their header: no header can be given for them")
             antennas = of_voltages(inputs, batches_per_dump, running, stack)
@@ -164,7 +165,7 @@ def correlate(
     elif picture is not None:
         running.tell(f"{picture}: not drawn, since no dump has data")
     if path is not None and not engine.counters.dumps_out:
-        remove(path)  # it holds nothing, and would be in the way
+        remove(path)  # an empty file would stop the next run, which writes over nothing
     idle = engine.progress.idle_share()
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)
@@ -173,7 +174,7 @@ def correlate(
 
 
 def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:
-    """Returns what a simulated sky's visibilities should be. Raises UsageError for one of voltages."""
+    """Returns the visibilities that a simulated sky should give. Raises UsageError for voltages."""
     if not antennas.window:
         raise UsageError("voltages do not say which delays they were given: a sky is drawn beside samples only")
     return theory_of(read_sky(Path(sky)), info, antennas.delays, antennas.window)

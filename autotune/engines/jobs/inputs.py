@@ -27,12 +27,12 @@ INTEGERS = {np.dtype(np.int8): 8, np.dtype(np.int16): 16}
 
 @dataclass(frozen=True)
 class Input:
-    """The samples of one antenna. ``again`` opens them from their beginning; None where that is not possible."""
+    """The samples of one antenna. ``again`` opens them from their beginning; None if they can be read only once."""
 
     source: Source
     again: Callable[[], Source] | None
-    late: Sequence[Late] = ()  # where the rest of their clock changes
-    n_recorded: int | None = None  # samples of each polarisation without the gaps between files, if there are any
+    late: Sequence[Late] = ()  # the places where the fraction of a sample in their clock changes
+    n_recorded: int | None = None  # samples of each polarisation without the gaps between files; None without gaps
 
     @property
     def info(self) -> SampleInfo:
@@ -40,7 +40,7 @@ class Input:
 
     @property
     def n_to_read(self) -> int | None:
-        """Returns the samples of each polarisation that will be read; None where that is not known."""
+        """Returns the number of samples of each polarisation to read; None if it is not known."""
         return self.n_recorded or self.info.n_samples
 
 
@@ -48,15 +48,15 @@ def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell
     """Opens the samples of one antenna.
 
     Args:
-        samples: a path, of what ``open_samples`` opens; an array, int8, int16 or complex64, [n] or [n_pols, n]; or a
+        samples: a path that ``open_samples`` opens; an array, int8, int16 or complex64, [n] or [n_pols, n]; or a
             ``Source``.
-        header: what the file's header lacks, or an array has none of: the fields of ``SampleInfo`` that
+        header: fields that the file's header lacks, or all fields of an array: those of ``SampleInfo`` that
             ``open_samples`` takes, by name.
-        name: of an antenna that has none of its own.
-        tell: takes lines about what was found.
+        name: a name for the antenna if its header has none.
+        tell: takes lines for the user.
 
     Raises:
-        UsageError: for anything else, and for what ``open_samples`` refuses.
+        UsageError: for other types, and for what ``open_samples`` refuses.
     """
     must_be_known_fields(header)
     if isinstance(samples, str | Path):
@@ -73,10 +73,12 @@ def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell
 
 
 def recordings(paths: Sequence[str | Path], tell: Tell) -> list[Path]:
-    """Returns the paths that may be recordings: a folder stands for those in it, by name; other TOML is left out.
+    """Returns the paths that may be recordings. A folder stands for the recordings in it, by name.
+
+    TOML files that are not headers of samples are left out.
 
     Raises:
-        UsageError: when nothing is left.
+        UsageError: when no path is left.
     """
     given = list(map(Path, paths))
     kept = []
@@ -101,7 +103,7 @@ def _is_other_toml(path: Path) -> bool:
 def files_input(
     files: Sequence[Sequence[Path]], header: HeaderFields, name: str, tell: Tell, follow_on: bool = False
 ) -> Input:
-    """Opens the files of one antenna, as ``open_paired`` does; ``name`` is that of one that has none of its own."""
+    """Opens the files of one antenna with ``open_paired``. ``name`` is for an antenna whose header has no name."""
     must_be_known_fields(header)
     source = open_paired(files, HeaderOverrides(**header), tell, follow_on)
     if not source.info.antenna:
@@ -112,7 +114,7 @@ def files_input(
 
 
 def must_be_known_fields(header: HeaderFields) -> None:
-    """Raises UsageError for a field that no header has, which names the nearest one that there is."""
+    """Raises UsageError for an unknown header field; its text suggests the nearest known one."""
     known = [field.name for field in fields(HeaderOverrides)]
     for name in sorted(header.keys() - set(known)):
         raise UsageError(

@@ -19,7 +19,7 @@ from .inputs import Input
 # below the largest, for interference; the noise of rounding is then 3e-4 of the power.
 RMS = {4: 3.0, 8: 16.0}
 LOOKED_AT = 1 << 18  # samples of each polarisation
-MOST_READS = 64  # of so many samples, until some have come
+MOST_READS = 64  # reads of LOOKED_AT samples before it gives up, if none of them came
 
 
 def rms_of(given: Input, info: SampleInfo) -> np.ndarray:
@@ -29,7 +29,7 @@ def rms_of(given: Input, info: SampleInfo) -> np.ndarray:
         UsageError: for a source that cannot be read twice.
     """
     if given.again is None:
-        raise UsageError("gains must be given for samples that are read only once, as those of a source of your own")
+        raise UsageError("gains must be given for samples that can be read only once, such as those of your own source")
     n_packets = max(1, LOOKED_AT // info.packet)
     source, length = given.again(), n_packets * info.packet
     out = np.empty((info.n_pols, length if info.is_complex else length * info.sample_bits // 8), _dtype(info))
@@ -48,7 +48,7 @@ def rms_of(given: Input, info: SampleInfo) -> np.ndarray:
 
 
 def squares(row: np.ndarray, came: np.ndarray, info: SampleInfo) -> tuple[float, int]:
-    """Returns the sum of the squares of a polarisation's samples, as a Source has them, and how many came.
+    """Returns the sum of the squares of a polarisation's samples, in a Source's layout, and the number that came.
 
     ``came``: bool [n_packets].
     """
@@ -63,16 +63,16 @@ def squares(row: np.ndarray, came: np.ndarray, info: SampleInfo) -> tuple[float,
 class Level:
     """The gains that follow from the level of an antenna's samples."""
 
-    rms: np.ndarray  # float64 [n_pols], of the samples
+    rms: np.ndarray  # float64 [n_pols]: the rms of the samples
     gains: np.ndarray  # float64 [n_pols]
-    bits: int  # of a voltage's part
+    bits: int  # bits of each part of a voltage
 
 
 def level_of(rms: np.ndarray, settings: BandSettings | NarrowSettings) -> Level:
     """Returns the gains for samples of ``rms``, float64 [n_pols].
 
-    White noise of the rms sigma leaves a channel of the filter bank with the power sigma^2 times the sum of the squares
-    of all weights; behind a decimation by D it has a D-th of that.
+    White noise of rms sigma has, in one channel of the filter bank, the power sigma^2 times the sum of the squares of
+    all weights; after a decimation by D its power is that divided by D.
     """
     band = bank(settings)
     decimation = settings.decimation if isinstance(settings, NarrowSettings) else 1
@@ -81,7 +81,7 @@ def level_of(rms: np.ndarray, settings: BandSettings | NarrowSettings) -> Level:
 
 
 def level_text(levels: Sequence[Level]) -> str:
-    """Returns one line about the gains of some antennas."""
+    """Returns one line about the levels and gains of some antennas."""
     rms, gains = (_range(np.concatenate([getattr(level, name) for level in levels])) for name in ("rms", "gains"))
     return f"samples have an rms of {rms}: gains of {gains} give voltages of rms {RMS[levels[0].bits]:g}"
 

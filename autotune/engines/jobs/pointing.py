@@ -1,4 +1,4 @@
-"""Has an array look at a phase centre: the delays that stop its fringes, besides those that the user gives."""
+"""Points an array at a phase centre: delays that stop its fringes are added to those that the user gives."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,14 +15,14 @@ from .band_settings import Bands
 
 
 def pointed(bands: Bands, infos: Sequence[SampleInfo], at: PhaseCentre | str, tell: Tell) -> list[Bands]:
-    """Returns the bands of each antenna, with delays of its own: those of ``bands`` and of the phase centre together.
+    """Returns bands for each antenna, whose delays are those of ``bands`` plus those that stop the fringes.
 
     Args:
-        infos: of all antennas, whose times have the same zero.
+        infos: the headers of all antennas; their times have the same zero.
         at: a direction, or its right ascension and declination as ``direction_of_text`` reads them.
 
     Raises:
-        UsageError: for a wrong direction, where the delays of ``bands`` have one already, and as ``stopping_models``.
+        UsageError: for a wrong direction, when the delays of ``bands`` have one already, and as ``stopping_models``.
     """
     centre = direction_of_text(at) if isinstance(at, str) else _checked(at)
     if (stopped := bands.direction()) is not None:
@@ -38,7 +38,7 @@ def pointed(bands: Bands, infos: Sequence[SampleInfo], at: PhaseCentre | str, te
 
 
 def _checked(centre: PhaseCentre) -> PhaseCentre:
-    """Returns a phase centre that may be. Raises UsageError for another."""
+    """Returns the phase centre, checked. Raises UsageError when a value of it is wrong."""
     try:
         return phase_centre(phase_centre_table(centre))
     except schema.Unsound as error:

@@ -1,4 +1,4 @@
-"""How an engine runs: on what device, with which kernels, and who is told of it."""
+"""The way in which an engine runs: the device, the kernels, and the functions that take messages and progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ from ..machine.host_backend import HostBackend
 from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
 
-HOST_CHUNK, GPU_CHUNK = 1 << 20, 1 << 26  # samples of each polarisation, at most
+HOST_CHUNK, GPU_CHUNK = 1 << 20, 1 << 26  # samples of each polarisation: the largest chunks
 LEAST_CHUNK = 1 << 12
-PINNED_BYTES = 1 << 32  # that chunks take in pinned memory, about
-N_CHUNKS = 4  # of each antenna
+PINNED_BYTES = 1 << 32  # chunks take about this much pinned memory
+N_CHUNKS = 4  # chunks in memory for each antenna
 
 Report = Callable[[str, float | None], None]
 
 
 def no_report(line: str, share: float | None) -> None:
-    """Takes progress and shows nothing."""
+    """Ignores a line of progress."""
 
 
 def share_taken(n_samples: Sequence[int | None], counters: Sequence[FCounters]) -> float | None:
-    """Returns the share of all antennas' samples that engines took, or None where their number is not known."""
+    """Returns the share of all antennas' samples that the engines took; None if the number of samples is not known."""
     known = [n for n in n_samples if n]
     if len(known) < len(n_samples):
         return None
@@ -39,15 +39,16 @@ def share_taken(n_samples: Sequence[int | None], counters: Sequence[FCounters]) 
 class Running:
     """The way in which an engine runs.
 
-    ``package``: what ``autotune emit`` wrote, whose configs are used; else those of ``results``, a folder of recorded
-    sweeps; on a GPU they predict what they do not have; else each kernel's default.
-    ``tune``: "quick" tunes first what neither has.
-    ``filter_bank``: "chain" or "channelise"; "auto" takes what they expect to be faster (docs/engines-kernels.md).
+    ``package``: a package that ``autotune emit`` wrote; its configs are used. Otherwise configs come from ``results``,
+    a folder of recorded sweeps. On a GPU both predict a config for a problem that they lack. Otherwise a kernel runs
+    its default.
+    ``tune``: "quick" first tunes the problems that neither of them has.
+    ``filter_bank``: "chain" or "channelise"; "auto" takes the one that should be faster (docs/engines-kernels.md).
     ``device``: auto (a GPU if there is one), host, cuda or cuda:1.
-    ``kernels_on_host``: whether kernels run on host, too, where NumPy does their work otherwise, and faster.
-    ``chunk``: samples of each polarisation that go to the device together; None: as many as suit the device.
-    ``tell``: takes lines about what was chosen.
-    ``report``: takes a line of progress now and then, and the share of the samples that was taken, if that is known.
+    ``kernels_on_host``: whether the kernels run on host, too; otherwise NumPy does their work there, which is faster.
+    ``chunk``: samples of each polarisation that go to the device together; None takes a number that suits the device.
+    ``tell``: takes lines about the chosen kernels.
+    ``report``: takes a line of progress now and then, and the share of the samples that were taken; None if unknown.
     """
 
     package: str | Path | None = None
@@ -62,7 +63,7 @@ class Running:
 
     @cached_property
     def backend(self) -> Backend:
-        """Returns the device. Raises UsageError when it is not here, or is another kind of device."""
+        """Returns the backend of the device. Raises UsageError when it is not here, or is neither CUDA nor host."""
         target = find_device(self.device)
         if target.kind == "host":
             return HostBackend()
@@ -71,7 +72,7 @@ class Running:
         return GpuBackend(int(target.identifier.partition(":")[2] or 0))
 
     def kernels(self) -> Kernels:
-        """Returns what chooses the configs of kernels."""
+        """Returns the object that chooses the configs of kernels."""
         return Kernels(
             self.backend,
             self.tell,
@@ -83,9 +84,9 @@ class Running:
         )
 
     def chunk_samples(self, infos: Sequence[SampleInfo]) -> int:
-        """Returns the samples of each polarisation that go to the device together.
+        """Returns the number of samples of each polarisation that go to the device together.
 
-        The larger, the higher the rate, up to 2^26 on a GPU; chunks of all antennas are to fit into 4 GiB.
+        Larger chunks run faster, up to 2^26 on a GPU. The chunks of all antennas should fit into 4 GiB.
 
         Raises:
             UsageError: when ``chunk`` is below 1.

@@ -1,4 +1,4 @@
-"""Where voltages and visibilities go: files by their names' ends, memory, and a picture besides."""
+"""The sinks of voltages and visibilities: files, whose suffixes choose the format, memory, and a picture."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -19,25 +19,25 @@ class NullSink:
     """A sink that keeps nothing."""
 
     def write(self, *made: object) -> None:
-        """Drop what was made."""
+        """Drop the data."""
 
     def close(self) -> None:
         """Do nothing: no file is open."""
 
 
 class TeeSink:
-    """A sink that gives what it takes to several others, of voltages or of visibilities."""
+    """A sink that passes voltages or visibilities on to several sinks."""
 
     def __init__(self, *sinks: Any) -> None:
         self._sinks = sinks
 
     def write(self, *made: Any) -> None:
-        """Have each sink take it."""
+        """Write to each sink."""
         for sink in self._sinks:
             sink.write(*made)
 
     def close(self) -> None:
-        """Close all of them, also after an error of one, which is raised at the end."""
+        """Close all sinks. The first error of one is raised after all are closed."""
         failed: list[UsageError] = []
         for sink in self._sinks:
             try:
@@ -49,7 +49,7 @@ class TeeSink:
 
 
 def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool, tell: Tell) -> VoltageSink:
-    """Returns a new file of voltages; or memory for them, if they are to be kept."""
+    """Returns a new file of voltages. Without a path it is memory if ``keep``, else a sink that drops them."""
     if path is None:
         return KeptVoltages() if keep else NullSink()
     sink: VoltageSink = formats.for_new(path, VOLTAGES).write(path, info, tell)
@@ -57,7 +57,7 @@ def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool, tell: Tell) -
 
 
 def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool, tell: Tell) -> VisibilitySink:
-    """Returns a new file of visibilities; or memory for them, if they are to be kept."""
+    """Returns a new file of visibilities. Without a path it is memory if ``keep``, else a sink that drops them."""
     if path is None:
         return KeptVisibilities() if keep else NullSink()
     sink: VisibilitySink = formats.for_new(path, VISIBILITIES).write(path, info, tell)
@@ -65,7 +65,7 @@ def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool, tell: T
 
 
 def kept(sink: VoltageSink) -> KeptVoltages | None:
-    """Returns the memory that voltages went to, if they did."""
+    """Returns the sink if it keeps voltages in memory, else None."""
     return sink if isinstance(sink, KeptVoltages) else None
 
 
@@ -73,9 +73,9 @@ def kept(sink: VoltageSink) -> KeptVoltages | None:
 def empty_removed(
     stack: ExitStack, paths: Sequence[Path | None], n_made: Callable[[], Sequence[int]]
 ) -> Iterator[None]:
-    """Removes files that nothing has come into when an engine that runs in this block raises.
+    """Removes the files that are still empty when the engine that runs in this block raises.
 
-    ``n_made`` says of each how much has. ``stack``: what closes them; it is closed then.
+    ``n_made`` returns the number of heaps or dumps in each file. ``stack`` closes the files; it is closed first.
     """
     try:
         yield
@@ -90,9 +90,9 @@ def empty_removed(
 
 @contextmanager
 def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[None]:
-    """Removes files that are made in this block when it raises: they hold nothing, and would be in the way.
+    """Removes the files that this block made when it raises: they are empty, and would stop the next run.
 
-    ``stack``: what closes them; it is closed then.
+    ``stack`` closes the files; it is closed first.
     """
     there = [path for path in paths if path is not None and path.exists()]
     try:
@@ -107,7 +107,7 @@ def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[
 
 
 def remove(path: Path) -> None:
-    """Removes a file that was made here and holds nothing, or a folder, which some formats are."""
+    """Removes an empty output, which is a file or, in some formats, a folder."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

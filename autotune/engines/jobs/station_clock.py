@@ -1,4 +1,4 @@
-"""Brings the samples of several stations to one clock: starts are aligned, and what cannot be correlated is refused."""
+"""Brings the samples of several stations to one clock, and refuses those that cannot be aligned."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from ..streams.samples import SampleInfo, Samples, Source
 from ..x.engine import ROUNDING
 from .inputs import Input
 
-TOLD_REST = 1e-6  # samples: a smaller rest of a start is applied, and not told
+LEAST_REPORTED_REST = 1e-6  # samples: a smaller rest of a start is applied without a message
 
 
 class ShiftedSource:
-    """A source whose times are so many samples later, as another zero of time has them."""
+    """A source whose times are ``n_samples`` later, because they count from an earlier zero of time."""
 
     def __init__(self, source: Source, n_samples: int, sync_time_unix: Fraction) -> None:
         self._source, self._n_samples = source, n_samples
@@ -39,13 +39,13 @@ class ShiftedSource:
 
 @dataclass(frozen=True)
 class Station:
-    """The samples of an antenna on the clock of the first one, and what is left of its start."""
+    """The samples of an antenna on the clock of the first one, and the fraction of a sample that is left."""
 
     input: Input
     offset: Offset = SAME
 
     def on_time(self, delays: Sequence[DelayModel]) -> list[DelayModel]:
-        """Returns delays that bring samples to their timestamps besides."""
+        """Returns the delays, plus the fractions of a sample that bring the samples to their timestamps."""
         on_time = [model.later(self.offset.rest, self.offset.phase) for model in delays]
         for late in self.input.late:
             start = late.start + self.offset.whole
@@ -59,10 +59,11 @@ class Station:
 def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
     """Returns the antennas of a correlation on the clock of the first one.
 
-    Zeros of time differ by whole samples, which timestamps are shifted by, and a rest, which is a delay. Both are told.
+    Zeros of time differ by a number of whole samples, by which timestamps are shifted, and by a rest, which becomes a
+    delay. ``tell`` takes a line about both.
 
     Raises:
-        UsageError: when their sample rates differ, only some say when their time was 0, or they have no time in common.
+        UsageError: when sample rates differ, only some headers say when time was 0, or there is no time in common.
     """
     infos = [each.info for each in given]
     first = infos[0]
@@ -86,7 +87,7 @@ def _aligned(given: Input, first: SampleInfo, tell: Tell) -> Station:
     info, offset = given.info, offset_from(first, given.info)
     if offset == SAME or first.sync_time_unix is None:
         return Station(given)
-    left = f", and the rest of {offset.rest:.6f} samples is delayed" if abs(offset.rest) > TOLD_REST else ""
+    left = f", and the rest of {offset.rest:.6f} samples is delayed" if abs(offset.rest) > LEAST_REPORTED_REST else ""
     tell(f"{_name(info)}: its time 0 is {offset.whole} samples after that of {_name(first)}, which are counted{left}")
     source = ShiftedSource(given.source, offset.whole, first.sync_time_unix)
     return Station(replace(given, source=source), offset)

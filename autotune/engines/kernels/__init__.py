@@ -1,5 +1,5 @@
-"""Which configurations of kernels an engine runs: from a package, recorded sweeps, tuning, or the default.
+"""The choice of kernels' configurations for an engine: from a package, recorded sweeps, tuning, or the default.
 
-It also says how long launches are expected to take. This room imports ``engines.machine``, and what knows, predicts and
-tunes kernels: records, transfer, prediction, analysis, emit and sweep.
+It also estimates the times of launches. This room imports ``engines.machine``, and the rooms that record, predict and
+tune: records, transfer, prediction, analysis, emit and sweep.
 """

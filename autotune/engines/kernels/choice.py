@@ -1,4 +1,4 @@
-"""Chooses the configurations that an engine runs, and says of each where it comes from."""
+"""Chooses the configurations that an engine runs, and reports the origin of each."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from .known import ConfigSource, LookupAnswer, best
 from .package_source import PackageSource
 
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
-KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
+KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the requested fields
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """A configuration of a kernel for a problem, rendered: launchers are made of it."""
+    """A rendered configuration of a kernel for a problem, from which launchers are made."""
 
     kernel: AnyKernel
     problem: Problem
@@ -38,24 +38,25 @@ class KernelChoice:
 
 
 class Kernels:
-    """Gives launchers of kernels by name. What is known of a choice is told once, when it is made.
+    """Gives launchers of kernels by name. ``tell`` takes one line about each choice, when it is made.
 
-    A configuration comes from what knows it at the best tier of the lookup: ``package``, then ``results``. What neither
-    recorded is predicted, on a GPU of an architecture that they recorded. Elsewhere it is the kernel's default.
+    A configuration comes from ``package`` or ``results``, whichever has the better tier of the lookup, and from
+    ``package`` if they are equal. A problem in neither gets a predicted configuration on a GPU of a recorded
+    architecture, and otherwise the kernel's default.
 
     Args:
         tell: takes one line for each choice, and lines of progress of tuning.
         package: an emitted package: an importable module's name, or its folder.
         results: a folder of recorded sweeps.
-        tune: an effort, such as ``quick``: what nobody knows well is first tuned on the backend's device. The sweeps
-            are recorded in ``results``, by default in the folder ``results`` of the user's cache.
-        filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
-            (one kernel, where it serves) or ``auto``: what is expected to be faster; on host, NumPy.
-        kernels_on_host: whether kernels run on host, too, as they do where a filter bank of kernels is asked for.
-            Otherwise NumPy does their work there, which is faster: ``uses_numpy``.
+        tune: an effort, such as ``quick``: problems without a good configuration are first tuned on the backend's
+            device. The sweeps are recorded in ``results``, by default in the folder ``results`` of the user's cache.
+        filter_bank: the way from samples to voltages: ``chain`` (pfb_fir, a Fourier transform, postproc),
+            ``channelise`` (one kernel, where it can serve) or ``auto``, the one that should be faster; on host, NumPy.
+        kernels_on_host: whether kernels run on host, too, which naming a filter bank also implies. Otherwise NumPy
+            does their work there, which is faster: ``uses_numpy``.
 
     Raises:
-        UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
+        UsageError: for a package or results that are missing or damaged, or an unknown effort or filter bank.
     """
 
     def __init__(
@@ -91,27 +92,27 @@ class Kernels:
             self._known.append(RecordSource(self._results, tell, may_be_empty=tune is not None))
 
     def launcher(self, name: str, **fields: object) -> tuple[Launcher, Any]:
-        """Returns a launcher for the baked fields, loaded, and the problem of the largest sizes.
+        """Returns a loaded launcher for the baked fields, and the problem with the largest sizes.
 
-        What is chosen for a name and fields is chosen, told, tuned and rendered once. Each caller has a launcher of its
-        own, since launchers keep what they know of their arrays; its binary is compiled once and kept in the cache.
+        A name with fields is tuned, chosen, reported and rendered once. Each caller gets its own launcher, since
+        launchers cache facts about their arrays; the binary is compiled once and kept in the cache.
 
         Raises:
-            UsageError: when no configuration is allowed for them, or a field or its value cannot be.
+            UsageError: when no configuration is allowed for the fields, or a field or its value is wrong.
         """
-        asked = name, tuple(sorted(fields.items()))
+        key = name, tuple(sorted(fields.items()))
         with self._lock:
-            if (chosen := self._chosen.get(asked)) is None:
-                chosen = self._chosen[asked] = self._choose(name, fields)
+            if (chosen := self._chosen.get(key)) is None:
+                chosen = self._chosen[key] = self._choose(name, fields)
         return self._backend.launcher(chosen.kernel, chosen.problem, chosen.config, chosen.source), chosen.problem
 
     def expected_time(self, name: str, **fields: object) -> ExpectedTime | None:
-        """Returns how long a launch takes with the best config known, and how that is known.
+        """Returns the time of a launch with the best known config, and its origin.
 
-        None on host, and where nothing was recorded on a device of this architecture.
+        It is None on host, and without records from this architecture.
 
         Raises:
-            UsageError: as ``launcher``.
+            UsageError: as ``launcher`` does.
         """
         kernel, problem, _ = self._problem(name, fields)
         if self._backend.device.kind == "host":
@@ -122,7 +123,7 @@ class Kernels:
         return min(found, key=lambda time: HOW.index(time.how), default=None)
 
     def decided(self, what: Hashable, decide: Callable[[], tuple[T, str]]) -> T:
-        """Returns what was decided of ``what``: ``decide`` is asked once, and its line told."""
+        """Returns the decision about ``what``. ``decide`` runs once, and ``tell`` takes its line."""
         with self._lock:
             if what not in self._decided:
                 self._decided[what], line = decide()
@@ -131,11 +132,11 @@ class Kernels:
             return found
 
     def _problem(self, name: str, fields: Mapping[str, object]) -> tuple[AnyKernel, Any, Config]:
-        """Returns a kernel, its problem and its default config there."""
+        """Returns a kernel, its problem, and the default config for it."""
         kernel = load_kernel(name)
         values = of_types(kernel, fields)
         try:
-            # Not of the first tuned problem: the definition derives sizes that are left out from those that are given.
+            # The definition derives missing sizes from given ones; those of the first tuned problem would be wrong.
             problem = kernel.problem_type(**values)
         except (TypeError, ValueError):
             problem = kernel.asked(values)  # raises UsageError
@@ -160,14 +161,14 @@ class Kernels:
             raise UsageError(f"{name} cannot be rendered: {failure.message}") from failure
 
     def _answer(self, kernel: AnyKernel, problem: Problem) -> tuple[LookupAnswer | None, list[str]]:
-        """Returns the best of what is known, and why others know nothing."""
+        """Returns the best answer of all sources, and the reasons of those that have none."""
         answers = [(one.name, one.answer(kernel, problem, self._backend.device)) for one in self._known]
         reasons = [f"{name}: {answer}" for name, answer in answers if isinstance(answer, str)]
         return best(answer for _, answer in answers if isinstance(answer, LookupAnswer)), reasons
 
 
 def _line(name: str, config: Config, default: Config, found: LookupAnswer | None, reasons: list[str]) -> str:
-    """Returns the line that tells a choice. It shows where the config differs from the default: the rest is long."""
+    """Returns the line about a choice. It shows only differences from the default config, since the rest is long."""
     changed = ",".join(f"{parameter}={value}" for parameter, value in config.items() if default.get(parameter) != value)
     short = f"the default config but for {changed}" if changed else "the default config"
     if found is None:

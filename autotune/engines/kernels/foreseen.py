@@ -1,4 +1,4 @@
-"""Answers for an engine's problems that nobody recorded, by experience, rendered by the templates installed here."""
+"""Predicts configs for an engine's problems without records, from experience and with the installed templates."""
 
 import hashlib
 import json
@@ -13,13 +13,13 @@ from ...transfer.experience import Experience, as_json
 
 
 def predictor_of(kernel: AnyKernel, experience: Experience) -> Predictor:
-    """Returns what ranks configs of the kernel; rankings are kept in the user's cache."""
+    """Returns a predictor, which ranks configs of the kernel. Rankings are kept in the user's cache."""
     known: Mapping[str, Experience] = {kernel.name: experience}
     return Predictor(lambda: known, identity=lambda: _identity(kernel, experience))
 
 
 def _identity(kernel: AnyKernel, experience: Experience) -> str:
-    """Returns a digest of all that a ranking follows from: the experience, the definition, and the model's code."""
+    """Returns a digest of everything that decides a ranking: the experience, the definition, and the model's code."""
     digest = hashlib.sha256(f"{VERSION} {json.dumps(as_json([experience]), sort_keys=True)}".encode())
     for path in (*kernel.source_paths, *sorted(Path(model.__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes())

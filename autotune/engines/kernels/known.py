@@ -1,4 +1,4 @@
-"""What may know configurations for engines, what it answers, and which answer is the best."""
+"""Sources of configurations for engines, their answers, and the choice of the best one."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,15 +15,15 @@ from ...transfer.duration import ExpectedTime
 
 NOTHING = "nothing is known of these baked fields"
 LONGEST_REASON = 300  # characters
-GOOD_LOSS = 0.05  # the expected loss up to which the nearest recorded size is good enough not to tune
+GOOD_LOSS = 0.05  # the nearest recorded size needs no tuning if it loses less
 E = TypeVar("E", Entry, Fallback)
 
 
 @dataclass(frozen=True)
 class LookupAnswer:
-    """The lookup's choice and where it was looked up.
+    """The lookup's choice, and its origin.
 
-    ``has_changed``: its source is not what was measured.
+    ``has_changed``: whether its source differs from the measured one.
     """
 
     choice: Choice
@@ -32,7 +32,7 @@ class LookupAnswer:
 
     @property
     def is_good(self) -> bool:
-        """Returns whether tuning promises no more than GOOD_LOSS."""
+        """Returns whether tuning cannot gain more than GOOD_LOSS."""
         choice, loss = self.choice, self.choice.expected_loss
         if self.has_changed or loss is None:
             return False
@@ -45,26 +45,26 @@ class ConfigSource(Protocol):
     name: str
 
     def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
-        """Returns the lookup's choice; or why there is none, in one line."""
+        """Returns the lookup's choice, or one line that says why there is none."""
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
-        """Returns how long a launch of the best config known takes; None where nothing says it."""
+        """Returns the time of a launch with the best known config; None if it is not known."""
 
     def read_again(self) -> None:
-        """Look anew at what may have changed, since sweeps were recorded."""
+        """Read the records again after new sweeps."""
 
 
 def best(answers: Iterable[LookupAnswer]) -> LookupAnswer | None:
-    """Returns the answer of the best tier, the first of several; what has changed since comes after what has not."""
+    """Returns the first answer of the best tier. Answers whose source has changed come after all others."""
     return min(answers, key=lambda a: (a.has_changed, TIERS.index(a.choice.tier)), default=None)
 
 
 def chosen(
     wisdom: Wisdom, kernel: AnyKernel, problem: Problem, device: Device, predicting: Predicting | None
 ) -> Choice | str:
-    """Looks up among the configurations that today's definition allows; returns why there is none, in one line.
+    """Returns the lookup's choice among configs that the present definition allows, or one line that says why not.
 
-    ``predicting``: answers for what was not recorded; None: nothing does.
+    ``predicting``: predicts for problems without records; None does not.
     """
     baked = baked_values(problem)
     known = replace(wisdom, entries=_in_space(wisdom.entries, kernel), fallbacks=_in_space(wisdom.fallbacks, kernel))
@@ -78,7 +78,7 @@ def chosen(
 
 
 def _in_space(known: tuple[E, ...], kernel: AnyKernel) -> tuple[E, ...]:
-    """Returns those of a kernel whose configs are in its present space, as configs of it."""
+    """Returns the entries of a kernel whose configs are in its present space, with these configs."""
     found = []
     for one in known:
         with suppress(UsageError):

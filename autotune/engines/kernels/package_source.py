@@ -1,6 +1,6 @@
-"""What an emitted package knows of configurations. It is data: only wisdom.json and measured.json are read.
+"""Configurations from an emitted package. Only its data are read: wisdom.json and measured.json.
 
-Definitions and templates are those that are installed here.
+Definitions and templates are the installed ones.
 """
 
 import importlib.util
@@ -57,7 +57,7 @@ class PackageSource:
         """Do nothing: a package does not change."""
 
     def _predictor(self, kernel: AnyKernel, device: Device) -> Predictor | None:
-        """Returns what predicts on the device; None: nothing was recorded on one of its architecture."""
+        """Returns a predictor for the device; None without records from its architecture."""
         experience = self._experiences.get(kernel.name)
         if experience is None or device.kind == "host" or not experience.knows(device):
             return None
@@ -67,7 +67,7 @@ class PackageSource:
 
 
 def _folder(package: str | Path) -> Path:
-    """Returns the folder of an emitted package; nothing of it is imported."""
+    """Returns the folder of an emitted package. It imports nothing from it."""
     folder = Path(package)
     if not folder.is_dir():
         folder = _importable(str(package)) or folder

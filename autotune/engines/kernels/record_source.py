@@ -1,4 +1,4 @@
-"""What recorded sweeps know of configurations and times."""
+"""Configurations and times from recorded sweeps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from .known import LONGEST_REASON, NOTHING, LookupAnswer, chosen
 
 @dataclass(frozen=True)
 class RecordedKernel:
-    """The sweeps of a kernel on one architecture, those that hold.
+    """The valid sweeps of a kernel on one architecture.
 
     Implements ``runtime.lookup.Predicting``.
     """
@@ -39,7 +39,7 @@ class RecordedKernel:
         return self._predictor.default(kernel, problem, device)
 
     def answer(self, problem: Problem, device: Device, where: str) -> LookupAnswer | str:
-        """Returns the lookup's choice; on a GPU also one that is predicted."""
+        """Returns the lookup's choice, which may be predicted on a GPU."""
         predicting = None if device.kind == "host" else self
         choice = chosen(self.gathered.wisdom, self.kernel, problem, device, predicting)
         if isinstance(choice, str):
@@ -52,7 +52,7 @@ class RecordedKernel:
 
     @cached_property
     def durations(self) -> Durations:
-        """Returns what the sweeps say of times."""
+        """Returns the times in the sweeps."""
         return Durations(self.kernel, [measured_problem(sweep) for sweep in self.gathered.sweeps if sweep.median_s])
 
     @cached_property
@@ -66,13 +66,13 @@ class RecordedKernel:
 
 
 class RecordSource:
-    """Recorded sweeps at or under a folder. What they teach of a kernel is learnt when it is first asked for.
+    """Recorded sweeps at or under a folder. A kernel's sweeps are read when it is first needed.
 
     Args:
-        tell: takes a line when something is learnt, which takes seconds; the user's cache keeps it.
+        tell: takes a line when a model is fitted, which takes seconds; the user's cache keeps it.
 
     Raises:
-        UsageError: when there is none, unless ``may_be_empty``; or when none can be read.
+        UsageError: when there is no sweep, unless ``may_be_empty``, or no sweep can be read.
     """
 
     def __init__(self, folder: Path, tell: Callable[[str], None], may_be_empty: bool = False) -> None:
@@ -80,7 +80,7 @@ class RecordSource:
         self.read_again()
 
     def read_again(self) -> None:
-        """Look for sweeps anew, since some were added."""
+        """Look for sweeps again, after some were added."""
         self._abouts: dict[Path, About] = {sweep.path: sweep.about() for sweep in self._sweeps()}
         self._kernels = dict[tuple[str, str], RecordedKernel | str]()
 
@@ -101,9 +101,9 @@ class RecordSource:
         return None if isinstance(known, str) else known.durations.expected(problem, device)
 
     def _recorded(self, kernel: AnyKernel, arch: str, paths: Sequence[Path]) -> RecordedKernel | str:
-        """Returns what holds of these sweeps, of all baked fields: they tell what a tier of the lookup loses.
+        """Returns the valid ones of these sweeps, with any baked fields, or one line that says why there are none.
 
-        Or why nothing does, in one line.
+        Sweeps with other baked fields show the loss of each tier of the lookup.
         """
         if (kernel.name, arch) not in self._kernels:
             try:

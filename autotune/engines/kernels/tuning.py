@@ -1,4 +1,4 @@
-"""Tunes a kernel for an engine before it starts: a short sweep on its device, told in plain lines."""
+"""Tunes a kernel for an engine before it starts: a short sweep on its device, with plain lines of progress."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -47,11 +47,11 @@ class LineProgress:
 def tune(
     kernel: AnyKernel, problem: Problem, device: str, effort_name: str, results: Path, tell: Callable[[str], None]
 ) -> None:
-    """Sweep ``kernel`` for ``problem`` on the device of that name and record it; a sweep that is there goes on.
+    """Sweep ``kernel`` for ``problem`` on the device of that name, and record it. A recorded sweep is continued.
 
     Raises:
         UsageError: for an empty space, arrays that do not fit into memory, or a record that cannot be written.
-        KeyboardInterrupt: when the sweep is interrupted; what was recorded stands.
+        KeyboardInterrupt: when the sweep is interrupted; recorded trials stay.
     """
     check_memory(kernel, problem)
     with Bench(find_device(device), note=tell) as bench:

@@ -1,4 +1,4 @@
-"""What an engine runs on: a GPU or the host, its memory and streams, and what they did when.
+"""The machine of an engine: a GPU or the host, its memory and streams, and the times of its work.
 
-This room imports from ``core``, ``source``, ``runtime`` and ``devices``, and nothing of other rooms of engines.
+This room imports from ``core``, ``source``, ``runtime`` and ``devices``, but no other room of engines.
 """

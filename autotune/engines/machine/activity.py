@@ -1,4 +1,4 @@
-"""What the device did when: spans of the work of streams, each between two timed events."""
+"""The times of the device's work: spans of streams, each between two timed events."""
 
 from collections import deque
 from collections.abc import Collection
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .backend import Backend, Event, Stream
 
-MOST_SPANS = 1 << 14  # spans that are kept until they are asked for
+MOST_SPANS = 1 << 14  # the most spans that wait for ``finished``
 COPY_IN, KERNELS, COPY_OUT = SPANS = "copy in", "kernels", "copy out"  # kinds of spans
 
 Marked = tuple[str, Event, Event]  # kind, begin and end of some work
@@ -21,10 +21,10 @@ class Span(NamedTuple):
 
 
 class MarkedWork:
-    """Marks what a block gives to a stream; ``end`` is the event that it is done, which others may wait for, too.
+    """Marks the work that a block gives to a stream. ``end`` is the event after it, for which others may wait, too.
 
     Args:
-        marked: takes what was marked when the block is over; None: nobody asks for its times.
+        marked: takes the marked work at the end of the block; None if nobody needs its times.
     """
 
     begin: Event
@@ -47,10 +47,10 @@ class MarkedWork:
 
 
 class Activity:
-    """Marks spans as work is given to streams, and tells of those that are over. One thread uses it.
+    """Marks spans while work is given to streams, and returns those that are over. Only one thread uses it.
 
     Args:
-        kinds: the kinds of spans that are asked for.
+        kinds: the kinds of spans to time.
     """
 
     def __init__(self, backend: Backend, kinds: Collection[str] = SPANS) -> None:
@@ -59,11 +59,11 @@ class Activity:
         self._marked: deque[Marked] = deque(maxlen=MOST_SPANS)
 
     def span(self, kind: str, stream: Stream) -> MarkedWork:
-        """Returns what marks the block that it is entered for, and what that gives to ``stream``."""
+        """Returns a context manager that marks the work its block gives to ``stream``."""
         return MarkedWork(kind, stream, self._marked if kind in self._kinds else None)
 
     def finished(self) -> list[Span]:
-        """Returns the spans that are over since this was asked before, in the order in which work was given."""
+        """Returns the spans that are over since the last call, in the order in which the work was given."""
         found = []
         while self._marked and self._marked[0][2].is_done():
             kind, begin, end = self._marked.popleft()
@@ -72,7 +72,7 @@ class Activity:
 
 
 def covered(spans: list[Span]) -> float:
-    """Returns the seconds that any of the spans covers."""
+    """Returns the seconds that are covered by at least one span."""
     total, reached = 0.0, float("-inf")
     for span in sorted(spans, key=lambda span: span.begin):
         total += max(0.0, span.end - max(span.begin, reached))

@@ -1,6 +1,6 @@
-"""The machine as an engine sees it: memory, streams, Fourier transforms and launches.
+"""The interface of a machine for an engine: memory, streams, Fourier transforms and launches.
 
-There are two: a GPU, through CuPy, and ``host``, where the CPU runs the rendered CUDA and all is done at once.
+There are two: a GPU, through CuPy, and ``host``, where the CPU runs the rendered CUDA and each step at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,46 +15,46 @@ from ...core.errors import UsageError
 from ...core.parameter import clause
 from ...core.problem import Problem
 
-ALIGN = 16  # bytes: arrays in one memory begin at multiples of it
+ALIGN = 16  # bytes: arrays in one memory begin at multiples of this
 MOST_SENT = 4  # small arrays that go to the device together
 DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
-Sent = tuple[DeviceArray, np.ndarray]  # where a small array goes, and pinned memory of the same shape and dtype
+Sent = tuple[DeviceArray, np.ndarray]  # the target of a small array, and pinned memory of its shape and dtype
 
 
 class Event(Protocol):
     """A point in a stream's work."""
 
     def wait(self) -> None:
-        """Wait until the work before it is done; other threads go on meanwhile."""
+        """Wait until the work before it is done. Other threads run meanwhile."""
 
     def is_done(self) -> bool: ...
 
     def seconds_since(self, earlier: Any) -> float:
-        """Returns the time from ``earlier`` to this event, both of them timed and done."""
+        """Returns the seconds from ``earlier`` to this event; both must be timed and done."""
 
 
 class Stream(Protocol):
-    """Work that is done in order, beside that of other streams."""
+    """Work that is done in order, concurrently with other streams."""
 
     def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
-        """Copy pinned memory to the device; entries along the first axis may lie apart."""
+        """Copy pinned memory to the device. Entries along the first axis may lie apart."""
 
     def send(self, pieces: Sequence[Sent]) -> None:
-        """Copy up to MOST_SENT small contiguous arrays from pinned memory, not behind chunks that are copied in."""
+        """Copy up to MOST_SENT small contiguous arrays from pinned memory, without waiting for other copies in."""
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
-        """Copy from the device to pinned memory, likewise."""
+        """Copy from the device to pinned memory. Entries along the first axis may lie apart."""
 
     def copy(self, to: DeviceArray, source: DeviceArray) -> None:
-        """Copy within the device, likewise."""
+        """Copy within the device. Entries along the first axis may lie apart."""
 
     def zero(self, array: DeviceArray) -> None: ...
 
     def after(self, event: Any) -> None:
-        """Let what follows wait on the device for ``event``."""
+        """Make later work of the stream wait on the device for ``event``."""
 
     def record(self, is_timed: bool = False) -> Event:
-        """Returns the event that what was given to the stream so far is done."""
+        """Returns the event after all work given to the stream so far."""
 
 
 class Launcher(Protocol):
@@ -65,7 +65,7 @@ class Launcher(Protocol):
     def __call__(
         self, problem: Problem, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, object], on: Any
     ) -> None:
-        """Launch for ``problem``; ``inputs``: the numbers among the kernel's inputs. Nothing is allocated or compiled.
+        """Launch for ``problem``. ``inputs``: the numbers among the kernel's inputs. Nothing is allocated or compiled.
 
         Raises:
             UsageError: when the configuration does not serve the problem, or an array does not fit it.
@@ -79,17 +79,17 @@ class Backend(Protocol):
     """A GPU or the host."""
 
     device: Device
-    identifier: str  # what sweeps call the device: host, cuda:0
+    identifier: str  # the device's name in sweeps: host, cuda:0
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """Returns host memory that copies may use while the CPU goes on."""
+        """Returns host memory for copies that run while the CPU works."""
 
     def empty(self, shape: Sequence[int], dtype: object) -> DeviceArray: ...
 
     def stream(self) -> Stream: ...
 
     def launcher(self, kernel: AnyKernel, problem: Problem, config: Config, source: str | None = None) -> Launcher:
-        """Compile and load ``config`` for the baked fields of ``problem``; ``source``: what to compile, if rendered."""
+        """Compile and load ``config`` for the baked fields of ``problem``. ``source``: its source, if rendered."""
 
     def fourier(self, length: int, n: int, is_complex: bool) -> Transform:
         """Returns a transform of ``n`` rows of ``length`` floats to length / 2 + 1 channels, or of complex numbers."""
@@ -101,7 +101,7 @@ class Backend(Protocol):
 def together(
     empty: Callable[[Sequence[int], Any], DeviceArray], parts: Mapping[str, tuple[Sequence[int], Any]]
 ) -> tuple[DeviceArray, dict[str, DeviceArray]]:
-    """Returns uint8 memory, and arrays of (shape, dtype) in it one behind the other: one copy is one of them all."""
+    """Returns uint8 memory, and arrays of (shape, dtype) in it one after the other, so that one copy moves all."""
     ends = [0]
     for shape, dtype in parts.values():
         n_bytes = prod(shape) * np.dtype(dtype).itemsize

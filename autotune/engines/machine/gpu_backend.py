@@ -16,19 +16,19 @@ from ...runtime.prepared import PreparedKernel
 from .backend import MOST_SENT, DeviceArray, Sent, Transform, check_served
 
 SEND, SEND_SOURCE = "autotune_send", Path(__file__).with_name("send.cu")
-SENT = np.dtype([("to", np.uint64), ("from", np.uint64), ("n_bytes", np.uint64)])  # as send.cu has it
-SEND_THREADS, MOST_SEND_BLOCKS = 256, 64  # a thread copies eight bytes, or several times so many
+SENT = np.dtype([("to", np.uint64), ("from", np.uint64), ("n_bytes", np.uint64)])  # the struct in send.cu
+SEND_THREADS, MOST_SEND_BLOCKS = 256, 64  # a thread copies eight bytes at a time
 
 
 class GpuEvents:
-    """The CUDA events of one GPU that nobody holds, by whether they are timed: to make one takes longer than its use.
+    """A pool of one GPU's free CUDA events, timed and untimed, since making an event takes longer than using it.
 
     An event comes back when nobody can wait for it any more, and may be recorded again at once, even if the work
-    before it is not done: a stream that was told to wait waits for what the event was at that call (cudaEventRecord,
-    CUDA Runtime API). Several threads hold events, and a list's append and pop are one step each.
+    before it is not done: a stream's wait refers to the event's state at the time of that call (cudaEventRecord,
+    CUDA Runtime API). Several threads hold events; append and pop of a list are atomic.
 
-    All of them are kept here: the garbage collector, where it finds a cycle with the last one who holds an event, would
-    destroy that besides handing it back.
+    The pool also keeps a reference to all events. Otherwise, if the last holder of an event is in a cycle, the garbage
+    collector would destroy the event as well as hand it back.
     """
 
     def __init__(self) -> None:
@@ -36,21 +36,21 @@ class GpuEvents:
         self._free: dict[bool, list[Any]] = {True: [], False: []}
 
     def recorded(self, stream: int, is_timed: bool) -> "GpuEvent":
-        """Returns the event that the work of a stream so far is done."""
+        """Returns the event after a stream's work so far."""
         import cupy
 
         free = self._free[is_timed]
         try:
             event = free.pop()
         except IndexError:
-            event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # who waits does not spin
+            event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # a waiting thread does not spin
             self._all.append(event)
         cupy.cuda.runtime.eventRecord(event.ptr, stream)
         return GpuEvent(event, free)
 
 
 class GpuEvent:
-    """A point in a CUDA stream. Its CUDA event goes back to ``free`` with the last one who holds it."""
+    """A point in a CUDA stream. Its CUDA event goes back to ``free`` when the last reference goes."""
 
     __slots__ = ("_free", "event")
 
@@ -73,10 +73,10 @@ class GpuEvent:
 
 
 class GpuStream:
-    """A CUDA stream beside the others.
+    """A CUDA stream, concurrent with the others.
 
     Args:
-        events: those of the GPU.
+        events: the events of the GPU.
         sender: the function of send.cu.
     """
 
@@ -92,7 +92,7 @@ class GpuStream:
         self._two_dimensional(to.data.ptr, to, source.ctypes.data, source, self._kinds.memcpyHostToDevice)
 
     def send(self, pieces: Sequence[Sent]) -> None:
-        # A kernel reads the pinned memory: the copy engine would finish the chunks before it that other streams gave.
+        # A kernel reads the pinned memory, since the copy engine would first finish other streams' earlier chunks.
         if not pieces:
             return
         given = np.zeros((), [("at", SENT, MOST_SENT)])  # passed by value
@@ -140,7 +140,7 @@ def pitch(array: DeviceArray) -> int:
     n_bytes = array.itemsize
     for length, stride in zip(array.shape[:0:-1], array.strides[:0:-1], strict=True):
         if length > 1 and stride != n_bytes:
-            raise UsageError("copies on a GPU are of arrays that are contiguous but for their first axis")
+            raise UsageError("copies on a GPU need arrays that are contiguous except along their first axis")
         n_bytes *= length
     return int(array.strides[0]) if array.shape[0] > 1 else n_bytes
 
@@ -176,7 +176,7 @@ class GpuBackend:
         import cupy
 
         dtype, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
-        with gpu.made_current(self.index):  # a thread of its own may ask, whose GPU would be the first one
+        with gpu.made_current(self.index):  # another thread may call it, whose current GPU is the first one
             memory = cupy.cuda.alloc_pinned_memory(max(1, count * dtype.itemsize))
         return np.frombuffer(memory, dtype, count).reshape(shape)
 

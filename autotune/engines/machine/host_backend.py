@@ -1,4 +1,4 @@
-"""The host as an engine's backend: the CPU runs the rendered CUDA in its plain build, and each step is done at once."""
+"""The host as an engine's backend: the CPU runs the rendered CUDA in its plain build, each step at once."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -94,7 +94,7 @@ class HostLauncher:
             raise UsageError(f"{self._kernel.name} failed: {failure.message}") from failure
 
     def _space(self, name: str, spec: Array) -> HostMemory:
-        """Returns workspace, which is kept and grows."""
+        """Returns a workspace array, which is reused and grows."""
         if name not in self._workspace or self._workspace[name].nbytes < spec.n_bytes:
             self._workspace[name] = aligned((spec.n_bytes,), np.uint8, spec.align)
         return self._memory(name, self._workspace[name], True)
@@ -109,7 +109,7 @@ class HostLauncher:
 
 
 class HostBackend:
-    """Implements ``backend.Backend`` on the CPU. What engines do there with NumPy, ``workers`` do."""
+    """Implements ``backend.Backend`` on the CPU. ``workers`` do the engines' work in NumPy."""
 
     def __init__(self) -> None:
         self.workers = HostWorkers()
@@ -131,7 +131,7 @@ class HostBackend:
     def fourier(self, length: int, n: int, is_complex: bool) -> Transform:
         def transform(output: np.ndarray, samples: np.ndarray, on: Stream) -> None:
             one = np.fft.fft if is_complex else np.fft.rfft
-            with np.errstate(all="ignore"):  # spectra that are not there may hold anything
+            with np.errstate(all="ignore"):  # missing spectra may hold any values
                 output[...] = one(samples, axis=-1)
 
         return transform
@@ -141,7 +141,7 @@ class HostBackend:
 
 
 def aligned(shape: Sequence[int], dtype: Any, align: int = 256) -> np.ndarray:
-    """Returns uninitialised memory at a multiple of ``align`` bytes, as a device's allocator gives it."""
+    """Returns uninitialised memory at a multiple of ``align`` bytes, like a device's allocator."""
     dtype = np.dtype(dtype)
     n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(n_bytes + align, np.uint8)

@@ -1,4 +1,4 @@
-"""Unpacks samples on a host's CPU, fast: ``core.packed_samples`` says how they are packed, and is the plain way."""
+"""Unpacks samples fast on the host's CPU. ``core.packed_samples`` defines the packing, and is the plain way."""
 
 from functools import cache
 from math import gcd
@@ -7,17 +7,17 @@ import numpy as np
 
 from ...core.packed_samples import unpack_samples
 
-EXACT = 1 << 24  # a float32 holds all integers up to it
-LEAST_TOGETHER = 64  # squares that are worth to be added in float32
-WORD = 8  # bytes: a word holds 4 samples of any width, from any bit of its first 4 on
+EXACT = 1 << 24  # float32 is exact for integers up to this one
+LEAST_TOGETHER = 64  # fewer squares are not worth adding in float32
+WORD = 8  # bytes: a word holds 4 samples of any width, even if they start at a later bit
 
 
 def unpack_floats(row: np.ndarray, bits: int, first: int, out: np.ndarray) -> None:
-    """Fills ``out`` with the samples of a packed row from ``first`` on; the row has all of them.
+    """Fills ``out`` with the samples of a packed row from ``first`` on. The row must have them all.
 
     Args:
         row: uint8 [n_bytes], contiguous.
-        bits: of a sample, 2 to 16.
+        bits: bits of a sample, 2 to 16.
         out: float32 [n_samples], contiguous.
     """
     n = len(out)
@@ -26,7 +26,7 @@ def unpack_floats(row: np.ndarray, bits: int, first: int, out: np.ndarray) -> No
         out[...] = row[first * width : (first + n) * width].view(np.int8 if bits == 8 else ">i2")
         return
     skipped = first % 8
-    n_groups = -(-(skipped + n) // 8)  # of 8 samples, which are whole bytes
+    n_groups = -(-(skipped + n) // 8)  # groups of 8 samples, which fill whole bytes
     packed = row[first // 8 * bits :][: n_groups * bits]
     samples = out if skipped == 0 and n == 8 * n_groups else np.empty(8 * n_groups, np.float32)
     if bits in (2, 4):
@@ -38,7 +38,7 @@ def unpack_floats(row: np.ndarray, bits: int, first: int, out: np.ndarray) -> No
 
 
 def sum_of_squares(samples: np.ndarray, bits: int) -> int:
-    """Returns the sum of the squares of integers of so many bits, float32 and contiguous; it is exact below 2^53."""
+    """Returns the sum of the squares of integers of ``bits`` bits, float32 and contiguous. It is exact below 2^53."""
     most = max(1, EXACT >> (2 * bits - 2))  # squares whose sum a float32 holds
     length = gcd(samples.size, most)
     if length < LEAST_TOGETHER:
@@ -48,7 +48,7 @@ def sum_of_squares(samples: np.ndarray, bits: int) -> int:
 
 
 def _look_up(packed: np.ndarray, bits: int, samples: np.ndarray) -> None:
-    """Unpacks whole bytes by a table of what each byte holds, as one number; a row may end before its last group."""
+    """Unpacks whole bytes by a table of each byte's samples. A row may end before its last group."""
     wide = samples.view(np.complex128 if bits == 2 else np.float64)
     _table(bits).take(packed, out=wide[: len(packed)], mode="clip")
 
@@ -60,7 +60,7 @@ def _table(bits: int) -> np.ndarray:
 
 
 def _shift(packed: np.ndarray, bits: int, samples: np.ndarray) -> None:
-    """Unpacks groups of 8 samples, [n_groups, 8]: each half of a group lies in a word, and shifts leave one sample."""
+    """Unpacks groups of 8 samples, [n_groups, 8]. Each half of a group lies in a word; shifts extract one sample."""
     n_groups = len(samples)
     padded = np.zeros(n_groups * bits + WORD, np.uint8)
     padded[: len(packed)] = packed

@@ -1,4 +1,4 @@
-"""The cores of a host: pieces of one step of an engine's work are done side by side, and waited for."""
+"""Threads on the host's cores, which do the pieces of one step of an engine's work in parallel."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +12,9 @@ R = TypeVar("R")
 
 
 class HostWorkers:
-    """Threads for pieces of work in NumPy, which computes without Python's lock: as many as there are usable cores.
+    """Threads for pieces of work in NumPy, which releases Python's lock: one for each usable core.
 
-    They are started by the first step of several pieces, and run on the cores of the thread that asked for it.
+    They start with the first step of several pieces, on the cores of the calling thread.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class HostWorkers:
         self._n = 1
 
     def each(self, work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:
-        """Returns what ``work`` returns of each piece, in their order; what it raises is raised here."""
+        """Returns ``work(piece)`` for each piece, in order. Raises what ``work`` raises."""
         with self._lock:
             if self._pool is None and len(pieces) > 1:
                 self._n = n_cpus()

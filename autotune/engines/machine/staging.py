@@ -1,4 +1,4 @@
-"""Small arrays on their way to the device: they are written to pinned memory and copied while the CPU goes on."""
+"""Sends small arrays to the device: they are written to pinned memory and copied while the CPU works."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ import numpy as np
 
 from .backend import Backend, DeviceArray, Event, Stream
 
-N_SLOTS = 4  # copies that may be under way
+N_SLOTS = 4  # the most copies under way
 
 
 class Staging:
-    """Sends up to MOST_SENT arrays together, each or the first part of it, in the order of a stream.
+    """Sends up to MOST_SENT arrays together, or the first part of each, in the order of a stream.
 
     Args:
-        arrays: (shape, dtype) of each.
+        arrays: the (shape, dtype) of each array.
     """
 
     def __init__(self, backend: Backend, *arrays: tuple[Sequence[int], Any]) -> None:
@@ -23,13 +23,13 @@ class Staging:
         self._place = 0
 
     def arrays(self) -> Sequence[np.ndarray]:
-        """Returns the pinned arrays that ``send`` copies next, to be filled; waits until the device has read them."""
+        """Returns the pinned arrays to fill for the next ``send``. Waits until the device has read them."""
         if (read := self._read[self._place]) is not None:
             read.wait()
         return self._slots[self._place]
 
     def send(self, stream: Stream, *to: DeviceArray) -> None:
-        """Copy the first len(to) entries of each array to where they go."""
+        """Copy the first len(to) entries of each array to its target."""
         slot = self._slots[self._place]
         stream.send([(each, memory[: len(each)]) for each, memory in zip(to, slot, strict=True) if len(each)])
         self._read[self._place] = stream.record()

@@ -1,4 +1,4 @@
-"""What a stream's heaps are, in heaps of descriptors that are sent now and then: receivers may begin at any time."""
+"""Heaps of descriptors. They describe a stream's heaps, again and again, since receivers may start at any time."""
 
 import threading
 
@@ -10,11 +10,12 @@ EVERY_S = 5.0
 
 
 class Descriptors:
-    """Sends descriptors at once, and then every so often, from a thread of its own.
+    """Sends descriptors at once and then repeatedly, from a thread.
 
     Args:
-        group: items without values, which describe what heaps have.
-        first_s: seconds until the second time.
+        group: items without values, which describe the items of heaps.
+        every_s: seconds from one time to the next.
+        first_s: seconds until the second time; None takes ``every_s``.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Descriptors:
         self._thread.start()
 
     def close(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._is_closed.set()
         self._thread.join()
 

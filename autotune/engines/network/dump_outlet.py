@@ -1,4 +1,4 @@
-"""An X-engine's visibilities as SPEAD heaps, each of which is a dump of some channels."""
+"""Sends an X-engine's visibilities as SPEAD heaps. Each heap is a dump of some channels."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,15 +21,15 @@ N_X_ITEMS = 3
 class DumpOutlet:
     """A VisibilitySink that sends a heap for each dump.
 
-    ``write`` returns when the packets are with the kernel; they are spread over most of a dump's time.
+    ``write`` returns when the kernel has the packets; they are spread over most of a dump's time.
 
     Args:
-        first_channel: of the engine's, in the whole band, which has ``n_channels``.
+        first_channel: the engine's first channel in the whole band, which has ``n_channels``.
         transport: udp, ibv, tcp or inproc.
-        is_paced: whether the packets of a heap are spread; else they leave at once.
+        is_paced: whether the packets of a heap are spread; otherwise they leave at once.
 
     Raises:
-        UsageError: where nothing can be sent to an address.
+        UsageError: when nothing can be sent to an address.
     """
 
     def __init__(
@@ -66,29 +66,29 @@ class DumpOutlet:
             patience_s=patience_s,
             is_asked=is_asked,
         )
-        self._made: dict[int, MemoryHeap] = {}  # by address
+        self._made: dict[int, MemoryHeap] = {}  # the heaps, by the address of their payload
         self.n_dumps = 0
         self._descriptors = Descriptors(self._outlet, self._described())
 
     @property
     def n_failed(self) -> int:
-        """Returns how many heaps could not leave, descriptors among them."""
+        """Returns the number of heaps that could not leave, including descriptors."""
         return self._outlet.n_failed
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to."""
+        """Returns the addresses without a TCP connection."""
         return self._outlet.not_connected
 
     def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
-        """Send a dump; see ``visibilities.VisibilitySink``. Weights have no place in it: dumps are complete ones."""
+        """Send a dump; see ``visibilities.VisibilitySink``. Weights are not sent, since dumps are complete."""
         heap = self._heap(visibilities)
         heap.set_time(timestamp)
         self._outlet.send([heap] * self._outlet.n_destinations)
         self.n_dumps += 1
 
     def forget(self) -> None:
-        """Keep no heaps of memory that an engine had which has ended."""
+        """Drop the heaps in the memory of an engine that has ended."""
         self._made.clear()
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class DumpOutlet:
 
     # ------------------------------------------------------------------ heaps
     def _heap(self, visibilities: np.ndarray) -> MemoryHeap:
-        """Returns the heap of a place in memory."""
+        """Returns the heap whose payload is this memory."""
         address = visibilities.ctypes.data
         if len(self._made) > MOST_PLACES:  # an engine has a few buffers
             self._made.clear()

@@ -1,4 +1,4 @@
-"""Addresses of streams as text: ``239.1.1.1+7:7148`` is eight addresses, from 239.1.1.1 to 239.1.1.8, port 7148."""
+"""Addresses of streams as text: ``239.1.1.1+7:7148`` means eight addresses, 239.1.1.1 to 239.1.1.8, port 7148."""
 
 import ipaddress
 import re
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ...core.errors import UsageError
 from .items import PORT
 
-MOST = 4096  # addresses of one text
+MOST = 4096  # addresses that one text may stand for
 TEXT = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:+\[\]]+)(?:\+(\d{1,4}))?(?::(\d{1,5}))?")
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a stream goes to, or comes from."""
+    """The source or destination of a stream."""
 
     host: str  # an address, or a name
     port: int
@@ -30,10 +30,10 @@ class Endpoint:
 
 
 def endpoints(text: str) -> tuple[Endpoint, ...]:
-    """Returns the endpoints that ``text`` stands for, as HOST, HOST:PORT or ADDRESS+N:PORT, which is N more addresses.
+    """Returns the endpoints in ``text``: HOST, HOST:PORT, or ADDRESS+N:PORT for N more addresses.
 
     Raises:
-        UsageError: for text that is none of these; says how they look.
+        UsageError: for any other text; the error shows the right form.
     """
     found = TEXT.fullmatch(text.strip())
     if found is None:
@@ -49,4 +49,4 @@ def endpoints(text: str) -> tuple[Endpoint, ...]:
         first = ipaddress.ip_address(host)
         return tuple(Endpoint(str(first + i), port) for i in range(more + 1))
     except ValueError:
-        raise UsageError(f"{text!r} adds {more} to {host}, which is not an address that there are so many of") from None
+        raise UsageError(f"{text!r} adds {more} to {host}, which is a name or too high an address for that") from None

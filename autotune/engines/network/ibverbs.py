@@ -1,7 +1,7 @@
-"""UDP by ibverbs: a network card moves packets from and to memory of this process, past the kernel.
+"""UDP by ibverbs: the network card moves packets between the wire and this process's memory, past the kernel.
 
-It takes a card that can, as those of the ConnectX series, the libraries of rdma-core, and the capability CAP_NET_RAW.
-Addresses are of IPv4, packets have at most 9200 bytes, and what is sent goes to multicast.
+It needs a suitable card, such as one of the ConnectX series, the libraries of rdma-core, and the capability
+CAP_NET_RAW. Addresses are IPv4, packets have at most 9200 bytes, and packets are sent to multicast only.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ CARDS = Path("/sys/class/infiniband")
 
 
 def add_ibv_reader(stream: spead2.recv.ChunkStreamGroupMember, where: Sequence[Endpoint], interface: str) -> None:
-    """Lets a stream receive from some addresses by the card that has the address ``interface``.
+    """Makes a stream receive from some addresses, by the card with the address ``interface``.
 
     Raises:
         UsageError: when the machine or the card does not do it; says what is missing.
@@ -37,7 +37,7 @@ def add_ibv_reader(stream: spead2.recv.ChunkStreamGroupMember, where: Sequence[E
 def ibv_stream(
     pool: spead2.ThreadPool, to: Sequence[Endpoint], config: spead2.send.StreamConfig, interface: str, ttl: int
 ) -> spead2.send.UdpIbvStream:
-    """Returns a stream to some addresses by the card that has the address ``interface``.
+    """Returns a stream to some addresses, by the card with the address ``interface``.
 
     Raises:
         UsageError: when the machine or the card does not do it; says what is missing.
@@ -51,9 +51,9 @@ def ibv_stream(
 
 
 def check_ibverbs(interface: str) -> None:
-    """Raises OSError that says what is missing first: the interface's address, spead2's part, a library or a card."""
+    """Raises OSError for the first missing part: the interface's address, ibverbs in spead2, a library, or a card."""
     if not interface:
-        raise OSError("it lacks an interface, the address of the card")
+        raise OSError("it needs an interface, the address of the card")
     if not hasattr(spead2.recv, "UdpIbvConfig"):
         raise OSError("spead2 was built without ibverbs here")
     for name in LIBRARIES:

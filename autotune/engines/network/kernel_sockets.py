@@ -1,6 +1,6 @@
-"""What the kernel knows of this process's sockets by their local ports: packets that it dropped, and connections.
+"""The kernel's counts for sockets, by local port: dropped packets, and TCP connections.
 
-Linux tells it in /proc/net; elsewhere nothing is known.
+They come from Linux's /proc/net. On other systems there are none.
 """
 
 from collections.abc import Collection, Iterator
@@ -8,17 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc/net")
-ESTABLISHED, CLOSE_WAIT = 0x01, 0x08  # states of a TCP socket; the second: the other end has closed, data may wait
+ESTABLISHED, CLOSE_WAIT = 0x01, 0x08  # states of a TCP socket; CLOSE_WAIT: the other end has closed, data may wait
 LOCAL, STATE, DROPS = 1, 3, -1  # columns
 
 
 def udp_drops(ports: Collection[int]) -> int:
-    """Returns how many packets the kernel has dropped at UDP sockets of these ports, since they were full."""
+    """Returns the number of packets that the kernel has dropped because UDP sockets at these ports were full."""
     return sum(int(row[DROPS]) for row in _rows("udp") if _port(row) in ports)
 
 
 def connected_ports(ports: Collection[int]) -> set[int]:
-    """Returns those of the local ports that have a TCP connection from which there may be something to read."""
+    """Returns the local ports with a TCP connection that may still have data to read."""
     open_ones = {_port(row) for row in _rows("tcp") if int(row[STATE], 16) in (ESTABLISHED, CLOSE_WAIT)}
     return open_ones & set(ports)
 

@@ -1,4 +1,4 @@
-"""Heaps whose payload stays in an engine's memory: built once for a place there, and sent again and again."""
+"""Heaps whose payload stays in an engine's memory. Each is built once for its memory and sent many times."""
 
 import numpy as np
 import spead2
@@ -6,23 +6,23 @@ import spead2.send
 
 from .items import FLAVOUR, TIME_MASK, TIMESTAMP
 
-IMMEDIATE = [("u", 48)]  # how an item is described whose value is in its pointer
+IMMEDIATE = [("u", 48)]  # the format of an item whose value is in its pointer
 ID_SHIFT, ID_MASK = 48, (1 << 15) - 1
-COUNTER_WORD = 1  # of a packet's header, in words of 8 bytes; the first one is SPEAD's own
+COUNTER_WORD = 1  # the heap counter's place in a header, in words of 8 bytes; word 0 is SPEAD's own
 
 
 def immediate(number: int, value: int | np.ndarray) -> spead2.Item:
-    """Returns an item of 48 bits; an array, of one number, may be written to between heaps."""
+    """Returns an item of 48 bits. If ``value`` is an array of one number, its content may change between heaps."""
     return spead2.Item(number, "", "", (), format=IMMEDIATE, value=value)
 
 
 class MemoryHeap:
-    """A heap of a time, immediate items and a payload, which is not copied.
+    """A heap with a time, immediate items and a payload, which is not copied.
 
     Args:
-        payload: what is sent is what it has then.
-        item: the payload's id.
-        immediates: (id, value) of the others.
+        payload: its content is read when the heap is sent.
+        item: the id of the payload's item.
+        immediates: (id, value) of each other item.
     """
 
     def __init__(self, payload: np.ndarray, item: int, *immediates: tuple[int, int]) -> None:
@@ -45,11 +45,11 @@ class MemoryHeap:
         self._stamp[...] = time & TIME_MASK
 
     def packets(self, number: int, packet_bytes: int) -> list[memoryview]:
-        """Returns header, payload, header and so on of all packets: views of memory, which hold until the next call.
+        """Returns the header and payload of each packet in turn: views of memory, which are valid until the next call.
 
         Args:
-            number: the heap's.
-            packet_bytes: of a whole packet, at most.
+            number: the heap's number.
+            packet_bytes: the most bytes of a whole packet.
         """
         if packet_bytes != self._packet_bytes:
             self._build(number, packet_bytes)
@@ -62,7 +62,7 @@ class MemoryHeap:
         self._headers[:, word] = high | (value & TIME_MASK)
 
     def _build(self, number: int, packet_bytes: int) -> None:
-        """Takes headers from packets that spead2 makes."""
+        """Copies the headers from packets that spead2 makes."""
         self._packet_bytes = packet_bytes
         rows, ends = [], []
         for packet in spead2.send.PacketGenerator(self.heap, number, packet_bytes):
@@ -70,7 +70,7 @@ class MemoryHeap:
             n_header = 8 + 8 * n_items
             rows.append(np.frombuffer(bytes(packet[:n_header]), ">u8"))
             ends.append(len(packet) - n_header)
-        self._headers = np.stack(rows).astype(">u8")  # stack gives the order of this machine
+        self._headers = np.stack(rows).astype(">u8")  # np.stack changes to the byte order of this machine
         ids = [int(word) >> ID_SHIFT & ID_MASK for word in self._headers[0, 1:].tolist()]
         self._time_word = 1 + ids.index(TIMESTAMP)
         self._views, at = [], 0

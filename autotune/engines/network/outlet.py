@@ -1,8 +1,8 @@
-"""Outlets: how heaps leave, to one or several destinations, by UDP, ibverbs, TCP or within the process.
+"""Outlets send heaps to one or several destinations, by UDP, ibverbs, TCP or within the process.
 
-An outlet never raises for what happens on the network. What could not leave is counted; a TCP connection that is
-refused or breaks is tried again each second. A receiver that stops to read delays the others for ``PATIENCE_S`` once;
-then its connection is closed.
+An outlet never raises for events on the network. Heaps that could not leave are counted, and a refused or broken TCP
+connection is tried again each second. A receiver that stops reading delays the others once, for ``PATIENCE_S``; then
+its connection is closed.
 """
 
 import socket
@@ -20,52 +20,53 @@ from .ibverbs import IBV, ibv_stream
 from .items import FLAVOUR
 from .memory_heap import MemoryHeap
 
-HEADER_BYTES = 8 + 8 * 4  # of a packet: its own, and heap counter, heap size, payload offset and payload length
+HEADER_BYTES = 8 + 8 * 4  # SPEAD's own, and heap counter, heap size, payload offset and payload length
 BURST_BYTES = 65536
 SOCKET_BYTES = 4 << 20
-MOST_HEAPS = 4096  # under way in a stream
+MOST_HEAPS = 4096  # heaps under way in a stream
 RETRY_S = 1.0
-AGAIN_S = 0.1  # between two tries of a sender that waits for its connection
-CONNECT_S = 1.0  # for which a connection that is made is waited for
+AGAIN_S = 0.1  # pause between two tries of a sender that waits for its connection
+CONNECT_S = 1.0  # timeout of one try to connect
 PATIENCE_S = 2.0
-MOST_BUFFERS = 512  # of a call of the kernel; Linux takes 1024
+MOST_BUFFERS = 512  # buffers in one call of the kernel; Linux takes 1024
 Buffer: TypeAlias = bytes | memoryview
 AnyHeap: TypeAlias = spead2.send.Heap | MemoryHeap
 ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
 
 
 def never() -> bool:
-    """Returns False: whoever sends is not asked to end."""
+    """Returns False: nobody asks the sender to end."""
     return False
 
 
 class Outlet(Protocol):
-    """Where heaps go."""
+    """An object that sends heaps to its destinations."""
 
     n_destinations: int
 
     @property
     def n_failed(self) -> int:
-        """Returns how many heaps could not leave."""
+        """Returns the number of heaps that could not leave."""
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to."""
+        """Returns the addresses without a TCP connection."""
 
     def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
-        """Send a heap to each destination, at once; ``rate``: in bytes a second, 0: unlimited, None: the outlet's.
+        """Send a heap to each destination at the same time.
 
-        Returns when their packets are with the kernel, or failed; their memory may be used again then.
+        Returns when the kernel has the packets, or sending failed; the heaps' memory may be used again then.
 
         Args:
-            waits: whether a connection that is not there may be waited for.
+            rate: bytes a second; 0 is unlimited, and None takes the outlet's rate.
+            waits: whether the outlet may wait for a missing connection.
         """
 
     def close(self) -> None: ...
 
 
 def heap_config(payload: int, n_items: int, rate: float) -> spead2.send.StreamConfig:
-    """Returns the configuration of a stream whose packets have so many bytes of payload, and items in every packet."""
+    """Returns the configuration of a stream whose packets each have ``payload`` bytes and ``n_items`` items."""
     return spead2.send.StreamConfig(
         max_packet_size=payload + HEADER_BYTES + 8 * n_items,
         max_heaps=MOST_HEAPS,
@@ -75,12 +76,12 @@ def heap_config(payload: int, n_items: int, rate: float) -> spead2.send.StreamCo
 
 
 def spead2_heap(heap: AnyHeap) -> spead2.send.Heap:
-    """Returns the heap as spead2 has it."""
+    """Returns the heap as an object of spead2."""
     return heap.heap if isinstance(heap, MemoryHeap) else heap
 
 
 def packets_of(heap: AnyHeap, number: int, packet_bytes: int) -> Iterable[Buffer]:
-    """Returns the bytes of a heap's packets, in parts: of payload that stays in memory no copy."""
+    """Returns the bytes of a heap's packets in parts. The payload of a MemoryHeap is not copied."""
     if isinstance(heap, MemoryHeap):
         return heap.packets(number, packet_bytes)
     return [bytes(packet) for packet in spead2.send.PacketGenerator(heap, number, packet_bytes)]
@@ -94,13 +95,13 @@ def stop_heap() -> spead2.send.Heap:
 
 
 class GroupOutlet:
-    """One stream that has all destinations, by UDP, ibverbs or within the process; the heaps of a call leave mixed.
+    """One stream to all destinations, by UDP, ibverbs or within the process. The heaps of a call leave interleaved.
 
     Args:
         transport: udp, ibv or inproc.
         to: endpoints, or queues of this process.
-        first, step: the heaps' numbers: the first one's, and how far they are apart.
-        interface: the address of the interface that multicast, and all by ibv, leaves by.
+        first, step: the number of the first heap, and the difference from each number to the next.
+        interface: the address of the interface that sends multicast, and everything by ibv.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class GroupOutlet:
                 self.n_failed += len(heaps)
 
     def close(self) -> None:
-        """End the streams. What spead2 has goes now: a thread of it may hang an interpreter that ends."""
+        """End the streams. spead2's objects are freed now, since its threads may hang an interpreter that ends."""
         self.send([stop_heap() for _ in range(self.n_destinations)], 0.0)
         with self._lock:
             self._stream = None
@@ -159,7 +160,7 @@ class GroupOutlet:
 def udp_stream(
     pool: spead2.ThreadPool, to: Sequence[Endpoint], config: spead2.send.StreamConfig, interface: str, ttl: int
 ) -> spead2.send.UdpStream:
-    """Returns a stream to some addresses. Raises UsageError where nothing can be sent to them."""
+    """Returns a stream to some addresses. Raises UsageError when nothing can be sent to them."""
     more: dict[str, Any] = {"interface_address": interface} if interface else {}
     if to[0].is_multicast:
         more["ttl"] = ttl
@@ -170,8 +171,8 @@ def udp_stream(
 
 
 class TcpOutlet:
-    """A connection to each destination. This class sends the packets itself, since a TCP stream of
-    spead2's never returns from a connection that has broken.
+    """A connection to each destination. This class sends the packets itself, since spead2's TCP stream never returns
+    from a connection that has broken.
     """
 
     def __init__(
@@ -219,11 +220,10 @@ class TcpOutlet:
 
 
 class Connection:
-    """A TCP connection, which is made again when it has broken.
+    """A TCP connection, which can be made again when it has broken.
 
-    ``patience_s``: how long a receiver may not read. If that is longer than PATIENCE_S, whoever sends is in no hurry,
-    and a connection that is not there is waited for as long, once, or until ``is_asked`` says that the sender shall
-    end.
+    ``patience_s``: the time for which a receiver may stop reading. If it is longer than PATIENCE_S, the sender can
+    wait, and waits as long once for a missing connection, unless ``is_asked`` returns that it should end.
     """
 
     def __init__(
@@ -238,12 +238,12 @@ class Connection:
         return self._socket is not None
 
     def connect(self) -> None:
-        """Try to make the connection, unless it is there."""
+        """Try to make the connection if it is missing."""
         if self._socket is None:
             self._socket = connected(self.endpoint, self._patience_s)
 
     def has_sent(self, buffers: Iterable[Buffer], rate: float, waits: bool = True) -> bool:
-        """Returns whether all buffers are with the kernel; closes a connection that is broken, or too slow."""
+        """Returns whether the kernel has all buffers. Closes a connection that is broken or too slow."""
         if self._socket is None and waits and not self._is_given_up:
             self._wait()
         if self._socket is None:
@@ -262,7 +262,7 @@ class Connection:
         return True
 
     def _wait(self) -> None:
-        """Wait until there is a connection, or it is given up."""
+        """Wait until there is a connection, or the time is over."""
         end = time.monotonic() + self._patience_s
         while self._socket is None and not self._is_given_up:
             time.sleep(AGAIN_S)
@@ -270,14 +270,14 @@ class Connection:
             self._is_given_up = time.monotonic() > end or self._is_asked()
 
     def close(self) -> None:
-        """Close the connection; it may be made again."""
+        """Close the connection; ``connect`` may make it again."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 def connected(endpoint: Endpoint, patience_s: float) -> socket.socket | None:
-    """Returns a connection; None where it is refused, or takes too long."""
+    """Returns a connection; None if it is refused or takes longer than CONNECT_S."""
     try:
         made = socket.create_connection((endpoint.host, endpoint.port), CONNECT_S)
     except OSError:
@@ -288,7 +288,7 @@ def connected(endpoint: Endpoint, patience_s: float) -> socket.socket | None:
 
 
 def bursts(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
-    """Yields buffers in groups of at least BURST_BYTES, but for the last, and of at most MOST_BUFFERS."""
+    """Yields buffers in groups, which end at BURST_BYTES or at MOST_BUFFERS buffers."""
     some: list[Buffer] = []
     n_bytes = 0
     for buffer in buffers:
@@ -332,14 +332,14 @@ def outlet(
     """Returns an outlet by ``transport``: udp, ibv, tcp or inproc.
 
     Args:
-        payload: bytes of payload of a packet, at most.
-        n_items: items of a heap beside SPEAD's own four.
-        rate: bytes a second to each destination; 0: unlimited.
-        patience_s: how long a receiver by TCP may not read, before its connection is closed.
-        is_asked: says whether the sender shall end, so that no connection is waited for.
+        payload: the most bytes of payload in a packet.
+        n_items: items of a heap, without SPEAD's own four.
+        rate: bytes a second to each destination; 0 is unlimited.
+        patience_s: the time after which the connection of a TCP receiver that does not read is closed.
+        is_asked: returns whether the sender should end; then it waits for no connection.
 
     Raises:
-        UsageError: for another transport, or an address that nothing can be sent to.
+        UsageError: for another transport, or when nothing can be sent to an address.
     """
     config = heap_config(payload, n_items, rate)
     if transport == "tcp":

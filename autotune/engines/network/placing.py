@@ -1,6 +1,6 @@
-"""Where SPEAD heaps go in chunks: the rules, and the C function that spead2 calls for each heap by them.
+"""The places of SPEAD heaps in chunks: the rules, and the C function that spead2 calls for each heap.
 
-``place.c`` is compiled once by the host device's compiler. spead2 takes its address in a capsule of Python's.
+The host device's compiler compiles ``place.c`` once. spead2 takes the function's address in a PyCapsule.
 """
 
 import ctypes
@@ -14,19 +14,19 @@ from . import items
 SOURCE = Path(__file__).with_name("place.c")
 OPTIONS = ("-std=c11", "-O2", "-fPIC", "-w", "-shared", "-x", "c")
 
-# What becomes of a heap that is not placed, in the order in which it is decided; names of counters.
+# Reasons for which a heap is not placed, in the order of the checks. They are names of counters.
 COUNTERS = (
-    "stops",  # it ends the stream of a sender; the last one is placed besides, and not in a place of any heap
-    "no_data",  # it lacks a time or a sender: descriptors do
+    "stops",  # it ends a sender's stream; the last one is placed as well, where no other heap goes
+    "no_data",  # it lacks a time or a sender, as descriptors do
     "wrong_size",
-    "foreign",  # the sender is not one of those that are received
+    "foreign",  # its sender is not one of the n_senders
     "off_grid",  # its time is not a multiple of a heap
-    "jumped",  # its time is far from the newest one, and is not believed
+    "jumped",  # its time is far from the newest one, and not believed yet
     "early",  # its time is before the beginning
-    "repeated",  # such a heap has come before
+    "repeated",  # a heap of this sender and time has come before
 )
 
-SIGNATURE = b"void (void *, size_t, void *)"  # the name of a capsule by which spead2 knows a function with user data
+SIGNATURE = b"void (void *, size_t, void *)"  # spead2 expects this capsule name for a function with user data
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
@@ -37,36 +37,36 @@ _set_context = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p
 
 @dataclass(frozen=True)
 class PlaceRules:
-    """Which heaps of a stream are taken, and where they go.
+    """The rules that decide which heaps of a stream are taken, and where they go.
 
-    Heap k of a sender is of time k x ``heap_samples``. Chunk c has heaps c x ``chunk_heaps`` and on of each sender; its
+    Heap k of a sender has the time k x ``heap_samples``. Chunk c has each sender's heaps from c x ``chunk_heaps``; its
     data are uint8 [n_senders, chunk_heaps, heap_bytes] or, unless ``by_sender``, [chunk_heaps, n_senders, heap_bytes].
 
     A time that is more than ``ahead_chunks`` ahead of the newest heap, or whose chunk is ``kept_chunks`` behind the
-    newest one, is far. Heaps of far times are not placed until ``confirm`` of them in a row are of times that are at
-    most ``ahead_chunks`` apart, each from the one before, and no heap of a time that is not far has come for
-    ``quiet_ns``. Then the stream goes on there if that is at most ``most_jump`` ahead; otherwise it has jumped, and no
-    heap from there is placed. Before the first heap all times are far, and ``confirm`` alone decides.
+    newest one, is far. Heaps with far times are not placed until two conditions hold: in ``confirm`` of them in a row
+    each time is at most ``ahead_chunks`` from the one before, and no heap with a near time has come for ``quiet_ns``.
+    Then the stream continues there if that is at most ``most_jump`` ahead; otherwise it has jumped, and no heap from
+    there is placed. Before the first heap all times are far, and only ``confirm`` counts.
 
     Raises:
-        ValueError: when a number is too small.
+        ValueError: when a count or a size is below 1.
     """
 
-    sender_item: int  # id of the item that says who sent a heap
-    heap_bytes: int  # payload of a heap
+    sender_item: int  # id of the item with the heap's sender
+    heap_bytes: int  # bytes of a heap's payload
     heap_samples: int  # samples from one heap of a sender to its next
     chunk_heaps: int  # heaps of each sender in a chunk
     n_senders: int  # senders are numbered from 0
-    most_jump: int  # heaps of a sender: the longest gap in a stream
+    most_jump: int  # heaps of a sender: the longest gap within a stream
     by_sender: bool = True  # all heaps of a sender lie together in a chunk; otherwise all heaps of a time do
-    sender_mask: int = items.TIME_MASK  # the bits of the item that are the sender's number
+    sender_mask: int = items.TIME_MASK  # the bits of the item with the sender's number
     ahead_chunks: int = 2  # chunks: the longest gap after which heaps are taken at once
-    kept_chunks: int = 8  # chunks of which it is known which heaps have come; the last stop heap goes so many ahead
+    kept_chunks: int = 8  # chunks whose heaps are remembered; the last stop heap goes so many ahead
     confirm: int = 8  # heaps
     quiet_ns: int = 100_000_000  # nanoseconds
-    near: int = 0  # samples: of times that agree in 48 bits, the first heap's is the one nearest to this
+    near: int = 0  # samples: of all times with the same 48 bits, the first heap gets the one nearest to this
     begin: int = 0  # samples: heaps of earlier times are not placed
-    n_enders: int = 1  # stop heaps that end the stream, of all members of its group together
+    n_enders: int = 1  # stop heaps that end the stream, from all members of its group together
 
     def __post_init__(self) -> None:
         counts = ("heap_bytes", "heap_samples", "chunk_heaps", "n_senders", "kept_chunks", "n_enders")
@@ -81,12 +81,12 @@ class PlaceRules:
 
     @property
     def items(self) -> tuple[int, ...]:
-        """Returns the ids of items that ``ChunkStreamConfig`` is to be asked for, in this order."""
+        """Returns the ids of items for ``ChunkStreamConfig``, in this order."""
         return items.TIMESTAMP, items.HEAP_LENGTH, self.sender_item, items.STREAM_CONTROL
 
 
 class PlacingStruct(ctypes.Structure):
-    """``struct placing`` of place.c: settings, and what is known of the stream so far."""
+    """``struct placing`` of place.c: settings, and the state of the stream."""
 
     SETTINGS = (
         *("heap_bytes", "heap_samples", "chunk_heaps", "n_senders", "sender_mask", "sender_flags", "time_flags"),
@@ -102,11 +102,12 @@ class PlacingStruct(ctypes.Structure):
 
 
 class Placing:
-    """The rules at work in one member stream, which must have one of its own.
+    """The rules and the state of one member stream. Members cannot share one.
 
-    ``first_counter``: where the stream's statistics have the first of COUNTERS; the others follow it. ``clock_ns``:
-    what stands for the clock in nanoseconds, which tests may set; -1: the clock. ``beside``: another member of the same
-    group, since stop heaps of all members count together: the last one would push out what others still receive.
+    ``first_counter``: the index of the first of COUNTERS in the stream's statistics; the others follow it.
+    ``clock_ns``: a time in nanoseconds that tests use instead of the clock; -1 takes the clock. ``beside``: another
+    member of the same group, whose count of stop heaps this one shares: the last stop heap pushes chunks out, and must
+    not do so while other members still receive.
 
     Raises:
         UsageError: when there is no compiler, or it cannot compile place.c.
@@ -138,37 +139,37 @@ class Placing:
 
     @property
     def newest_time(self) -> int | None:
-        """Returns the time of the newest heap in samples; None: there was none yet."""
+        """Returns the time of the newest heap in samples; None before the first one."""
         newest = int(self.struct.newest)
         return None if newest < 0 else newest * self.rules.heap_samples
 
     @property
     def jumped_to(self) -> int | None:
-        """Returns the time in samples that the stream has jumped to; None: it has not."""
+        """Returns the time in samples to which the stream has jumped; None if it has not."""
         time = int(self.struct.jumped_to)
         return None if time < 0 else time
 
     @property
     def unbelieved(self) -> tuple[int, int] | None:
-        """Returns sender and time in samples of the last heap of a far time; None: it was believed, or none came."""
+        """Returns (sender, time in samples) of the last heap with a far time; None if it was believed or none came."""
         sender = int(self.struct.far_sender)
         return None if sender < 0 else (sender, int(self.struct.far) * self.rules.heap_samples)
 
     @property
     def n_stops(self) -> int:
-        """Returns how many stop heaps have come, to all members of the group."""
+        """Returns the number of stop heaps that have come to all members of the group."""
         return int(self._n_stops.value)
 
     def callback(self) -> tuple[object, ...]:
-        """Returns what ``ChunkStreamConfig`` takes as ``place``; it keeps this object.
+        """Returns the argument ``place`` of ``ChunkStreamConfig``, which keeps this object alive.
 
-        Of each heap that begins to come a chunk's ``extra`` gets a byte, 1, where its ``present`` gets one when the
-        heap is whole: ``max_heap_extra`` must be 1 or more.
+        When a heap begins to come, its byte in the chunk's ``extra`` becomes 1; when it is whole, the same byte in
+        ``present`` does. ``max_heap_extra`` must be 1 or more.
         """
         address = ctypes.cast(self._library.place_heap, ctypes.c_void_p)
         capsule = _new_capsule(address, self._signature, None)
         _set_context(capsule, ctypes.addressof(self.struct))
-        return capsule, self  # spead2 holds the whole tuple while the stream is there
+        return capsule, self  # spead2 holds the whole tuple as long as the stream exists
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Sources of engines behind SPEAD: samples of a digitiser, and voltages of F-engines, in memory that engines lend."""
+"""Sources that receive SPEAD: samples from a digitiser, or voltages from F-engines, into memory that engines lend."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,16 +12,16 @@ from .items import DIGITISER_ID, FENG_ID
 from .placing import PlaceRules
 from .receiver import Listening, Receiver
 
-MOST_GAP_S = 10.0  # a longer gap, or a time before, is a new stream
-VOLTAGE_HEAPS = 2  # of an antenna, under construction at once
-QUIET_NS = 100_000_000  # for which no heap of the known time came, before a live stream goes on at a far one
-CONFIRM = 8  # heaps that must agree before the first one is believed
+MOST_GAP_S = 10.0  # a stream with a longer gap, or a step back in time, is a new one
+VOLTAGE_HEAPS = 2  # heaps of an antenna under construction at once
+QUIET_NS = 100_000_000  # a live stream continues at a far time after so long without a heap of a near time
+CONFIRM = 8  # heaps that must agree before a far time is believed
 PATIENCE_S = 0.2
 LEAST_PATIENCE = 2  # chunks
 
 
 class Received:
-    """What sources behind SPEAD have in common: a receiver, from when memory is lent."""
+    """The common part of sources that receive SPEAD: a receiver, which begins when memory is lent."""
 
     receiver: Receiver | None = None
 
@@ -31,20 +31,21 @@ class Received:
         self.receiver.give_back(number)
 
     def close(self) -> None:
-        """Receive no more."""
+        """Stop receiving."""
         if self.receiver is not None:
             self.receiver.close()
 
 
 class ReceivedSamples(Received):
-    """A source of samples of one antenna, whose memory is lent.
+    """A source that receives samples of one antenna into lent memory.
 
-    It begins with the first chunk whose first packets came in all polarisations; when ``patience_s`` has passed, and
-    two chunks, with any.
+    It begins with the first chunk whose first packets came in all polarisations. After ``patience_s`` and two chunks it
+    begins with any chunk.
 
     Args:
-        n_enders: stop heaps that end the stream; None: one of each member.
-        near: a time in samples that the first one is near to, as the clock has it: times on the wire have 48 bits.
+        n_enders: stop heaps that end the stream; None expects one from each member.
+        near: a time in samples near that of the first heap, for example from the clock, since times on the wire have
+            only 48 bits.
         confirm: heaps that must agree before the first one is believed.
     """
 
@@ -103,28 +104,28 @@ class ReceivedSamples(Received):
         return None
 
     def _n_sent(self, time: int) -> int:
-        """Returns how many packets were sent from a time on: in the last chunk what follows is not lost."""
+        """Returns the number of packets sent from a time on. Packets that follow in the last chunk are not lost."""
         assert self.receiver is not None and self.receiver.newest_time is not None
         return max(1, (self.receiver.newest_time - time) // self.info.packet + 1)
 
     def _most_passed(self, n_packets: int) -> int:
-        """Returns how many chunks of so many packets may pass before the beginning."""
+        """Returns the number of chunks of ``n_packets`` packets that may pass before the beginning."""
         chunk_s = n_packets * self.info.packet / self.info.sample_rate_hz
         return max(LEAST_PATIENCE, ceil(self._patience_s / chunk_s))
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Raises TypeError: memory is lent."""
-        raise TypeError("samples that are received land in memory that is lent")
+        raise TypeError("received samples go to lent memory: call take()")
 
 
 class ReceivedVoltages(Received):
-    """A source of voltages of several antennas, of the channels of one destination, whose memory is lent.
+    """A source that receives voltages of several antennas, in the channels of one destination, into lent memory.
 
     Args:
-        antennas: in the order of ``feng_id``; their ``n_channels`` are those that are received, and of 4 bits their
-            ``nibbles`` are what is on the wire, which descriptors are not asked for.
-        n_enders: stop heaps that end the stream; None: one of each member.
-        n_substreams: antennas whose heaps one member stream receives.
+        antennas: the antennas in the order of ``feng_id``. Their ``n_channels`` counts the received channels. At 4 bits
+            their ``nibbles`` must be the order on the wire; descriptors are not read.
+        n_enders: stop heaps that end the stream; None expects one from each member.
+        n_substreams: the number of antennas whose heaps one member stream receives.
     """
 
     def __init__(
@@ -180,4 +181,4 @@ class ReceivedVoltages(Received):
 
     def read(self, out: np.ndarray) -> Batches | None:
         """Raises TypeError: memory is lent."""
-        raise TypeError("voltages that are received land in memory that is lent")
+        raise TypeError("received voltages go to lent memory: call take()")

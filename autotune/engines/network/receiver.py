@@ -1,8 +1,8 @@
-"""Receives heaps of several senders into chunks of memory that is lent, by spead2's chunk streams.
+"""Receives heaps of several senders into chunks of lent memory, by spead2's chunk streams.
 
-A member stream, which has a thread, receives from one sender or group of senders. ``place.c`` says where each heap
-lands. spead2 blocks while it has no memory, and the kernel drops then: whoever takes chunks gives memory back soon. A
-file of packets, as tcpdump writes one, stands for a network: it is read no faster than memory comes back.
+A member stream, which has a thread, receives from one sender or group of senders. ``place.c`` decides where each heap
+lands. Without memory spead2 blocks, and the kernel drops packets, so the caller must give memory back soon. A file of
+packets, as written by tcpdump, can replace a network: it is read no faster than memory comes back.
 """
 
 import select
@@ -22,35 +22,35 @@ from .ibverbs import IBV, add_ibv_reader
 from .kernel_sockets import connected_ports, udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 
-LOOK_S = 0.1  # how often a receiver that waits looks whether it must end
-CONNECTIONS_S = 0.5  # how often it looks whether its connections are open
+LOOK_S = 0.1  # a waiting receiver checks so often whether it must end
+CONNECTIONS_S = 0.5  # it checks so often whether its connections are open
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
-N_BUILT = 2  # chunks under construction at once, of each member
-NEVER = 1 << 62  # stop heaps
+N_BUILT = 2  # chunks that each member has under construction
+NEVER = 1 << 62  # a number of stop heaps that never come
 
 OTHER_COUNTERS = ("heaps", "placed", "too_old", "incomplete", "packets", "kernel_drops", "blocked")
 
-# Where each member stream receives; a path is that of a file of packets.
+# The places from which each member stream receives. A path names a file of packets.
 MemberPlaces = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequence[Path]]
 
 
 class JumpedError(UsageError):
-    """A stream has gone on at a time far from what it had; ``time``: where, in samples."""
+    """A stream has jumped to a far time; ``time`` is that time in samples."""
 
     def __init__(self, time: int) -> None:
-        super().__init__(f"the stream has jumped to sample {time}, which a new engine has to begin with")
+        super().__init__(f"the stream has jumped to sample {time}, where a new engine has to begin")
         self.time = time
 
 
 @dataclass(frozen=True)
 class Listening:
-    """How heaps are received.
+    """The settings of a receiver.
 
-    ``members``: where each member stream receives; ``transport``: udp, ibv, tcp, inproc or pcap; ``interface``: the
-    address of the interface that multicast, and all by ibv, is received by; ``cores``: the core of each member's
-    thread; ``is_lossless``: whether a member waits for the others, where nothing is lost on the way and nobody is in a
-    hurry, as in files.
+    ``members``: the places from which each member stream receives; ``transport``: udp, ibv, tcp, inproc or pcap;
+    ``interface``: the address of the interface that receives multicast, and everything by ibv; ``cores``: the core of
+    each member's thread; ``is_lossless``: whether a member waits for the others, which suits senders that can wait and
+    transports that lose nothing, such as files.
     """
 
     members: MemberPlaces
@@ -61,20 +61,20 @@ class Listening:
 
     @property
     def is_file(self) -> bool:
-        """Returns whether packets come from files. Their ends are the stream's, and stop heaps in them are not."""
+        """Returns whether packets come from files. The files' ends end the stream, and stop heaps in them do not."""
         return self.transport == "pcap"
 
 
 class Receiver:
-    """Receives chunks until all senders or files have ended, it is asked to stop, or the stream jumps.
+    """Receives chunks until all senders or files have ended, ``stop`` is called, or the stream jumps.
 
     Args:
-        arrays: memory of chunks, uint8 or int8; they are filled in any order.
-        max_heaps: heaps of a sender that are under construction at once.
-        n_substreams: senders of a member stream that are told apart by their heaps' numbers.
+        arrays: memory for chunks, uint8 or int8; they are filled in any order.
+        max_heaps: heaps of a sender under construction at once.
+        n_substreams: senders of a member stream, which differ in their heaps' numbers.
 
     Raises:
-        UsageError: where nothing can be received, as on a port that is in use, or from what is not a file of packets.
+        UsageError: when nothing can be received: a port is in use, or a file is not a file of packets.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Receiver:
             max_chunks=N_BUILT + (n_members > 1),
             eviction_mode=mode.LOSSLESS if is_lossless else mode.LOSSY,
         )
-        # A lossless member waits until all others have pushed a chunk out; of lossy ones the last does it for all.
+        # A lossless member waits until all others have pushed a chunk out. A lossy one pushes it out for all.
         self._each_ends = is_lossless
         if listening.is_file:
             rules = replace(rules, n_enders=NEVER, quiet_ns=0)  # a gap takes no time to read
@@ -105,7 +105,7 @@ class Receiver:
             self._add_member(listening, member, max_heaps, n_substreams)
         self._numbers = {array.ctypes.data: number for number, array in enumerate(arrays)}
         self._lent: dict[int, spead2.recv.Chunk] = {}
-        self._n_incomplete = 0  # heaps of chunks that were taken
+        self._n_incomplete = 0  # incomplete heaps of the chunks taken so far
         for array in arrays:
             present, begun = np.zeros((2, rules.n_flags), np.uint8)
             self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
@@ -124,9 +124,9 @@ class Receiver:
                 raise UsageError(f"nothing can be received at {places}: {_why(error)}") from error
 
     def take(self) -> tuple[int, int, np.ndarray] | None:
-        """Returns the next chunk: the number of its array, its time in samples, and which heaps came; None at the end.
+        """Returns the next chunk: its array's number, its time in samples, and flags of its heaps; None at the end.
 
-        Heaps are bool [n_senders x chunk_heaps] in the order of the chunk.
+        The flags are bool [n_senders x chunk_heaps] in the order of the chunk: whether a heap came.
 
         Raises:
             JumpedError: when the stream has jumped.
@@ -135,7 +135,7 @@ class Receiver:
             came, begun = np.asarray(chunk.present)[:-1].astype(bool), np.asarray(chunk.extra)
             self._n_incomplete += int(np.count_nonzero(begun) - np.count_nonzero(came))
             begun[:] = 0
-            if not came.any():  # pushed out beside what came
+            if not came.any():  # a chunk without heaps was pushed out together with another
                 self._group.add_free_chunk(chunk)
                 continue
             number = self._numbers[np.asarray(chunk.data).ctypes.data]
@@ -148,35 +148,35 @@ class Receiver:
         self._group.add_free_chunk(self._lent.pop(number))
 
     def stop(self) -> None:
-        """Let ``take`` return None; any thread may call it."""
+        """Make ``take`` return None; any thread may call it."""
         self._is_asked.set()
 
     def close(self) -> None:
-        """Receive no more."""
+        """Stop receiving."""
         if self._closed_drops is None:
             self._closed_drops = self._kernel_drops()
         self._group.stop()
 
     @property
     def newest_time(self) -> int | None:
-        """Returns the time of the newest heap that was placed, in samples; None: there was none yet."""
+        """Returns the time of the newest placed heap, in samples; None before the first one."""
         times = [time for placing in self._placings if (time := placing.newest_time) is not None]
         return max(times, default=None)
 
     @property
     def unbelieved(self) -> list[tuple[int, int]]:
-        """Returns (sender, time in samples) of each member's last heap of a far time, unless that was believed."""
+        """Returns (sender, time in samples) of each member's last heap with a far time, unless it was believed."""
         return sorted({last for placing in self._placings if (last := placing.unbelieved) is not None})
 
     @property
     def counts(self) -> dict[str, int]:
-        """Returns what became of all ``heaps`` that came: each is in one of COUNTERS, or in one of these.
+        """Returns the counts of all ``heaps`` that came. Each heap is in one of COUNTERS or in one of these:
 
-        ``placed`` heaps, ``incomplete`` ones, of which packets had not come when their chunk was taken, and heaps that
-        were ``too_old`` for any chunk under construction. Besides there are ``packets``, ``kernel_drops``: packets of
-        UDP for which a socket had no room, and ``blocked``: how often a member waited for memory. They lag behind while
-        heaps come. Where receiving stops before the senders end, heaps of the chunks under construction are placed, and
-        not taken.
+        ``placed`` heaps, ``incomplete`` heaps, which lacked packets when their chunk was taken, and heaps that were
+        ``too_old`` for any chunk under construction. Further counts are ``packets``, ``kernel_drops``: UDP packets for
+        which a socket had no room, and ``blocked``: the times a member waited for memory. Counts lag behind while heaps
+        come. If receiving stops before the senders end, heaps in the chunks under construction count as placed, though
+        nobody takes them.
         """
         total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0)
         total["kernel_drops"] = self._kernel_drops() if self._closed_drops is None else self._closed_drops
@@ -193,7 +193,7 @@ class Receiver:
         total["placed"] -= self._n_incomplete
         counted = self._placings if self._each_ends else self._placings[:1]
         for each in counted:
-            if each.newest_time is not None:  # the last stop heap is placed, and later ones
+            if each.newest_time is not None:  # the last stop heap and later ones count as placed in spead2's counts
                 total["placed"] -= max(0, each.n_stops - self._rules.n_enders + 1)
         return total
 
@@ -222,7 +222,7 @@ class Receiver:
         return udp_drops(self._ports) if self._transport == "udp" else 0
 
     def _has_lost_sender(self) -> bool:
-        """Returns whether a TCP connection has closed that had not said that it ends: a member takes no second one."""
+        """Returns whether a TCP connection has closed without a stop heap: a member takes no second connection."""
         if self._transport != "tcp" or time.monotonic() - self._looked_at < CONNECTIONS_S:
             return False
         self._looked_at = time.monotonic()
@@ -254,10 +254,10 @@ def add_readers(
     where: Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequence[Path],
     listening: Listening,
 ) -> None:
-    """Lets a stream receive from all places of a member.
+    """Makes a stream receive from all places of a member.
 
     Raises:
-        UsageError: where it cannot.
+        UsageError: when it cannot.
     """
     if listening.transport == IBV:
         add_ibv_reader(stream, [each for each in where if isinstance(each, Endpoint)], listening.interface)
@@ -269,10 +269,10 @@ def add_readers(
 def add_reader(
     stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue | Path, listening: Listening
 ) -> None:
-    """Lets a stream receive from somewhere.
+    """Makes a stream receive from one place.
 
     Raises:
-        UsageError: where it cannot.
+        UsageError: when it cannot.
     """
     if isinstance(where, spead2.InprocQueue):
         stream.add_inproc_reader(where)
@@ -303,5 +303,5 @@ def add_reader(
 
 
 def _why(error: Exception) -> str:
-    """Returns what an error of spead2's says, without the line of C++ behind it."""
+    """Returns the text of an error from spead2, without the C++ source line at its end."""
     return str(error).partition(" [")[0]

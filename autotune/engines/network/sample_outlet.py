@@ -1,6 +1,7 @@
-"""A digitiser's samples as SPEAD heaps of one packet each, whose bytes are made here.
+"""Sends a digitiser's samples as SPEAD heaps of one packet each.
 
-So any packet can be sent twice, out of order or damaged on purpose, and thousands are made at once.
+The bytes of packets are made here. Any packet can be sent twice, out of order or damaged on purpose, and thousands are
+made at once.
 """
 
 import socket
@@ -24,11 +25,11 @@ TTL = 4
 RETRY_S = 1.0
 IMMEDIATE_FLAG = 1 << 63
 ID_SHIFT = 48
-DAMAGED_BYTES = 8  # of a packet that is damaged on purpose
+DAMAGED_BYTES = 8  # bytes that change in a packet that is damaged on purpose
 
 
 class UdpPlace:
-    """A UDP address that packets are sent to.
+    """A UDP address as a destination of packets.
 
     Raises:
         UsageError: where nothing can be sent to it.
@@ -49,11 +50,11 @@ class UdpPlace:
             raise UsageError(f"nothing can be sent to {endpoint}: {error.strerror or error}") from error
 
     def has_sent(self, packets: Sequence[bytes | memoryview], rate: float) -> bool:
-        """Returns whether all packets are with the kernel."""
+        """Returns whether the kernel has all packets."""
         for packet in packets:
             try:
                 self._socket.send(packet)
-            except ConnectionRefusedError:  # it tells of a packet before, and this one has not left
+            except ConnectionRefusedError:  # the error is about an earlier packet, and this one was not sent
                 try:
                     self._socket.send(packet)
                 except OSError:
@@ -68,14 +69,14 @@ class UdpPlace:
 
 
 class SampleOutlet:
-    """Sends packets of each polarisation to addresses of its own, one packet after the other to each in turn.
+    """Sends each polarisation's packets to its own addresses, which take turns.
 
-    A heap of descriptors leaves at once and then every 5 s, with odd numbers; samples have even ones.
+    A heap of descriptors leaves at once and then every 5 s. Descriptors have odd heap numbers, samples even ones.
 
     Args:
         transport: udp or tcp.
-        to: of each polarisation the addresses that its packets go to in turn; tcp: one.
-        interface: the address of the interface that multicast leaves by.
+        to: the addresses of each polarisation, which take turns; with tcp exactly one.
+        interface: the address of the interface that sends multicast.
 
     Raises:
         UsageError: where nothing can be sent to an address.
@@ -87,20 +88,20 @@ class SampleOutlet:
         if len(to) != info.n_pols or not all(to):
             raise UsageError(f"there are addresses for {len(to)} polarisations; the samples have {info.n_pols}")
         if transport == "tcp" and any(len(some) > 1 for some in to):
-            raise UsageError("a polarisation has several addresses; by tcp it has one")
+            raise UsageError("a polarisation has several addresses; with tcp it can have only one")
         if transport not in ("udp", "tcp"):
             raise UsageError(f"transport is {transport!r}; it may be udp or tcp")
         self._info, self._n_bytes = info, info.packet * info.sample_bits // 8
         self._is_tcp = transport == "tcp"
         kind = Connection if self._is_tcp else partial(UdpPlace, interface=interface, ttl=ttl)
         self._places: list[list[Connection | UdpPlace]] = [[kind(each) for each in some] for some in to]
-        self._number = 0  # of the next heap of samples
+        self._number = 0  # number of the next heap of samples
         self._described_at, self._tried_at = -EVERY_S, time.monotonic()
         self.n_sent = self.n_failed = 0  # packets of samples
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to, after trying again."""
+        """Returns the addresses without a TCP connection, after another try to connect."""
         lacking = []
         for some in self._places:
             for place in some:
@@ -110,12 +111,12 @@ class SampleOutlet:
         return lacking
 
     def packets(self, times: np.ndarray, pol: int, payload: np.ndarray, saturated: np.ndarray) -> np.ndarray:
-        """Returns packets, uint8 [n, bytes], to be given to ``send``.
+        """Returns packets, uint8 [n, bytes], for ``send``.
 
         Args:
             times: int64 [n], in samples.
             payload: uint8 [n, packet sample_bits / 8].
-            saturated: int64 [n]: samples of each packet that were.
+            saturated: int64 [n]: saturated samples in each packet.
         """
         n = len(times)
         made = np.empty((n, items.DIGITISER_HEADER_BYTES + self._n_bytes), np.uint8)
@@ -143,9 +144,9 @@ class SampleOutlet:
         return made
 
     def send(self, pol: int, packets: np.ndarray, numbers: np.ndarray) -> None:
-        """Send packets, uint8 [n, bytes]; returns when they are with the kernel, or failed.
+        """Send packets, uint8 [n, bytes]. Returns when the kernel has them, or sending failed.
 
-        ``numbers``: int64 [n], of the packets in their stream, by which addresses take turns.
+        ``numbers``: int64 [n], the packets' numbers in their stream, which decide the address of each.
         """
         self._describe()
         places = self._places[pol]
@@ -195,7 +196,7 @@ class SampleOutlet:
 
 
 def damage(packets: np.ndarray, rng: np.random.Generator, first: int = 0) -> None:
-    """Change some bytes of packets, uint8 [n, bytes], each at random, from byte ``first`` of the packet on."""
+    """Change some random bytes of packets, uint8 [n, bytes], from byte ``first`` of the packet on."""
     n, length = packets.shape
     places = rng.integers(first, length, (n, DAMAGED_BYTES))
     packets[np.arange(n)[:, np.newaxis], places] ^= rng.integers(1, 256, places.shape, dtype=np.uint8)

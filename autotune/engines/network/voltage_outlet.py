@@ -1,4 +1,4 @@
-"""An F-engine's voltages as SPEAD heaps: each destination gets a part of the channels."""
+"""Sends an F-engine's voltages as SPEAD heaps. Each destination gets a part of the channels."""
 
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -16,26 +16,26 @@ from .memory_heap import IMMEDIATE, MemoryHeap
 from .outlet import PATIENCE_S, never, outlet
 
 N_ITEMS = 4
-MOST_PLACES = 1024  # in memory, whose heaps are kept
-FASTER = 1.1  # than the stream: how fast heaps leave that are paced
+MOST_PLACES = 1024  # places in memory whose heaps are kept
+FASTER = 1.1  # paced heaps leave faster than the stream by this factor
 
 
 class VoltageOutlet:
-    """A VoltageSink that sends heaps of the channels' part of each destination, times one after the other.
+    """A VoltageSink that sends, for each time, a heap of its channels to each destination.
 
-    ``write`` returns when the packets are with the kernel. Heaps are built once for each place in the engine's memory.
+    ``write`` returns when the kernel has the packets. Heaps are built once for each place in the engine's memory.
 
-    Descriptors of 4 bits say what SPEAD means by them: the real part comes first, in the high nibble. Voltages with
-    ``nibbles`` real_high are just that. Those with real_low leave as they are, for a receiver that knows it; one that
-    goes by descriptors has their parts exchanged.
+    Descriptors of 4-bit voltages mean SPEAD's order: the real part comes first, in the high nibble. Voltages with
+    ``nibbles`` real_high are in this order. Voltages with real_low are sent unchanged, for a receiver that knows it; a
+    receiver that follows the descriptors exchanges their parts.
 
     Args:
         feng_id: the antenna's index, from 0 to ``n_antennas`` - 1.
         transport: udp, ibv, tcp or inproc.
-        is_paced: whether the packets of a heap are spread over most of the heap's time; else they leave at once.
+        is_paced: whether the packets of a heap are spread over most of the heap's time; otherwise they leave at once.
 
     Raises:
-        UsageError: where channels cannot be shared out evenly, or nothing can be sent to an address.
+        UsageError: when channels cannot be shared out evenly, or nothing can be sent to an address.
     """
 
     def __init__(
@@ -74,23 +74,23 @@ class VoltageOutlet:
             patience_s=patience_s,
             is_asked=is_asked,
         )
-        self._made: dict[int, list[MemoryHeap]] = {}  # by address
+        self._made: dict[int, list[MemoryHeap]] = {}  # the heaps, by the address of their memory
         self.n_heaps, self.n_bytes = 0, 0
         group, first_s = self._described(), EVERY_S * (feng_id + 1)
         self._descriptors = Descriptors(self._outlet, group, EVERY_S * n_antennas, first_s)
 
     @property
     def n_failed(self) -> int:
-        """Returns how many heaps could not leave, descriptors among them."""
+        """Returns the number of heaps that could not leave, including descriptors."""
         return self._outlet.n_failed
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to."""
+        """Returns the addresses without a TCP connection."""
         return self._outlet.not_connected
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
-        """Send heaps; see ``voltages.VoltageSink``. Those with holes are left out: heaps cannot say what is missing."""
+        """Send heaps; see ``voltages.VoltageSink``. Incomplete heaps are left out, since they cannot mark gaps."""
         is_whole = np.asarray(present.reshape(len(present), -1).all(axis=1))
         for time, heap in zip(timestamps[is_whole].tolist(), compress(voltages, is_whole), strict=True):
             heaps = self._heaps(heap)
@@ -101,7 +101,7 @@ class VoltageOutlet:
             self.n_bytes += heap.nbytes
 
     def forget(self) -> None:
-        """Keep no heaps of memory that an engine had which has ended."""
+        """Drop the heaps in the memory of an engine that has ended."""
         self._made.clear()
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class VoltageOutlet:
 
     # ------------------------------------------------------------------ heaps
     def _heaps(self, voltages: np.ndarray) -> list[MemoryHeap]:
-        """Returns the heaps of the memory of one time."""
+        """Returns the heaps whose payload is this memory, of one time."""
         address = voltages.ctypes.data
         if len(self._made) > MOST_PLACES:  # an engine has a few buffers
             self._made.clear()

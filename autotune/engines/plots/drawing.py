@@ -1,4 +1,4 @@
-"""What pictures have in common: the file, the axes of time and frequency, decibels, phases."""
+"""The common parts of pictures: the file, the axes of time and frequency, decibels, phases."""
 
 import io
 import os
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-TICKS = [-180, -90, 0, 90, 180]  # of phases in degrees
-POWER, PHASE = "viridis", "twilight"  # colour maps: perceptually uniform, and cyclic as phases are
-MISSING = "0.8"  # grey, of what never came
-POLS = ("#0072b2", "#d55e00")  # of polarisations, told apart by all eyes (M. Okabe, K. Ito, Color Universal Design)
-DATES = {".svg": "Date", ".pdf": "CreationDate"}  # metadata that would make each file another one
+TICKS = [-180, -90, 0, 90, 180]  # ticks of an axis of phases, in degrees
+POWER, PHASE = "viridis", "twilight"  # colour maps: a perceptually uniform one, and a cyclic one for phases
+MISSING = "0.8"  # grey, for missing data
+POLS = ("#0072b2", "#d55e00")  # for polarisations, safe for colour blindness (M. Okabe, K. Ito, Color Universal Design)
+DATES = {".svg": "Date", ".pdf": "CreationDate"}  # metadata that would make each file differ
 STYLE: dict[Any, Any] = {"font.size": 9.0, "axes.titlesize": 10.0, "svg.fonttype": "none", "svg.hashsalt": "autotune"}
 
 
 def check_path(path: str | Path) -> Path:
-    """Returns the path that a picture can be written to. To be asked before a long run.
+    """Returns ``path`` if a picture can be written there. Call it before a long run.
 
     Raises:
-        UsageError: for a suffix that is not in SUFFIXES, a directory that is not there or not to be written to, or when
+        UsageError: for a suffix that is not in SUFFIXES, or a directory that is missing or not writable, or when
             matplotlib is not installed.
     """
     path = Path(path)
@@ -42,7 +42,7 @@ def check_path(path: str | Path) -> Path:
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise UsageError(f"{path}: it cannot be written; give another name")
     try:
-        import matplotlib.figure  # noqa: F401 - whether it can be imported
+        import matplotlib.figure  # noqa: F401 - this checks that it can be imported
     except ImportError as error:
         raise UsageError(
             f"{path}: pictures need matplotlib ({error}): pip install matplotlib, or autotune's extra plot"
@@ -52,12 +52,12 @@ def check_path(path: str | Path) -> Path:
 
 @contextmanager
 def drawn(path: str | Path, width: float, height: float) -> Iterator["Figure"]:
-    """Gives a figure of ``width`` by ``height`` inches, and writes it to ``path`` afterwards.
+    """Yields a figure of ``width`` by ``height`` inches, and writes it to ``path`` afterwards.
 
-    What a user has set of matplotlib does not change it, and it changes nothing of that.
+    A user's settings of matplotlib do not change the figure, and stay as they are.
 
     Raises:
-        UsageError: as ``check_path`` does, or when the file cannot be written; what was there before stays.
+        UsageError: as ``check_path`` does, or when the file cannot be written; an old file stays.
     """
     path = check_path(path)
     import matplotlib
@@ -80,7 +80,7 @@ def drawn(path: str | Path, width: float, height: float) -> Iterator["Figure"]:
 # ---------------------------------------------------------------------- axes
 @dataclass(frozen=True)
 class FrequencyAxis:
-    """Frequencies in MHz where the band's centre is known, channels otherwise."""
+    """An axis of frequencies in MHz if the band's centre is known, and of channels otherwise."""
 
     n_channels: int
     centre_hz: float | None
@@ -96,8 +96,8 @@ class FrequencyAxis:
 
     @property
     def about(self) -> str:
-        """Returns how many channels there are, and where."""
-        centre = f" about {self.centre_hz / 1e6:.6g} MHz" if self.is_known and self.centre_hz is not None else ""
+        """Returns text: the number of channels, and their centre if it is known."""
+        centre = f" centred on {self.centre_hz / 1e6:.6g} MHz" if self.is_known and self.centre_hz is not None else ""
         return f"{self.n_channels} channels{centre}"
 
     def at(self, channels: np.ndarray) -> np.ndarray:
@@ -105,18 +105,18 @@ class FrequencyAxis:
         return self.hz(channels) / 1e6 if self.is_known else np.asarray(channels, float)
 
     def hz(self, channels: np.ndarray) -> np.ndarray:
-        """Returns frequencies. Where the centre is not known, the band begins at 0."""
+        """Returns the frequencies of channels, in Hz. If the centre is not known, the band begins at 0."""
         half = self.n_channels / 2
         centre = half * self.width_hz if self.centre_hz is None else self.centre_hz
         return np.asarray(centre + (np.asarray(channels) - half) * self.width_hz)
 
     def limits(self, n_channels: int | None = None) -> tuple[float, float]:
-        """Returns where the first channel begins and the last one ends, of ``n_channels`` or of all."""
+        """Returns the lower edge of the first channel and the upper edge of the last, of ``n_channels`` or of all."""
         low, high = self.at(np.array([-0.5, (n_channels or self.n_channels) - 0.5])).tolist()
         return low, high
 
     def set(self, axes: "Axes", label: bool = True, which: str = "x") -> None:
-        """Give an axis its limits, and its name."""
+        """Set the limits of an axis, and its label."""
         named: dict[str, object] = {f"{which}lim": self.limits()}
         if label:
             named[f"{which}label"] = self.label
@@ -128,13 +128,13 @@ class FrequencyAxis:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Times from the start on, in a unit in which the whole span is a number of 1 or more."""
+    """An axis of times since the start, in a unit that makes the whole span 1 or more."""
 
     span_s: float
 
     @property
     def unit(self) -> tuple[float, str]:
-        """Returns seconds of a unit, and its name."""
+        """Returns the unit in seconds, and its name."""
         for seconds, name in ((1.0, "s"), (1e-3, "ms")):
             if self.span_s >= seconds:
                 return seconds, name
@@ -150,20 +150,20 @@ class TimeAxis:
 
 
 def seconds(value: float) -> str:
-    """Returns a time as text, in a unit that suits it."""
+    """Returns a time as text, in a suitable unit."""
     scale, name = TimeAxis(value).unit
     return f"{value / scale:.4g} {name}"
 
 
 # ---------------------------------------------------------------------- values
 def decibels(power: np.ndarray) -> np.ndarray:
-    """Returns 10 log10, NaN where there is no power."""
+    """Returns 10 log10 of the power, or NaN where it is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(power > 0, 10 * np.log10(power), np.nan)
 
 
 def range_of(values: np.ndarray, least: float, most: float) -> tuple[float, float]:
-    """Returns two percentiles of what is not NaN, at least 1 apart."""
+    """Returns two percentiles of the finite values, at least 1 apart."""
     known = values[np.isfinite(values)]
     if not known.size:
         return 0.0, 1.0
@@ -172,24 +172,24 @@ def range_of(values: np.ndarray, least: float, most: float) -> tuple[float, floa
 
 
 def colours(name: str) -> "Colormap":
-    """Returns a colour map that has grey for NaN."""
+    """Returns a colour map that shows NaN as grey."""
     import matplotlib
 
     return matplotlib.colormaps[name].with_extremes(bad=MISSING)
 
 
 def degrees(values: np.ndarray) -> np.ndarray:
-    """Returns phases of complex values, NaN where there is nothing to have one."""
+    """Returns phases of complex values in degrees, or NaN where the value is 0."""
     return np.where(values == 0, np.nan, np.degrees(np.angle(values)))
 
 
 def unbroken(phases: np.ndarray) -> np.ndarray:
-    """Returns phases in degrees, with NaN in place of those behind a jump from one end of the circle to the other."""
+    """Returns phases in degrees. A phase after a jump from one end of the circle to the other becomes NaN."""
     jumps = np.abs(np.diff(phases, prepend=phases[:1])) > 180
     return np.where(jumps, np.nan, phases)
 
 
 def set_phases(axes: "Axes", label: str = "Phase (°)") -> None:
-    """Makes the upright axis one of phases in degrees."""
+    """Makes the vertical axis one of phases in degrees."""
     axes.set(ylim=(-185, 185), yticks=TICKS, ylabel=label)
     axes.grid(alpha=0.3)

@@ -1,6 +1,6 @@
 """Finds the delays that are left in visibilities: the slope of phase over the band, by a Fourier transform to lags.
 
-A wave that antenna j gets tau later than antenna i turns V_ij by +2 pi f tau, so the transform of the correlation
+A wave that reaches antenna j tau later than antenna i turns V_ij by +2 pi f tau, so the transform of the correlation
 coefficients over frequency has its peak at the lag tau (Thompson, Moran, Swenson: Interferometry and Synthesis in Radio
 Astronomy, section 9.3, the delay part of a fringe fit). The noise of a coefficient of n spectra is 1 / sqrt(n).
 """
@@ -13,28 +13,28 @@ import numpy as np
 from ...core.units import seconds_text
 from .visibility_summary import Baseline, VisibilitySummary
 
-FINER = 16  # lags in steps of so many parts of what the band resolves
-CLOSE = 0.01  # samples: a smaller delay is told as none
-FOUND = 6.0  # times the noise: of a few thousand lags of noise alone none is as large, nearly always
+FINER = 16  # steps of lag for each lag that the band resolves
+CLOSE = 0.01  # samples: the text calls a smaller delay "no delay"
+FOUND = 6.0  # times the noise: a few thousand lags of pure noise almost never have such a peak
 
 
 @dataclass(frozen=True)
 class ResidualDelay:
-    """The delay that is left on a baseline, in all of its time."""
+    """The delay that is left on a baseline, over the whole time."""
 
     baseline: Baseline
-    delay_s: float  # by which antenna j gets waves later than antenna i
+    delay_s: float  # positive if waves reach antenna j later than antenna i
     delay_samples: float
-    coefficient: float  # mean correlation coefficient of both polarisations, with the phase slope taken off
+    coefficient: float  # mean correlation coefficient of both polarisations, without the phase slope
     signal_to_noise: float
-    largest_s: float  # delays up to this one, either way, can be told apart
+    largest_s: float  # delays from -largest_s to largest_s are unambiguous
 
     @property
     def is_found(self) -> bool:
         return self.signal_to_noise >= FOUND
 
     def text(self, names: Sequence[str]) -> str:
-        """Returns what was found for people; ``names``: of all antennas."""
+        """Returns the result as text. ``names`` has the names of all antennas."""
         here, there = names[self.baseline.i], names[self.baseline.j]
         if not self.is_found:
             within = f"within +-{seconds_text(self.largest_s)} of delay"
@@ -52,7 +52,7 @@ class ResidualDelay:
 
 
 def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
-    """Returns the delay that is left on each baseline that the summary follows, of those that have data.
+    """Returns the residual delay of each baseline that the summary follows and that has data.
 
     Delays beyond ``largest_s`` appear shifted by a multiple of twice that.
     """
@@ -74,7 +74,7 @@ def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
         peak = int(np.argmax(power))
         lag = (peak + len(power) // 2) % len(power) - len(power) // 2 + _between(power, peak)
         delay_s = sign * lag / (len(power) * step_hz)
-        noise = np.count_nonzero(n_each)  # mean of ``power`` of noise alone
+        noise = np.count_nonzero(n_each)  # the mean of ``power`` for noise alone
         found.append(
             ResidualDelay(
                 baseline=baseline,
@@ -89,7 +89,7 @@ def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
 
 
 def _between(power: np.ndarray, peak: int) -> float:
-    """Returns how far from the largest value the vertex of the parabola through it and its neighbours lies."""
+    """Returns the offset of the vertex of the parabola through the largest value and its neighbours, in bins."""
     before, at, behind = power[peak - 1], power[peak], power[(peak + 1) % len(power)]
     curvature = before - 2 * at + behind
     return float((before - behind) / (2 * curvature)) if curvature else 0.0

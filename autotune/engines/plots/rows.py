@@ -1,7 +1,7 @@
-"""Sums of a stream of any length in a fixed number of rows of time, and of channels in a fixed number of bins.
+"""Sums a stream of any length in a fixed number of rows of time, and channels in a fixed number of bins.
 
-When rows are full, they are added in pairs, so that each spans twice the time and half of them are free again. Sums are
-integers: they do not depend on when rows were merged, nor on how a stream was cut.
+When all rows are full, they are added in pairs, so that each spans twice the time and half of them are free again. Sums
+are integers, so they depend neither on the time of a merge nor on the lengths of writes.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from ...core.errors import UsageError
 
 
 class Rows:
-    """Sums of arrays by time. Times that are missing leave their rows as they are, which are 0 at first.
+    """Sums of arrays by time. Rows are 0 at first, and missing times do not change them.
 
     Args:
-        unit: samples from one array to the next; a row spans it, or it times a power of two.
-        shape: of an array.
-        most: rows that there are at most, an even number.
+        unit: samples from one array to the next; a row spans a power of two times as many.
+        shape: the shape of an array.
+        most: the largest number of rows, which must be even.
     """
 
     def __init__(self, unit: int, shape: tuple[int, ...], most: int = 256) -> None:
@@ -29,8 +29,8 @@ class Rows:
         self._unit, self._values = unit, np.zeros((most, *shape), np.int64)
         self.merged = 1  # units that a row spans
         self.first: int | None = None  # timestamp at which row 0 begins
-        self.n = 0  # rows, up to the last one in which something came
-        self._n_units = 0  # up to the last one that came
+        self.n = 0  # rows up to the last one with data
+        self._n_units = 0  # units up to the last one with data
 
     @property
     def row_samples(self) -> int:
@@ -49,7 +49,7 @@ class Rows:
 
     @property
     def units(self) -> np.ndarray:
-        """Returns the units that each row spans, missing ones too; the last row ends with what came last: int64 [n]."""
+        """Returns the units that each row spans, int64 [n], including missing ones. The last row ends with the data."""
         return np.asarray(np.minimum(self.merged, self._n_units - self.merged * np.arange(self.n)))
 
     def add(self, timestamps: np.ndarray, arrays: np.ndarray) -> None:
@@ -74,14 +74,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Bins:
-    """Channels in bins of the same width; the last one may have fewer channels."""
+    """Channels in bins of one width; the last bin may have fewer channels."""
 
     n_channels: int
     most: int
 
     @property
     def width(self) -> int:
-        """Returns the channels of a bin."""
+        """Returns the number of channels in a bin."""
         return -(-self.n_channels // self.most)
 
     @cached_property
@@ -91,7 +91,7 @@ class Bins:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Returns how many channels each bin has: int64 [n_bins]."""
+        """Returns the number of channels in each bin: int64 [n_bins]."""
         return np.diff(self.begins, append=self.n_channels)
 
     @cached_property
@@ -100,7 +100,7 @@ class Bins:
         return self.begins + (self.counts - 1) / 2
 
     def sums(self, arrays: np.ndarray, axis: int) -> np.ndarray:
-        """Returns integers of channels as sums of bins, int64."""
+        """Returns the sums of integers over the channels of each bin, int64."""
         if self.width == 1:
             return np.asarray(arrays, np.int64)
         return np.add.reduceat(arrays, self.begins, axis=axis, dtype=np.int64)

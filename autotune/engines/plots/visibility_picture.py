@@ -1,7 +1,7 @@
-"""The picture of visibilities: what antennas have, what baselines have by frequency and by time, and who is coherent.
+"""The picture of visibilities: autocorrelations, coherence, and baselines by frequency and by time.
 
-Phases and amplitudes are those of correlation coefficients of one polarisation. Where theory is given, it is a line
-beside measured points.
+Phases and amplitudes are those of correlation coefficients of one polarisation. Theory, if given, is drawn as lines
+next to the measured points.
 """
 
 from collections.abc import Iterator
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-COLUMNS = 3  # of baselines
-BANDS, BAND_COLOURS = 3, ("#0072b2", "#009e73", "#d55e00")  # of which phases over time are shown
+COLUMNS = 3  # columns of baselines
+BANDS, BAND_COLOURS = 3, ("#0072b2", "#009e73", "#d55e00")  # frequency bands whose phases over time are shown
 MOST_NAMED = 12  # antennas or baselines that a legend names
-MOST_TURN = np.pi / 4  # by which a phase may turn within a band, about
-LABELLED = 16  # antennas of which a matrix has all numbers
+MOST_TURN = np.pi / 4  # a phase may turn about so far within a band
+LABELLED = 16  # a matrix of up to so many antennas has a tick for each
 
 
 class Theory(Protocol):
-    """The visibilities that theory expects: ``engines.sky.expected.theory_of`` returns one."""
+    """A function that computes the expected visibilities: ``engines.sky.expected.theory_of`` returns one."""
 
     def __call__(
         self,
@@ -60,20 +60,20 @@ class Theory(Protocol):
 
 
 def plot_visibilities(summary: VisibilitySummary, path: str | Path, theory: Theory | None = None, pol: int = 0) -> None:
-    """Writes the picture of what a summary saw; ``drawing.SUFFIXES`` are its formats.
+    """Writes the picture of a summary; ``drawing.SUFFIXES`` has its formats.
 
     Args:
-        theory: drawn as lines where it is given.
-        pol: whose products aa, or of 1 bb, are shown of baselines.
+        theory: the expected visibilities, drawn as lines.
+        pol: the polarisation of the baselines' products: 0 for aa, 1 for bb.
 
     Raises:
-        UsageError: as ``drawing.check_path`` does; when the file cannot be written; when no dump came; for another
-            polarisation, or theory without a width of channels.
+        UsageError: as ``drawing.check_path`` does; when the file cannot be written, or no dump came; for another
+            polarisation, or theory without a channel width.
     """
     if pol not in (0, 1):
         raise UsageError(f"there is no polarisation {pol}: it must be 0 or 1")
     if not summary.n_dumps:
-        raise UsageError(f"{path}: there is nothing to draw, for no dump came")
+        raise UsageError(f"{path}: there is nothing to draw, since no dump came")
     if theory is not None and summary.info.channel_width_hz <= 0:
         raise UsageError(f"{path}: theory needs channel_width_hz, which the visibilities do not state")
     n_rows = -(-len(summary.baselines) // COLUMNS)
@@ -110,7 +110,7 @@ class _Visibilities:
         n = len(self._names)
         whole = 2 * n * summary.n_dumps * summary.info.dump_spectra
         gone = whole - int(summary.spectra_there.sum())
-        absent = f"; {100 * gone / max(1, whole):.3g} % of antennas' spectra missing" if gone else ""
+        absent = f"; {100 * gone / max(1, whole):.3g} % of the antennas' spectra missing" if gone else ""
         clipped = f"; {summary.n_clipped} products clipped" if summary.n_clipped else ""
         return (
             f"Visibilities of {n} antennas: {self._frequencies.about}, {seconds(self._span_s)}\n"
@@ -179,13 +179,13 @@ class _Visibilities:
             legend.set_frame_on(False)
 
     def _over_all_time(self, theory: Theory, number: int) -> np.ndarray:
-        """Returns theory's mean over the rows of a baseline: complex128 [n_fine]."""
+        """Returns theory's mean over all rows of a baseline: complex128 [n_fine]."""
         weights = self._summary.weights.values[:, number, self._pol, 0]
         expected = self._expected(theory, number, self._summary.fine.middles, self._summary.fine.width)
         return np.asarray(weights @ expected / max(1, weights.sum()))
 
     def _expected(self, theory: Theory, number: int, channels: np.ndarray, width: float) -> np.ndarray:
-        """Returns theory in rows of time, of means over ``width`` channels: complex128 [n_rows, n]."""
+        """Returns theory for each row of time, as means over ``width`` channels: complex128 [n_rows, n]."""
         baseline, summary = self._summary.baselines[number], self._summary
         return theory(
             baseline.i,
@@ -199,7 +199,7 @@ class _Visibilities:
 
     # ------------------------------------------------------------------ baselines, by time
     def _by_time(self, figure: "SubFigure", n_rows: int) -> None:
-        """Draws for each baseline its phases over time and frequency, and below them those of some bands."""
+        """Draws each baseline's phases over time and frequency, and below them the phases of some bands over time."""
         n, bins = len(self._summary.baselines), self._summary.bins
         grid = figure.add_gridspec(2 * n_rows, COLUMNS, height_ratios=[1.4, 1] * n_rows)
         right = float(self._time.at(len(self._rows) * self._row_s))
@@ -223,10 +223,10 @@ class _Visibilities:
             every += [waterfall, fringes]
         line = "; lines: theory" if self._theory is not None else ""
         bar = figure.colorbar(image, ax=every, location="bottom", ticks=TICKS, shrink=0.5, aspect=60)
-        bar.set_label(f"Phase (°); grey: missing. Below each: phase of the bands at the marks{line}")
+        bar.set_label(f"Phase (°); grey: missing. Below each waterfall: phases of the bands at its marks{line}")
 
     def _fringes(self, axes: "Axes", number: int) -> Iterator[tuple[float, str]]:
-        """Draws phases of some bands over time; yields each band's place on the axis of frequency, and its colour."""
+        """Draws phases of some bands over time. Yields each band's place on the frequency axis, and its colour."""
         found = self._rows[:, :, number]
         times = self._time.at((np.arange(len(found)) + 0.5) * self._row_s)
         n_together = _bins_together(found)
@@ -248,9 +248,9 @@ class _Visibilities:
 
 
 def _bins_together(found: np.ndarray) -> int:
-    """Returns how many bins of coefficients [n_rows, n_bins] have about one phase: at most a quarter of them.
+    """Returns the number of neighbouring bins of coefficients [n_rows, n_bins] with about one phase: a quarter at most.
 
-    The phase's slope is that of products of neighbouring bins, whose noise is not the same.
+    The phase's slope comes from products of neighbouring bins, whose noise is independent.
     """
     products = found[:, 1:] * found[:, :-1].conj()
     slope = abs(np.angle(np.nansum(products))) if products.size else 0.0
@@ -259,7 +259,7 @@ def _bins_together(found: np.ndarray) -> int:
 
 
 def _along(name: str, n: int) -> list[object]:
-    """Returns n colours along a colour map, without its lightest ones."""
+    """Returns n colours along a colour map, without its lightest colours."""
     import matplotlib
 
     return [matplotlib.colormaps[name](0.9 * k / max(1, n - 1)) for k in range(n)]

@@ -1,4 +1,4 @@
-"""What a picture of visibilities needs, of any number of dumps: a sink of constant memory."""
+"""Sums any number of dumps for a picture of visibilities, in a sink that uses constant memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from ...core.errors import UsageError
 from ..streams.visibilities import VisibilityInfo
 from .rows import Bins, Rows, ratio
 
-PARALLEL = slice(0, 4, 3)  # of the products aa, ba, ab, bb: aa and bb
+PARALLEL = slice(0, 4, 3)  # aa and bb, of the products aa, ba, ab, bb
 MOST_ROWS, MOST_SPECTRUM_BINS, MOST_BINS = 256, 1024, 256
-BLOCK = 1 << 18  # products that are looked at together: their floats stay in the cache
+BLOCK = 1 << 18  # products in one step of the coherence: their floats stay in the cache
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,22 @@ class Baseline:
 
     @property
     def number(self) -> int:
-        """Returns its place in a dump."""
+        """Returns the baseline's place in a dump."""
         return self.j * (self.j + 1) // 2 + self.i
 
 
 class VisibilitySummary:
-    """Spectra of all antennas, coherence of all baselines, and some baselines over time. A ``VisibilitySink``.
+    """Sums of all antennas' spectra, all baselines' coherence, and some baselines over time. A ``VisibilitySink``.
 
-    Means are by the spectra that came, as weights count them; what has the weight 0 in a dump is left out. Sums but
-    those of coherence are exact.
+    Means are over the spectra that came, as weights count them; a product whose weight is 0 in a dump is left out. All
+    sums except those of coherence are exact.
 
     Args:
-        baselines: pairs (i, j) that are followed over time; by default ``n_baselines`` of them, from the shortest to
-            the longest, or the first ones if a position is not known.
+        baselines: pairs (i, j) to follow over time; None takes ``n_baselines`` of them, from the shortest to the
+            longest, or the first ones if a position is not known.
 
     Raises:
-        UsageError: for a baseline of antennas that are not there.
+        UsageError: for a baseline whose antennas do not exist.
     """
 
     def __init__(
@@ -49,14 +49,16 @@ class VisibilitySummary:
         self.info, n = info, len(info.antennas)
         self.baselines = _spread(info, n_baselines) if baselines is None else _chosen(info, baselines)
         self.fine, self.bins = Bins(info.n_channels, MOST_SPECTRUM_BINS), Bins(info.n_channels, MOST_BINS)
-        self._j, self._i = np.tril_indices(n)  # of all baselines, in their order
+        self._j, self._i = np.tril_indices(n)  # the antennas of all baselines, in their order
         self._numbers = np.array([each.number for each in self.baselines], int)
         self._autos = np.flatnonzero(self._i == self._j)
         self.n_dumps, self.n_clipped = 0, 0
-        self.spectra_there = np.zeros((n, 2), np.int64)  # of antennas' own products, aa and bb
+        self.spectra_there = np.zeros((n, 2), np.int64)  # spectra in the antennas' own products, aa and bb
         k = len(self.baselines)
         self.dumps = Rows(info.dump_samples, (1,), MOST_ROWS)
-        self.weights = Rows(info.dump_samples, (k, 2, 3), MOST_ROWS)  # of a baseline's products, and of its antennas'
+        self.weights = Rows(
+            info.dump_samples, (k, 2, 3), MOST_ROWS
+        )  # weights of a baseline's products, and of its two antennas'
         self._rows = Rows(info.dump_samples, (len(self.bins.begins), k, 2, 4), MOST_ROWS)
         self._spectra = np.zeros((len(self.fine.begins), k, 2, 4), np.int64)
         self._powers = np.zeros((len(self.fine.begins), n, 2), np.int64)
@@ -83,19 +85,19 @@ class VisibilitySummary:
 
     # ------------------------------------------------------------------ what is found
     def spectra(self) -> np.ndarray:
-        """Returns the mean power of a channel in a dump, of aa and bb: float64 [n_fine, n_antennas, 2]."""
+        """Returns the mean power of a channel in a dump, for aa and bb: float64 [n_fine, n_antennas, 2]."""
         n_dumps = self.spectra_there / self.info.dump_spectra
         return ratio(self._powers, self.fine.counts[:, np.newaxis, np.newaxis] * n_dumps)
 
     def coefficients(self) -> np.ndarray:
-        """Returns correlation coefficients over all time: complex128 [n_fine, n_baselines, 2], of aa and bb.
+        """Returns correlation coefficients over all time: complex128 [n_fine, n_baselines, 2], for aa and bb.
 
-        They are means of V_ij over the root of those of V_ii times V_jj; NaN where no data came.
+        They are the mean of V_ij over the root of mean V_ii times mean V_jj; NaN where no data came.
         """
         return _coefficients(self._spectra, self.weights.values.sum(axis=0))
 
     def rows(self) -> np.ndarray:
-        """Returns what ``coefficients`` does in rows of time: complex128 [n_rows, n_bins, n_baselines, 2]."""
+        """Returns correlation coefficients for each row of time: complex128 [n_rows, n_bins, n_baselines, 2]."""
         return _coefficients(self._rows.values, self.weights.values[:, np.newaxis])
 
     @property
@@ -110,7 +112,7 @@ class VisibilitySummary:
     def coherence(self) -> np.ndarray:
         """Returns the rms of |V_ij| / sqrt(V_ii V_jj) over channels and dumps: float64 [n_antennas, n_antennas].
 
-        Products aa are below the diagonal, bb above it; the diagonal, and what is missing, is NaN.
+        Products aa are below the diagonal, bb above it. The diagonal and missing products are NaN.
         """
         n = len(self.info.antennas)
         found = np.full((n, n), np.nan)
@@ -121,15 +123,15 @@ class VisibilitySummary:
         return found
 
     def noise_floor(self) -> float | None:
-        """Returns what ``coherence`` is of noise that antennas do not share, 1 / sqrt(spectra of a dump); None if the
-        width of channels is not known.
+        """Returns the ``coherence`` of independent noise, 1 / sqrt(spectra in a dump); None if the channel width is not
+        known.
         """
         n = self.info.dump_samples * self.info.channel_width_hz / self.info.antennas[0].sample_rate_hz
         return 1 / sqrt(n) if n >= 1 else None
 
     # ------------------------------------------------------------------ sums
     def _follow(self, time: np.ndarray, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
-        """Adds what is followed over time: of each product its parts and the powers of both antennas."""
+        """Adds the followed products to the rows of time: real and imaginary part, and the powers of both antennas."""
         parts = np.empty((len(visibilities), len(self.baselines), 2, 4), np.int64)
         parts[..., :2] = visibilities[:, self._numbers, PARALLEL]
         weights = np.empty((len(self.baselines), 2, 3), np.int64)
@@ -145,7 +147,7 @@ class VisibilitySummary:
         self.dumps.add(time, np.ones((1, 1), np.int64))
 
     def _compare(self, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
-        """Adds |V_ij|^2 / (V_ii V_jj), of means, a block of channels at a time."""
+        """Adds |V_ij|^2 / (V_ii V_jj) of means, one block of channels at a time."""
         there, own = n_spectra > 0, n_spectra[self._autos]
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(autos > 0, own / autos, 0).astype(np.float32)
@@ -161,14 +163,14 @@ class VisibilitySummary:
 
 
 def _with_another(visibilities: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a dump of one polarisation as one of two, of which nothing came of the other."""
+    """Returns a dump of one polarisation as a dump of two, the second of which is missing."""
     products = np.zeros((*visibilities.shape[:2], 4, 2), visibilities.dtype)
     products[:, :, :1] = visibilities
     return products, np.pad(weights, ((0, 0), (0, 3)))
 
 
 def _coefficients(sums: np.ndarray, n_spectra: np.ndarray) -> np.ndarray:
-    """Returns the coefficients of int64 [..., 4]: real and imaginary part and two powers, over [..., 3] spectra."""
+    """Returns coefficients. ``sums``: real and imaginary part and two powers, int64 [..., 4], over [..., 3] spectra."""
     powers = np.sqrt(sums[..., 2].astype(float) * sums[..., 3])
     each = np.sqrt(n_spectra[..., 1].astype(float) * n_spectra[..., 2])
     return ratio((sums[..., 0] + 1j * sums[..., 1]) * each, powers * n_spectra[..., 0])
@@ -188,7 +190,7 @@ def _chosen(info: VisibilityInfo, baselines: Sequence[tuple[int, int]]) -> tuple
 
 
 def _spread(info: VisibilityInfo, most: int) -> tuple[Baseline, ...]:
-    """Returns baselines from the shortest to the longest, evenly in their order; the first ones without positions."""
+    """Returns ``most`` baselines, spread from the shortest to the longest, or the first ones without positions."""
     n = len(info.antennas)
     every = [_baseline(info, i, j) for j in range(n) for i in range(j)]
     if len(every) <= most or any(each.length_m is None for each in every):

@@ -1,4 +1,4 @@
-"""The picture of one antenna's voltages: spectra, waterfalls, and over time power, saturation and what is missing."""
+"""The picture of one antenna's voltages: spectra, waterfalls, and power, saturation and missing data over time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-UNIT = "dB of one step²"  # of the quantiser
+UNIT = "dB of one step²"  # a step of the quantiser
 
 
 def plot_voltages(summary: VoltageSummary, path: str | Path, n_missing: int | None = None) -> None:
-    """Writes the picture of what a summary saw; ``drawing.SUFFIXES`` are its formats.
+    """Writes the picture of a summary; ``drawing.SUFFIXES`` has its formats.
 
     Args:
-        n_missing: heaps that were left out; None: those that are missing between the first and the last that came.
+        n_missing: heaps that were left out; None counts those missing between the first and the last that came.
 
     Raises:
         UsageError: as ``drawing.check_path`` does, when the file cannot be written, or when no heap came.
     """
     if not summary.n_heaps:
-        raise UsageError(f"{path}: there is nothing to draw, for no heap came")
+        raise UsageError(f"{path}: there is nothing to draw, since no heap came")
     n_pols = summary.info.n_pols
     with drawn(path, 3.6 + 4.2 * n_pols, 7.2) as figure:
         _Voltages(summary, figure, n_missing).draw()

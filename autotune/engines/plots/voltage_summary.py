@@ -1,4 +1,4 @@
-"""What a picture of voltages needs, of a stream of any length: a sink of constant memory."""
+"""Sums a stream of any length for a picture of voltages, in a sink that uses constant memory."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ from ..streams.voltages import VoltageInfo
 from .rows import Bins, Rows, ratio
 
 MOST_ROWS, MOST_BINS = 256, 1024
-BLOCK = 1 << 17  # bytes of voltages that are squared together: their floats stay in the cache
-EXACT = 1 << 24  # integers to which float32 counts
-MOST_TOGETHER = EXACT // (2 * 128**2)  # spectra whose powers are added in float32
+BLOCK = 1 << 17  # bytes of voltages to square in one step: their floats stay in the cache
+EXACT = 1 << 24  # float32 is exact for integers up to this one
+MOST_TOGETHER = EXACT // (2 * 128**2)  # spectra whose powers float32 can add exactly
 
 
 class VoltageSummary:
-    """Mean power by channel and by time, saturated voltages, and times that are missing. A ``VoltageSink``.
+    """A ``VoltageSink`` that sums power by channel and by time, saturated voltages, and spectra.
 
     All sums are exact. ``spectrum``: int64 [C, n_pols], sums of |v|^2 over all spectra. ``power``: rows of such sums in
-    bins of channels, [n_bins, n_pols]; ``saturated``: rows of saturated voltages, [n_pols]; ``spectra``: rows of how
-    many spectra came, [n_pols].
+    bins of channels, [n_bins, n_pols]; ``saturated``: rows of counts of saturated voltages, [n_pols]; ``spectra``: rows
+    of counts of spectra that came, [n_pols].
     """
 
     def __init__(self, info: VoltageInfo, most_rows: int = MOST_ROWS, most_bins: int = MOST_BINS) -> None:
@@ -25,7 +25,7 @@ class VoltageSummary:
         self.power = Rows(info.heap_samples, (len(self.bins.begins), info.n_pols), most_rows)
         self.saturated = Rows(info.heap_samples, (info.n_pols,), most_rows)
         self.spectra = Rows(info.heap_samples, (info.n_pols,), most_rows)
-        self.n_heaps = 0  # that came
+        self.n_heaps = 0  # heaps that came
         self._powers = _Powers(info)
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
@@ -43,7 +43,7 @@ class VoltageSummary:
         return
 
     def mean_spectrum(self) -> np.ndarray:
-        """Returns the mean of |v|^2, in squared steps of the quantiser: float64 [C, n_pols]; NaN before any came."""
+        """Returns the mean of |v|^2, in squared steps of the quantiser: float64 [C, n_pols]; NaN without data."""
         return ratio(self.spectrum, self.spectra.values.sum(axis=0))
 
     def mean_power(self) -> np.ndarray:
@@ -51,17 +51,17 @@ class VoltageSummary:
         return ratio(self.power.values, self.spectra.values[:, np.newaxis] * self.bins.counts[:, np.newaxis])
 
     def saturated_share(self) -> np.ndarray:
-        """Returns which share of voltages was saturated: float64 [n_rows, n_pols]; NaN where nothing came."""
+        """Returns the share of saturated voltages: float64 [n_rows, n_pols]; NaN where nothing came."""
         return ratio(self.saturated.values, self.spectra.values * self.info.n_channels)
 
     def present_share(self) -> np.ndarray:
-        """Returns which share of the spectra came: float64 [n_rows]."""
+        """Returns the share of the spectra that came: float64 [n_rows]."""
         n_whole = self.spectra.units * self.info.spectra_per_heap * self.info.n_pols
         return np.asarray(self.spectra.values.sum(axis=1) / n_whole)
 
 
 class _Powers:
-    """Sums |v|^2 over the spectra of a heap. Squares are added as float32, which is exact for so few."""
+    """Sums |v|^2 over the spectra of a heap. float32 adds the squares, exactly for up to MOST_TOGETHER spectra."""
 
     def __init__(self, info: VoltageInfo) -> None:
         self._n_pols, self._is_packed = info.n_pols, info.bits == 4
@@ -93,7 +93,7 @@ class _Powers:
 
 
 def _nibbles() -> np.ndarray:
-    """Returns |v|^2 of a byte whose nibbles are two's complement: float32 [256]."""
+    """Returns |v|^2 for each byte, whose nibbles are two's complement: float32 [256]."""
     byte = np.arange(256, dtype=np.uint8).view(np.int8)
     real, imaginary = (byte << 4) >> 4, byte >> 4
     return real.astype(np.float32) ** 2 + imaginary.astype(np.float32) ** 2

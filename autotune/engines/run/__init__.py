@@ -1,4 +1,4 @@
-"""How an engine runs: its threads, the queues between them, what it counts, and its progress.
+"""The running of an engine: its threads, the queues between them, its counters, and its progress.
 
 This room imports ``engines.machine`` and ``engines.streams``.
 """

@@ -1,4 +1,4 @@
-"""The bay in which an engine works: what its parts share is made once, and passed on as a whole."""
+"""The bay of an engine: the objects that its parts share, passed on as a whole."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from .queues import Ending
 
 @dataclass(frozen=True)
 class Bay:
-    """The device, the choice of kernels for it, what it did when, and why the engine ends. An engine has its own.
+    """The device, the choice of kernels, the times of the device's work, and the reason of the end, for one engine.
 
-    ``cores``: those of its threads. ``kinds``: the spans of the device's work that are asked for.
+    ``cores``: the cores of its threads. ``kinds``: the kinds of spans to time.
     """
 
     backend: Backend

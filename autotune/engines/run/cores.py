@@ -1,4 +1,4 @@
-"""The cores that threads of an engine run on, and with them the memory node of what a thread allocates."""
+"""The cores of an engine's threads, and so the memory nodes of the memory that they allocate."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ThreadCores:
-    """Cores by the name of a thread, without its numbers: those of ``THREADS``; others run where the system likes.
+    """Cores by thread name without numbers, for the names in ``THREADS``. The system places other threads.
 
     Raises:
         UsageError: for another name, or cores that this process may not use.
@@ -36,11 +36,11 @@ class ThreadCores:
                 raise UsageError(f"cores of {name}: {list(cores)}; this process may use {_ranges(usable)}")
 
     def of(self, name: str) -> Sequence[int]:
-        """Returns the cores of a thread, whose name may end with numbers; none: it runs anywhere."""
+        """Returns the cores of a thread, whose name may end with numbers; none if it may run anywhere."""
         return self.by_name.get(name.partition("-")[0], ())
 
     def made_by(self, name: str, make: Callable[[], T]) -> T:
-        """Returns what ``make`` returns on the cores of a thread: memory that it touches first lies near to them."""
+        """Returns ``make()``, run on the cores of a thread, so that memory it touches first lies near them."""
         cores = self.of(name)
         if not cores:
             return make()
@@ -49,7 +49,7 @@ class ThreadCores:
 
 
 def bind(cores: Sequence[int]) -> None:
-    """Lets the calling thread run on these cores alone, or where it does if none are given.
+    """Binds the calling thread to these cores; without cores it changes nothing.
 
     Raises:
         UsageError: when the system refuses.
@@ -67,7 +67,7 @@ def bind(cores: Sequence[int]) -> None:
 
 @contextmanager
 def bound(cores: Sequence[int]) -> Iterator[None]:
-    """Lets the calling thread run on these cores in the block, and where it did before afterwards."""
+    """Binds the calling thread to these cores in the block, and restores its cores afterwards."""
     if not cores:
         yield
         return
@@ -80,7 +80,7 @@ def bound(cores: Sequence[int]) -> Iterator[None]:
 
 
 def _ranges(cores: Iterable[int]) -> str:
-    """Returns numbers as text: 0-3, 8."""
+    """Returns numbers as ranges: "0-3, 8"."""
     found: list[list[int]] = []
     for core in sorted(cores):
         if found and core == found[-1][-1] + 1:

@@ -12,7 +12,7 @@ from ..streams.samples import Samples
 
 @dataclass
 class FCounters:
-    """The counts of one antenna and band. Several threads add to them; ``snapshot`` reads them at once."""
+    """The counts of one antenna and band. Several threads add to them, each with ``lock``."""
 
     sample_bits: int
     n_pols: int
@@ -20,8 +20,8 @@ class FCounters:
     packets_missing: int = 0
     chunks_dropped: int = 0  # chunks of a live source that found no free buffer
     heaps_out: int = 0
-    heaps_missing: int = 0  # heaps amid the samples that were left out, because theirs did not come
-    spectra_missing: int = 0  # spectra amid the samples of which some did not come, of all polarisations
+    heaps_missing: int = 0  # heaps amid the stream that were left out, because their samples did not come
+    spectra_missing: int = 0  # spectra amid the stream that lack samples, over all polarisations
     spectra_beyond: int = 0  # spectra that were left out, since delays differ by more than max_delay_diff
     heaps_dropped: int = 0  # heaps of a live source whose sink was too slow, or has failed
     sink_error: str = ""  # why the sink of a live source has failed
@@ -29,7 +29,7 @@ class FCounters:
     power: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [n_pols]: sums of squares
     power_samples: int = 0  # samples of each polarisation that ``power`` is the sum of
     began: float = field(default_factory=time.monotonic)
-    latency_s: float = 0.0  # the longest from a chunk that was read to its heaps that were written
+    latency_s: float = 0.0  # the longest time from reading a chunk to writing its heaps
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class FCounters:
         self.power = np.zeros(self.n_pols)
 
     def took(self, samples: Samples, packet: int) -> None:
-        """Count a chunk of packets that were read."""
+        """Count a chunk of packets from the source."""
         with self.lock:
             self.samples_in += samples.received.shape[1] * packet
             self.packets_missing += int(samples.received.size - np.count_nonzero(samples.received))
@@ -55,11 +55,11 @@ class FCounters:
         return [10 * log10(p / full) if p > 0 else float("-inf") for p in mean.tolist()]
 
     def rate(self) -> float:
-        """Returns the samples a second of each polarisation so far."""
+        """Returns the mean rate so far, in samples per second of each polarisation."""
         return self.samples_in / max(time.monotonic() - self.began, 1e-9)
 
     def line(self) -> str:
-        """Returns one line for people."""
+        """Returns the counts as one line of text."""
         parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} missing")
@@ -84,16 +84,16 @@ class XCounters:
     """The counts of an X-engine."""
 
     batches_in: int = 0
-    heaps_missing: int = 0  # heaps that did not come, between the first one and the last one of their antenna
+    heaps_missing: int = 0  # heaps that are missing between the first and the last one of their antenna
     chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
-    heaps_late: int = 0  # heaps that came when the others had gone on without their antenna
-    dumps_out: int = 0  # dumps with data of a baseline
-    dumps_empty: int = 0  # dumps without, of which something came
+    heaps_late: int = 0  # heaps that came after the others had gone on without their antenna
+    dumps_out: int = 0  # dumps with data of at least one baseline
+    dumps_empty: int = 0  # dumps with heaps, but without data of any baseline
     weight: int = 0  # spectra in all products of all dumps
-    weight_whole: int = 0  # those that there would be if nothing had been missing
+    weight_whole: int = 0  # spectra in all products of all dumps if nothing were missing
     dumps_dropped: int = 0  # dumps of a live source whose sink was too slow, or has failed
     sink_error: str = ""  # why the sink of a live source has failed
-    dumps_skipped: int = 0  # dumps of which nothing came, in a gap of all antennas: they are not written
+    dumps_skipped: int = 0  # dumps in gaps of all antennas, which are not written
     saturated: int = 0  # visibilities that were clipped to 32 bits
     began: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -104,7 +104,7 @@ class XCounters:
             self.chunks_dropped += 1
 
     def line(self) -> str:
-        """Returns one line for people."""
+        """Returns the counts as one line of text."""
         rate = self.batches_in / max(time.monotonic() - self.began, 1e-9)
         parts = [f"{si(rate)}batches/s", f"{self.dumps_out} dumps"]
         if self.dumps_empty:
@@ -124,12 +124,12 @@ class XCounters:
 
 
 def dropped_at_sink(n: int, what: str, error: str) -> list[str]:
-    """Returns parts of a line: what a live source's sink did not take."""
+    """Returns parts of a line about data that a live source's sink did not take."""
     return [f"{n} {what} dropped"] * (n > 0) + [f"the sink has failed: {error}"] * (error != "")
 
 
 def si(value: float) -> str:
-    """Returns three digits and a prefix: 19.8 G."""
+    """Returns a number with three digits and a prefix: "19.8 G"."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:.3g} {prefix}"

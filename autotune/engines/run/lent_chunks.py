@@ -1,4 +1,4 @@
-"""Chunks in memory that a source is lent: it fills them, the device copies them, and the source has them again."""
+"""Chunks in memory that is lent to a source: the source fills them, the device copies them, and they go back."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ N_KEPT = 3  # arrays that a live source always has: those under construction, an
 
 
 class LentChunks(Generic[R]):
-    """Takes chunks of a source that ``Lends``, in one thread, and gives their memory back, in another one.
+    """Takes chunks from a source of type ``Lends`` in one thread, and gives their memory back in another one.
 
     Args:
         arrays: pinned memory, more than N_KEPT.
-        dropped: is told of chunks of a live source that came while the engine had all but N_KEPT.
+        dropped: takes chunks of a live source that came while the source had only N_KEPT arrays.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class LentChunks(Generic[R]):
         source.lend(arrays)
 
     def take(self) -> None:
-        """Take what comes until the source ends. An error is an end, too: what was taken before is finished."""
+        """Take chunks until the source ends. An error ends it, too; chunks taken before are finished."""
         try:
             while not self._ending.is_near and (taken := self._source.take()) is not None:
                 number, answer = taken
@@ -52,7 +52,7 @@ class LentChunks(Generic[R]):
             self.buckets.give(None)
 
     def give_back(self) -> None:
-        """Give arrays back that the device has copied, until all of them are with the source that has ended."""
+        """Give back the arrays that the device has copied, until the ended source has all of them."""
         while not (self._has_ended and self._n_returned == self._n_taken):
             chunk = self.buckets.free_soon()
             if chunk is None:

@@ -1,7 +1,7 @@
 """Queues between the threads of an engine: one thread reads, the caller's gives work to the device, one thread writes.
 
-Neighbours share a pair of queues: filled buckets go forward, free ones come back. Whoever is slow makes the one before
-wait, and nothing grows. A live source cannot wait: it drops whole chunks, which are counted.
+Neighbours share a pair of queues: filled buckets go forward, free ones come back. A slow thread makes the one before it
+wait, and queues do not grow. A live source cannot wait: it drops whole chunks, which are counted.
 """
 
 import threading
@@ -20,11 +20,11 @@ B = TypeVar("B")
 T = TypeVar("T")
 R = TypeVar("R")  # the source's answer about a chunk, such as Samples
 R_co = TypeVar("R_co", covariant=True)
-POLL_S = 0.1  # how often a thread that waits looks whether it must stop
+POLL_S = 0.1  # a waiting thread checks so often whether it must stop
 
 
 class Stopped(Exception):
-    """The engine ends; whoever waits for a bucket gives up."""
+    """Raised in threads that wait for a bucket when the engine ends."""
 
 
 @dataclass
@@ -34,12 +34,12 @@ class Ending:
     asked: threading.Event = field(default_factory=threading.Event)  # take no more chunks; finish the one in flight
     failed: threading.Event = field(default_factory=threading.Event)  # give up
     error: BaseException | None = None
-    n_sinks: int = 0  # sinks that take what is made; at the end of the last one there is nothing to run for
+    n_sinks: int = 0  # working sinks; the engine ends when the last one fails
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def is_near(self) -> bool:
-        """Returns whether no more is to be read."""
+        """Returns whether no more chunks should be read."""
         return self.asked.is_set() or self.failed.is_set()
 
     def fail(self, error: BaseException) -> None:
@@ -48,7 +48,7 @@ class Ending:
         self.failed.set()
 
     def sink_failed(self, error: BaseException) -> None:
-        """Go on without a sink, whose error is raised at the end; end if it was the last one."""
+        """Go on without a sink, whose error is raised at the end. End the engine if it was the last sink."""
         with self.lock:  # several may fail at once, each in a thread of its own
             self.n_sinks -= 1
             self.error = self.error or error
@@ -57,32 +57,32 @@ class Ending:
 
 
 class Buckets(Generic[B]):
-    """A fixed number of buckets that go round between two threads.
+    """A fixed number of buckets that circulate between two threads.
 
-    ``is_input``: they hold what a source gave, of which no more is taken when the engine is asked to end.
+    ``is_input``: whether they hold a source's data, which are not taken any more when the engine is asked to end.
     """
 
     def __init__(self, buckets: list[B], ending: Ending, is_input: bool = False) -> None:
         self._ending, self._n, self._is_input = ending, len(buckets), is_input
         self._free: SimpleQueue[B] = SimpleQueue()
         self._filled: SimpleQueue[B | None] = SimpleQueue()
-        self._next: list[B | None] = []  # what `wait` found, which is taken first
+        self._next: list[B | None] = []  # the bucket that `wait` found; `take` returns it first
         for bucket in buckets:
             self._free.put(bucket)
 
     def free(self) -> B:
-        """Returns a bucket that may be filled; waits for it. Raises Stopped."""
+        """Returns a free bucket. Waits for one. Raises Stopped."""
         return self._get(self._free)
 
     def free_now(self) -> B | None:
-        """Returns a bucket that may be filled, if there is one."""
+        """Returns a free bucket, or None if there is none now."""
         try:
             return self._free.get_nowait()
         except Empty:
             return None
 
     def free_soon(self) -> B | None:
-        """Returns a bucket that may be filled, if there is one within POLL_S. Raises Stopped when the engine fails."""
+        """Returns a free bucket, or None if there is none within POLL_S. Raises Stopped when the engine fails."""
         if self._ending.failed.is_set():
             raise Stopped
         with suppress(Empty):
@@ -90,11 +90,11 @@ class Buckets(Generic[B]):
         return None
 
     def give(self, bucket: B | None) -> None:
-        """Pass a filled bucket on; None: no more come."""
+        """Pass a filled bucket on; None marks the end."""
         self._filled.put(bucket)
 
     def take(self) -> B | None:
-        """Returns the next filled bucket, or None at the end; waits for it. Raises Stopped."""
+        """Returns the next filled bucket, or None at the end. Waits for it. Raises Stopped."""
         if self._next and not self._is_over:
             return self._next.pop()
         try:
@@ -110,7 +110,7 @@ class Buckets(Generic[B]):
         return self._n_filled > 0 or self._is_over
 
     def wait(self, seconds: float) -> None:
-        """Wait until something can be taken, or so long; the thread that takes calls it."""
+        """Wait until a bucket can be taken, at most for ``seconds``. The taking thread calls it."""
         if not self._next:
             with suppress(Empty):
                 self._next.append(self._filled.get(timeout=seconds))
@@ -123,7 +123,7 @@ class Buckets(Generic[B]):
         self._free.put(bucket)
 
     def depth(self) -> str:
-        """Returns how many buckets are filled, of how many: 2/4."""
+        """Returns the number of filled buckets and of all buckets as text: "2/4"."""
         return f"{self._n_filled}/{self._n}"
 
     @property
@@ -142,8 +142,8 @@ class Chunk(Generic[R]):
     """A bucket of pinned memory that a source fills."""
 
     array: np.ndarray
-    answer: R | None = None  # the source's, about this chunk
-    read_at: float = 0.0  # time.monotonic() when it had been read
+    answer: R | None = None  # the source's answer about this chunk
+    read_at: float = 0.0  # time.monotonic() after the chunk was read
     copied: Event | None = None  # the event after which the device has it
 
 
@@ -158,9 +158,9 @@ class ChunkSource(Protocol[R_co]):
 def read_chunks(
     source: ChunkSource[R], buckets: Buckets[Chunk[R]], spare: np.ndarray, ending: Ending, dropped: Callable[[R], None]
 ) -> None:
-    """Reads ``source`` to its end, in a thread of its own. An error is an end, too: what was read before is finished.
+    """Reads ``source`` to its end, in a thread. An error ends it, too; chunks read before are finished.
 
-    ``spare``: what a live source fills while no bucket is free; ``dropped`` is told of such chunks.
+    ``spare``: memory that a live source fills while no bucket is free; ``dropped`` takes such chunks.
     """
     try:
         while not ending.is_near:

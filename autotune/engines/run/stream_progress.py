@@ -1,4 +1,4 @@
-"""Says now and then how an engine is doing."""
+"""Reports an engine's progress now and then."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,11 +11,11 @@ REPORT_S = 0.5  # seconds between two lines
 
 
 class StreamProgress:
-    """Gives a line to ``report`` now and then: what the engine counted, how idle the device was, and its queues.
+    """Passes a line to ``report`` now and then: the engine's counts, the device's idle share, and the queues.
 
     Args:
-        queues: the buckets between two threads, by what they hold.
-        trace: takes the spans of the device's work, when they are over.
+        queues: the buckets between two threads, by the name of their content.
+        trace: takes the spans of the device's work when they are over.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class StreamProgress:
         self._busy_s = 0.0  # seconds in which the device ran kernels
 
     def tick(self, counted: Callable[[], str]) -> None:
-        """Report, if it is time."""
+        """Report, if REPORT_S has passed since the last line."""
         now = time.monotonic()
         if now - self._last < REPORT_S:
             return
@@ -41,7 +41,7 @@ class StreamProgress:
         self._last = now
 
     def idle_share(self) -> float:
-        """Returns the part of the time since the engine was made in which the device ran no kernel."""
+        """Returns the share of the time since the engine was made in which the device ran no kernel."""
         self._look()
         return max(0.0, 1 - self._busy_s / (time.monotonic() - self._began))
 

@@ -1,4 +1,4 @@
-"""Threads of an engine, which end together: with the source, at an error of any of them, or when they are asked to."""
+"""The threads of an engine. They end together: with the source, after an error in one of them, or on request."""
 
 import signal
 import threading
@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from .cores import ThreadCores, bind, bound
 from .queues import POLL_S, Ending, Stopped
 
-ThreadTasks = Mapping[str, Callable[[], None]]  # what threads run, by their names
-GRACE_S = 0.5  # how long a source may go on reading when the engine has ended
+ThreadTasks = Mapping[str, Callable[[], None]]  # the functions of threads, by thread name
+GRACE_S = 0.5  # a source may read so long after the engine has ended
 
 
 def run_beside(
@@ -20,15 +20,15 @@ def run_beside(
     finish: Callable[[], None],
     cores: ThreadCores,
 ) -> None:
-    """Runs ``compute`` beside readers and writers, each in a thread, autotune-NAME, and ``finish`` when all have ended.
+    """Runs ``compute`` while readers and writers run in threads autotune-NAME, and ``finish`` after they have ended.
 
-    A thread that ``cores`` names runs on those; so does the caller's, while it computes.
+    ``cores`` binds the threads that it names, and the caller's while it computes.
 
-    The first Ctrl-C lets the engine take no more chunks; the one in flight is finished. A reader whose source is silent
-    then is left behind: its thread ends when the source does.
+    After the first Ctrl-C the engine takes no more chunks, but finishes the one in flight. A reader that still waits
+    for a silent source is left running: its thread ends when the source does.
 
     Raises:
-        Exception: the first error of any of them.
+        Exception: the first error of any of these functions.
     """
     try:
         with ended_by_ctrl_c(ending.asked.set), ExitStack() as stack:
@@ -36,7 +36,7 @@ def run_beside(
                 stack.enter_context(thread(f"autotune-{name}", work, ending, cores.of(name)))
             for name, work in readers.items():
                 stack.enter_context(thread(f"autotune-{name}", work, ending, cores.of(name), is_reader=True))
-            with bound(cores.of("compute")):  # not before: a thread begins with the cores of the one that starts it
+            with bound(cores.of("compute")):  # only now, since a new thread inherits the cores of its creator
                 compute()
     except Stopped:  # the error of a thread is raised below
         pass
@@ -48,7 +48,7 @@ def run_beside(
 
 @contextmanager
 def ended_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Lets the first Ctrl-C in this block call ``stop``; the second one is as ever."""
+    """Makes the first Ctrl-C in this block call ``stop``; the second one acts as before."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -69,11 +69,11 @@ def ended_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
 def thread(
     name: str, run: Callable[[], None], ending: Ending, cores: Sequence[int] = (), is_reader: bool = False
 ) -> Iterator[threading.Thread]:
-    """Runs ``run`` beside the block, and ends with it; an error in it ends the engine.
+    """Runs ``run`` in a thread during the block. An error in it ends the engine.
 
     Args:
-        cores: those that it runs on; none: any.
-        is_reader: it may be waiting for a source that gives nothing, and is not waited for when the engine ends early.
+        cores: the cores of the thread; none means any.
+        is_reader: whether it reads a source, which may be silent; then an early end does not wait for the thread.
     """
 
     def guarded() -> None:
@@ -82,7 +82,7 @@ def thread(
             run()
         except Stopped:
             return
-        except BaseException as error:  # told by the thread that waits for this one
+        except BaseException as error:  # the thread that waits for this one raises it
             ending.fail(error)
 
     worker = threading.Thread(target=guarded, name=name, daemon=True)

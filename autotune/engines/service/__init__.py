@@ -1,5 +1,5 @@
-"""Engines that run until they are told to stop: what their configuration files say, and how they go on after faults.
+"""Engines that run until someone stops them: their configuration files, and their recovery after faults.
 
-A digitiser that is simulated, an F-engine and an X-engine each have a module for their file. The room imports from all
-others of engines.
+A simulated digitiser, an F-engine and an X-engine each have a module for their file. The room imports from all other
+rooms of engines.
 """

@@ -1,10 +1,10 @@
-"""A digitiser that is simulated, sent by SPEAD, and its file: that of ``digitiser_settings``, and where it goes.
+"""A simulated digitiser that sends SPEAD. Its file has the members of ``digitiser_settings``, and these:
 
-speed = 1.0          # times real time; 0: as fast as it can
-n_samples = 1048576  # of each polarisation; left out: until it is stopped
+speed = 1.0          # times real time; 0 is as fast as possible
+n_samples = 1048576  # samples of each polarisation; without it, it runs until it is stopped
 
 [to]
-endpoints = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # of each polarisation; packets go to its addresses in turn
+endpoints = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # an entry for each polarisation; its addresses take turns
 """
 
 import threading
@@ -31,11 +31,11 @@ from ..run.counters import si
 from .served import Counts
 from .stream_places import MOST_FILE, TRANSPORT, endpoints_of, later, words
 
-BLOCK_S = 0.01  # of samples that are made at once, about
-MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: made at once, and sent before the other one's turn
-AGAIN_S = 0.2  # between two tries to connect
-AHEAD_S = 0.2  # how far in the future the first sample lies
-SOON_S = 1e-3  # what is due so soon is sent
+BLOCK_S = 0.01  # a block of samples, which is made at once, lasts about as long
+MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: the largest block, and those sent before the other's turn
+AGAIN_S = 0.2  # pause between two tries to connect
+AHEAD_S = 0.2  # the first sample lies so far in the future
+SOON_S = 1e-3  # a packet that is due within this time is sent at once
 TO = schema.members_of(
     {"endpoints": words, "transport": TRANSPORT, "interface": schema.as_word, "ttl": checks.integer(0, 255)},
     ("endpoints",),
@@ -44,20 +44,20 @@ TO = schema.members_of(
 
 @dataclass(frozen=True)
 class DsimSettings:
-    """What the file of a digitiser says."""
+    """The settings in the file of a digitiser."""
 
     digitiser: DigitiserSettings
-    endpoints: tuple[tuple[Endpoint, ...], ...]  # of each polarisation
+    endpoints: tuple[tuple[Endpoint, ...], ...]  # the addresses of each polarisation
     transport: str = "udp"
     interface: str = ""
     ttl: int = 4
     speed: float = 1.0
     n_samples: int | None = None
-    begins_now: bool = True  # whether the clock says which time the first sample has
+    begins_now: bool = True  # whether the first sample gets its time from the clock
 
 
 def dsim_settings(path: Path) -> DsimSettings:
-    """Returns what a file says.
+    """Returns the settings in a digitiser's file.
 
     Raises:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
@@ -70,7 +70,7 @@ def dsim_settings(path: Path) -> DsimSettings:
     to = checked(path, "[to]", TO, said["to"])
     n_pols = len(digitiser.signals)
     if len(to["endpoints"]) != n_pols:
-        refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one of each of the {n_pols} signals")
+        refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one for each of the {n_pols} signals")
     return DsimSettings(
         digitiser,
         tuple(endpoints_of(path, [text]) for text in to["endpoints"]),
@@ -85,13 +85,13 @@ def dsim_settings(path: Path) -> DsimSettings:
 
 @dataclass
 class DsimCounts:
-    """What a digitiser has sent, in packets of all polarisations."""
+    """Counts of a digitiser's packets, over all polarisations."""
 
     first_timestamp: int = 0
-    samples: int = 0  # of each polarisation, lost ones among them
+    samples: int = 0  # samples of each polarisation, including lost ones
     sent: int = 0
     failed: int = 0  # packets that could not leave
-    lost: int = 0  # on purpose, as the next three are
+    lost: int = 0  # packets that were lost on purpose; the next three are faults on purpose, too
     repeated: int = 0
     exchanged: int = 0
     damaged: int = 0
@@ -108,11 +108,11 @@ class Dsim:
     asked: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self.asked.set()
 
     def run(self) -> None:
-        """Send the samples, at the times when they are due.
+        """Send the samples when they are due.
 
         Raises:
             UsageError: when nothing can be sent to an address.
@@ -138,7 +138,7 @@ class Dsim:
         begin, began = 0, self._began(settings)
         while not self.asked.is_set() and (n_packets is None or begin < n_packets):
             n = at_once if n_packets is None else min(at_once, n_packets - begin)
-            before = min(begin, 1)  # a packet of the block before may be sent behind the next one
+            before = min(begin, 1)  # the last packet of the block before may be sent after the first of this one
             lowest = begin - before
             packed, saturated = maker.read(first + lowest * packet, (before + n) * packet)
             times = first + packet * np.arange(lowest, begin + n)
@@ -157,12 +157,12 @@ class Dsim:
         told = False
         while (lacking := outlet.not_connected) and not self.asked.is_set():
             if not told:
-                self.tell(f"waiting for {', '.join(lacking)}, where nobody listens")
+                self.tell(f"waiting for {', '.join(lacking)}, where nobody listens yet")
             told = True
             self.asked.wait(AGAIN_S)
 
     def _at_now(self) -> DigitiserSettings:
-        """Returns the settings with the time of the first sample, by the clock unless the file says it."""
+        """Returns the settings with the time of the first sample, from the file or else from the clock."""
         settings = self.settings.digitiser
         if not self.settings.begins_now:
             return settings
@@ -172,14 +172,14 @@ class Dsim:
         return replace(settings, first_timestamp=ceil(samples / settings.packet) * settings.packet)
 
     def _began(self, settings: DigitiserSettings) -> float:
-        """Returns when the first sample is due, on the monotonic clock."""
+        """Returns the time on the monotonic clock at which the first sample is due."""
         if not self.settings.begins_now or settings.sync_time_unix is None:
             return time.monotonic()
         due = settings.sync_time_unix + Fraction(settings.first_timestamp) / Fraction(settings.sample_rate_hz)
         return time.monotonic() + float(due - Fraction(time.time()))
 
     def _sent(self, packets: np.ndarray, is_damaged: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Returns packets as they are sent, of which some are damaged: by tcp their samples only."""
+        """Returns the packets, some of them damaged on purpose. With tcp only samples are damaged, not headers."""
         if is_damaged.any():
             some = packets[is_damaged]
             damage(some, rng, DIGITISER_HEADER_BYTES if self.settings.transport == "tcp" else 0)
@@ -193,9 +193,9 @@ class Dsim:
         due: float | None,
         rate: float,
     ) -> None:
-        """Send the packets of all polarisations, some of each in turn, when they are due.
+        """Send the packets of all polarisations when they are due. The polarisations take turns after BURST packets.
 
-        ``due``: of the first one, on the monotonic clock; None: at once. ``rate``: packets a second.
+        ``due``: the first packet's time on the monotonic clock; None sends at once. ``rate``: packets a second.
         """
         for place in range(0, max(len(numbers) for _, numbers in planned), BURST):
             if due is not None:
@@ -216,7 +216,7 @@ class Dsim:
         return asdict(self.counts)
 
     def line(self) -> str:
-        """Returns one line for people."""
+        """Returns the counts as one line of text."""
         counts = self.counts
         parts = [f"{si(counts.samples)}samples of each polarisation", f"{counts.sent} packets"]
         rest = ("failed", "lost", "repeated", "exchanged", "damaged")

@@ -1,25 +1,25 @@
-"""An F-engine that is served, and its file.
+"""An F-engine as a service, and its file.
 
 antenna = "m000"
 feng_id = 0                       # the antenna's index, 0 to n_antennas - 1
 n_antennas = 4
 sample_rate_hz = 1712e6
 sample_bits = 10
-packet = 4096                     # samples of a heap of the digitiser's
+packet = 4096                     # samples in a heap from the digitiser
 sync_time_unix = "1700000000.0"   # UTC when the digitiser's time was 0
 max_delay_diff = 1048576          # samples by which delays may differ
-patience_s = 0.2                  # how long the beginning waits for both polarisations
-cores.compute = [4]               # of the engine's threads: reads, returns, compute, writes
+patience_s = 0.2                  # the start waits so long for both polarisations
+cores.compute = [4]               # cores of a thread of the engine: reads, returns, compute or writes
 
 [from]
-listen = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # of each polarisation
+listen = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # an entry for each polarisation
 
-[[to]]                            # a band each
+[[to]]                            # one table for each band
 channels = 4096
 taps = 16
 bits = 8
 spectra_per_heap = 256
-endpoints = "239.10.10.10+3:7148" # a quarter of the channels to each
+endpoints = "239.10.10.10+3:7148" # each address gets a quarter of the channels
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ NARROW = schema.members_of(
 
 
 def gains_of_file(value: object) -> float | str:
-    """Checks for one number, or the name of a file of gains."""
+    """Checks for a number or the name of a file of gains."""
     return schema.as_word(value) if isinstance(value, str) else checks.real(value)
 
 
@@ -111,7 +111,7 @@ NEEDED = ("sample_rate_hz", "from", "to")
 
 @dataclass(frozen=True)
 class FBandPlaces:
-    """One band of an F-engine, and where its voltages go: to addresses, a file, or both."""
+    """One band of an F-engine, and the destinations of its voltages: addresses, a file, or both."""
 
     bands: Bands
     endpoints: tuple[Endpoint, ...]
@@ -124,20 +124,20 @@ class FBandPlaces:
 
 @dataclass(frozen=True)
 class FServiceSettings:
-    """What the file of an F-engine says."""
+    """The settings in the file of an F-engine."""
 
     info: SampleInfo
     places: ListeningPlaces
     outputs: tuple[FBandPlaces, ...]
     feng_id: int = 0
     n_antennas: int = 1
-    chunk: int | None = None  # samples; None: as many as suit the device
+    chunk: int | None = None  # samples; None takes a number that suits the device
     patience_s: float = PATIENCE_S
-    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of the engine's threads, by their names
+    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # cores of the engine's threads, by thread name
 
 
 def f_service_settings(path: Path) -> FServiceSettings:
-    """Returns what a file says.
+    """Returns the settings in an F-engine's file.
 
     Raises:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
@@ -146,7 +146,7 @@ def f_service_settings(path: Path) -> FServiceSettings:
     packet = said.get("packet", 4096)
     bits = said.get("sample_bits", 10)
     if packet * bits % 8:
-        refuse(path, f"packet={packet} samples of {bits} bits are not whole bytes; give a multiple of 8")
+        refuse(path, f"packet={packet} samples of {bits} bits do not fill whole bytes; give a multiple of 8")
     info = SampleInfo(
         sample_bits=bits,
         n_pols=said.get("n_pols", 2),
@@ -158,7 +158,7 @@ def f_service_settings(path: Path) -> FServiceSettings:
         refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
     places = listening_places(path, said["from"])
     if places.transport == "tcp" and len(places.members) != info.n_pols:
-        refuse(path, f"[from] listen must have {info.n_pols} entries by tcp: each polarisation has a connection")
+        refuse(path, f"[from] listen must have {info.n_pols} entries with tcp: each polarisation has its connection")
     bands = one_or_more(path, said, "to", schema.members_of(BAND, ("channels",)))
     outputs = [_band(path, each, said) for each in bands]
     return FServiceSettings(
@@ -178,7 +178,7 @@ INFO = ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m", "sync_
 
 def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBandPlaces:
     if not ("endpoints" in said or "file" in said):
-        refuse(path, "[[to]] has neither endpoints nor a file: give one of them")
+        refuse(path, "[[to]] has neither endpoints nor file: give at least one of the two")
     places = endpoints_of(path, said.get("endpoints", ()))
     if places and said["channels"] % len(places):
         refuse(path, f"[[to]] has {said['channels']} channels, which {len(places)} endpoints cannot share evenly")
@@ -208,19 +208,19 @@ def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBan
 
 
 class FService:
-    """Makes F-engines, each of which goes on with the same streams.
+    """Makes F-engines one after the other, which continue the same streams.
 
     Args:
         running: the device and its kernels.
-        tell: takes a line about the level of samples, and about a sink that fails.
+        tell: takes a line about the level of the samples, and one about a sink that fails.
 
     Raises:
-        UsageError: when nothing can be sent to an address, or bands do not fit to the samples.
+        UsageError: when nothing can be sent to an address, or the bands do not fit the samples.
     """
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
-        self._now: Callable[[], FEngine | None] = lambda: None  # the engine that runs, which is not kept by this
+        self._now: Callable[[], FEngine | None] = lambda: None  # the running engine, by a weak reference
         info = settings.info
         self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
@@ -280,11 +280,11 @@ class FService:
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to."""
+        """Returns the addresses without a TCP connection."""
         return [each for outlet in self._outlets if outlet is not None for each in outlet.not_connected]
 
     def close(self) -> None:
-        """End the streams that are sent."""
+        """End the streams of voltages."""
         for outlet in self._outlets:
             if outlet is not None:
                 outlet.close()
@@ -315,7 +315,7 @@ class FService:
     def _sink(
         self, outlet: VoltageOutlet | None, place: FBandPlaces, info: VoltageInfo, number: int, closing: ExitStack
     ) -> tuple[VoltageSink, Sequence[SinkBeside]]:
-        """Returns where a band's voltages go; what is closed with the engine is closed by ``closing``."""
+        """Returns the sink of a band's voltages. ``closing`` closes what ends with the engine."""
         if place.file is None:
             assert outlet is not None
             return outlet, ()

@@ -1,4 +1,4 @@
-"""Gains of a live stream by the level of its first samples."""
+"""Gains of a live stream that follow from the level of its first samples."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,14 +16,14 @@ WHOLE = 0.5  # the part of a chunk's packets that must have come for its level t
 
 
 class FirstLevel:
-    """Samples that are received, whose first chunks say which gains hold from there on.
+    """Received samples, whose first chunks set the gains.
 
-    Until half of a polarisation's packets of a chunk have come, and are not all 0, each chunk sets gains by what it
-    has; that chunk is the last to do so.
+    Each chunk sets the gains from its samples. The last chunk to do so is the first that has at least half of a
+    polarisation's packets and samples that are not all 0.
 
     Args:
-        bands: whose gains are set.
-        tell: takes a line with the level of all polarisations, when it is known.
+        bands: the settings of each band, and its gains, which are set.
+        tell: takes a line with the level of all polarisations once it is final.
     """
 
     def __init__(self, source: ReceivedSamples, bands: LevelledBands, tell: Callable[[str], None]) -> None:
@@ -54,7 +54,7 @@ class FirstLevel:
         return self._source.read(out)
 
     def close(self) -> None:
-        """Receive no more."""
+        """Stop receiving."""
         self._source.close()
 
     def _look(self, array: np.ndarray, samples: Samples) -> None:

@@ -1,4 +1,4 @@
-"""Files that an engine which is served writes: one for each engine, and none that is empty."""
+"""The output files of a service: one for each engine, and empty ones are removed."""
 
 from itertools import count
 from pathlib import Path
@@ -8,17 +8,17 @@ from ..jobs.sinks import remove
 
 
 class NewFile:
-    """A file of voltages or visibilities, which is removed when it is closed and nothing has come into it.
+    """A file of voltages or visibilities, which is removed if it is empty when it is closed.
 
     Args:
-        sink: what writes it.
+        sink: the sink that writes the file.
     """
 
     def __init__(self, sink: Any, path: Path) -> None:
         self._sink, self._path, self._is_empty = sink, path, True
 
     def write(self, *made: Any) -> None:
-        """Take voltages or visibilities, as the sink does."""
+        """Write voltages or visibilities, as the sink takes them."""
         self._sink.write(*made)
         self._is_empty = False
 
@@ -32,7 +32,7 @@ class NewFile:
 
 
 def numbered(path: Path, number: int) -> Path:
-    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5 and so on; from the second on a free one."""
+    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5; from 2 on, the next name that is free."""
     if number == 1:
         return path
     names = (path.with_stem(f"{path.stem}-{n}") for n in count(number))

@@ -1,11 +1,12 @@
-"""Runs engines until they are told to stop: a new one where a stream begins anew, and after a fault.
+"""Runs engines until someone stops them. A new engine begins when a stream begins anew, and after a fault.
 
-What ends an engine, and what follows:
-- the stream jumps to a far time, as when its sender starts again: a new engine at once, on that time;
-- all senders have said that they end, or a TCP sender is gone: a new engine at once, or the end, if that was asked for;
-- the source cannot be read, as when a port is taken: a new engine after 1, 2, 4 up to 30 s; the first time, the end;
-- the device fails: a new engine, at most 3 times in a minute;
-- the last sink fails: the end.
+These events end an engine:
+- The stream jumps to a far time, for example because its sender has started again: a new engine begins there at once.
+- All senders have announced their end, or a TCP sender is gone: a new engine begins at once, or with ``once`` none.
+- The source cannot be read, for example because a port is taken: a new engine begins after 1, 2, 4 up to 30 s. If this
+  is the first engine, the service ends.
+- The device fails: a new engine begins, until 3 have failed within a minute.
+- The last sink fails: the service ends.
 """
 
 import gc
@@ -22,32 +23,32 @@ from ..files.reading import Tell
 from ..network.receiver import JumpedError
 from .served import Counts, Served, Serving, added, clock_time, counts_text, lag_text, made_text
 
-STOPPED, NOT_TAKEN, GAVE_UP = 0, 1, 3  # exit statuses; 2 is wrong usage
+STOPPED, NOT_TAKEN, GAVE_UP = 0, 1, 3  # exit statuses; 2 is for wrong usage
 LONGEST_WAIT_S = 30.0
 MOST_FAULTS, WITHIN_S = 3, 60.0
 STATUS_S = 5.0
-LONG_RUN_S = 60.0  # an engine that ran so long has not failed again
+LONG_RUN_S = 60.0  # an engine that ran so long resets the waits
 
 
 @dataclass
 class ServiceState:
-    """What is known of a service: which engine runs, and what all engines so far have counted."""
+    """The state of a service: the running engine, and the counts of all engines so far."""
 
     n_engines: int = 0
     now: Served | None = None
-    received: Counts = field(default_factory=dict)  # of the engines before
+    received: Counts = field(default_factory=dict)  # the counts of the engines before
     made: list[Counts] = field(default_factory=list)
     asked: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def stop(self) -> None:
-        """Ask for the end; any thread may call it, and a signal's handler."""
+        """Ask the service to end. Any thread and any signal handler may call it."""
         self.asked.set()
         if (now := self.now) is not None:
             now.engine.stop()
 
     def snapshot(self) -> Counts:
-        """Returns all counts: ``engines`` so far, ``received``, and ``made``, by output."""
+        """Returns all counts: ``engines`` so far, ``received``, and ``made`` for each output."""
         with self.lock:
             received, made = self.received, self.made
             if self.now is not None:
@@ -56,14 +57,14 @@ class ServiceState:
         return {"engines": self.n_engines, "received": received, "made": made}
 
     def begin(self, served: Served) -> None:
-        """Have an engine run."""
+        """Note the engine that is about to run."""
         self.now = served
         self.n_engines += 1
         if self.asked.is_set():
             served.engine.stop()
 
     def end(self) -> None:
-        """Keep what the engine that has ended counted."""
+        """Add the counts of the engine that has ended to those of the engines before."""
         with self.lock:
             assert self.now is not None
             self.received = added(self.received, self.now.received())
@@ -79,17 +80,17 @@ def run_service(
     status_s: float = STATUS_S,
     state: ServiceState | None = None,
 ) -> int:
-    """Runs engines until SIGINT, SIGTERM or ``state.stop``; returns the exit status.
+    """Runs engines until SIGINT, SIGTERM or ``state.stop``. Returns the exit status.
 
     Args:
-        tell: takes a line of status every ``status_s``, and one of everything that happens.
-        once: whether to end when all senders have said that they end.
+        tell: takes a line of status every ``status_s`` seconds, and a line about each event.
+        once: whether the service ends when all senders have announced their end.
     """
     state = state or ServiceState()
     waits, faults, near = _Waits(), deque[float](maxlen=MOST_FAULTS), clock_time(serving)
     with stopped_by_signals(state.stop), told_every(status_s, tell, lambda: status_line(serving, state)):
         while not state.asked.is_set():
-            gc.collect()  # memory and sockets of the engine before
+            gc.collect()  # it frees memory and sockets of the engine before
             began, has_begun = time.monotonic(), False
             try:
                 state.begin(serving.served(near, state.n_engines + 1))
@@ -105,10 +106,10 @@ def run_service(
                 near = newest if serving.sync_time_unix is None and newest is not None else clock_time(serving)
             except JumpedError as error:
                 if serving.is_file:
-                    tell(f"{error}; a file is not read again")
+                    tell(f"{error}; a file cannot be read again")
                     return NOT_TAKEN
                 near = error.time
-                tell(f"the stream has gone on at sample {near}: a new engine begins there")
+                tell(f"the stream has jumped to sample {near}: a new engine begins there")
             except UsageError as error:
                 tell(one_line(str(error)))
                 if has_begun or not state.n_engines:
@@ -118,7 +119,7 @@ def run_service(
                 tell(one_line(f"the engine has failed: {type(error).__name__}: {error}"))
                 faults.append(time.monotonic())
                 if len(faults) == MOST_FAULTS and faults[-1] - faults[0] < WITHIN_S:
-                    tell(f"{MOST_FAULTS} engines have failed within {WITHIN_S:g} s: no more are begun")
+                    tell(f"{MOST_FAULTS} engines have failed within {WITHIN_S:g} s: no new one is started")
                     return GAVE_UP
             if time.monotonic() - began > LONG_RUN_S:
                 waits.reset()
@@ -126,7 +127,7 @@ def run_service(
 
 
 def _run(state: ServiceState) -> int | None:
-    """Runs the engine that has begun to its end; returns the time of the newest heap. Raises what it raises."""
+    """Runs the engine of ``state`` to its end. Returns the time of the newest heap; raises what the engine raises."""
     served = state.now
     assert served is not None
     try:
@@ -134,7 +135,7 @@ def _run(state: ServiceState) -> int | None:
     finally:
         newest = served.newest_time
         served.source.close()
-        if served.engine.is_stopped:  # by Ctrl-C, which the engine takes itself
+        if served.engine.is_stopped:  # Ctrl-C, which the engine handles itself, ends the service, too
             state.asked.set()
         state.end()
     return newest
@@ -166,7 +167,7 @@ def status_line(serving: Serving, state: ServiceState) -> str:
 
 @contextmanager
 def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[None]:
-    """Tells ``line`` every so often while the block runs, from a thread, where it has changed."""
+    """Passes a changed ``line()`` to ``tell`` from a thread every ``every_s`` seconds while the block runs."""
     is_over = threading.Event()
 
     def run() -> None:
@@ -187,7 +188,7 @@ def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Lets SIGTERM, and the first SIGINT, call ``stop``, where this is the main thread; the second is as ever."""
+    """Makes the first SIGINT or SIGTERM call ``stop``; the second acts as before. It works in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""An engine that is served: what runs it, what it takes from and gives to, and what it has counted."""
+"""An engine of a service, with its source, its sinks and its counts."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +11,11 @@ from ...core.errors import UsageError
 from ..network.received import Received
 from ..run.counters import si
 
-Counts = dict[str, Any]  # by name: integers, text, or lists and mappings of such
+Counts = dict[str, Any]  # the values, by name, are integers, text, or lists and mappings of them
 
 
 class RunsOnce(Protocol):
-    """An engine, which runs once."""
+    """An engine, which can run once."""
 
     def run(self) -> Any: ...
 
@@ -27,9 +27,9 @@ class RunsOnce(Protocol):
 
 @dataclass
 class Served:
-    """One engine with its source and the sinks that are its own.
+    """One engine with its source and its own sinks.
 
-    ``closing``: closes what is its own. ``made``: what the engine has counted of what it made, by output.
+    ``closing`` closes these sinks. ``made`` returns the engine's counts for each output.
     """
 
     engine: RunsOnce
@@ -38,60 +38,60 @@ class Served:
     closing: ExitStack = field(default_factory=ExitStack)
 
     def run(self) -> None:
-        """Run the engine to its end. Raises what it raises."""
+        """Run the engine to its end. Raises what the engine raises."""
         try:
             self.engine.run()
         finally:
-            with suppress(UsageError):  # of a file that is full: its error was raised, or told
+            with suppress(UsageError):  # a full file fails again here; its error was raised or reported before
                 self.closing.close()
 
     def received(self) -> Counts:
-        """Returns what became of all heaps that came."""
+        """Returns the receiver's counts of all heaps that came."""
         return {} if self.source.receiver is None else dict(self.source.receiver.counts)
 
     @property
     def newest_time(self) -> int | None:
-        """Returns the time of the newest heap, in samples; None: there was none yet."""
+        """Returns the time of the newest heap, in samples; None before the first one."""
         return None if self.source.receiver is None else self.source.receiver.newest_time
 
     @property
     def unbelieved(self) -> list[tuple[int, int]]:
-        """Returns (sender, time in samples) of heaps that came last of times which are not believed."""
+        """Returns (sender, time in samples) of the latest heaps whose times are too far off to be believed."""
         return [] if self.source.receiver is None else self.source.receiver.unbelieved
 
 
 class Serving(Protocol):
-    """What makes engines again and again, each of which goes on with the same streams."""
+    """A maker of engines, which continue the same streams one after the other."""
 
     sample_rate_hz: float
     sync_time_unix: Fraction | None
-    listens_at: str  # where heaps are received, for people
-    is_file: bool  # whether that is a file, which has an end
+    listens_at: str  # text that names the places where heaps are received
+    is_file: bool  # whether heaps come from files, which have an end
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to."""
+        """Returns the addresses without a TCP connection."""
 
     def served(self, near: int, number: int) -> Served:
-        """Returns a new engine, the ``number``-th from 1 on, whose stream has times near to ``near``, in samples.
+        """Returns a new engine, the ``number``-th from 1 on. Its stream has times near ``near``, in samples.
 
         Raises:
             UsageError: when nothing can be received.
         """
 
     def close(self) -> None:
-        """End the streams that are sent."""
+        """End the streams that the engines send."""
 
 
 def clock_time(serving: Serving) -> int:
-    """Returns the time of now in samples by this machine's clock; 0 where nobody says when the stream's zero was."""
+    """Returns the present time in samples by this machine's clock; 0 if the stream's zero is not known."""
     if serving.sync_time_unix is None:
         return 0
     return int((Fraction(time.time()) - serving.sync_time_unix) * Fraction(serving.sample_rate_hz))
 
 
 def added(before: Counts, now: Counts) -> Counts:
-    """Returns counts of several engines: integers are added up, all else is that of the last one."""
+    """Returns the counts of two engines together: sums of integers, and other values from the later engine."""
     both = dict(before)
     for name, value in now.items():
         both[name] = both.get(name, 0) + value if isinstance(value, int) else value
@@ -99,9 +99,9 @@ def added(before: Counts, now: Counts) -> Counts:
 
 
 def counts_text(received: Mapping[str, int], unbelieved: Sequence[tuple[int, int]] = ()) -> str:
-    """Returns what a receiver has counted, for people: what is as it should be, and all else that is not 0.
+    """Returns a receiver's counts as text: the placed heaps, and each other count that is not 0 and not usual.
 
-    ``unbelieved``: (sender, time in samples) of the last heaps that have jumped.
+    ``unbelieved``: (sender, time in samples) of the latest heaps that have jumped.
     """
     usual = {"heaps", "placed", "packets", "stops", "no_data"}
     parts = [f"{received.get('placed', 0)} heaps in"]
@@ -114,27 +114,27 @@ def counts_text(received: Mapping[str, int], unbelieved: Sequence[tuple[int, int
 
 
 def made_text(made: Sequence[Counts]) -> str:
-    """Returns what an engine has made, for people, by output."""
+    """Returns an engine's counts for each output as text."""
     parts = []
     for counts in made:
         kind = "dumps" if "dumps_out" in counts else "heaps"
         usual = f"{counts[f'{kind}_out']} {kind} out"
         rest = [
-            f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if isinstance(n, int) and n and name in TOLD
+            f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if isinstance(n, int) and n and name in SHOWN
         ]
         rest += [f"{counts['sink_error']}"] if counts.get("sink_error") else []
         parts.append(", ".join([usual, *rest]))
     return "; ".join(parts)
 
 
-TOLD = (
+SHOWN = (
     *("heaps_missing", "packets_missing", "chunks_dropped", "heaps_dropped", "spectra_beyond", "heaps_late"),
     *("dumps_empty", "dumps_dropped", "dumps_skipped", "heaps_failed"),
 )
 
 
 def lag_text(serving: Serving, newest: int | None) -> str:
-    """Returns how far the newest sample lies behind the clock; empty where that is not known."""
+    """Returns the newest sample's distance from the clock as text; empty if it is not known."""
     if newest is None or serving.sync_time_unix is None:
         return ""
     lag = (clock_time(serving) - newest) / serving.sample_rate_hz

@@ -1,4 +1,4 @@
-"""Several sinks of one output, none of which holds up the others."""
+"""Several sinks of one output, each with a thread, so that a slow one does not delay the others."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -9,18 +9,18 @@ import numpy as np
 
 from ...core.errors import UsageError, one_line
 
-N_WAITING = 4  # that a sink may be behind, what it writes not among them
+N_WAITING = 4  # writes that may wait for a sink, in addition to the one under way
 POLL_S = 0.1
 
 
 class SinkBeside:
-    """A sink with a thread of its own, which copies what it takes.
+    """A sink with its own thread, which gets copies of the arrays.
 
-    Where it is live, what comes while N_WAITING wait is dropped and counted; otherwise ``write`` waits. When the sink
-    fails, that is told once, and all that comes later is dropped and counted.
+    While N_WAITING writes wait, a live stream's data are dropped and counted, and otherwise ``write`` waits. When the
+    sink fails, ``tell`` takes one line about it, and all later data are dropped and counted.
 
     Args:
-        name: what the line about its failure begins with.
+        name: the line about a failure begins with it.
     """
 
     def __init__(self, sink: Any, name: str, is_live: bool, tell: Callable[[str], None]) -> None:
@@ -32,7 +32,7 @@ class SinkBeside:
         self._thread.start()
 
     def write(self, *made: Any) -> None:
-        """Take voltages or visibilities, as the sink does."""
+        """Write voltages or visibilities, as the sink takes them."""
         copies = tuple(each.copy() if isinstance(each, np.ndarray) else each for each in made)
         while self.error is None:
             try:
@@ -44,7 +44,7 @@ class SinkBeside:
         self.n_dropped += _n_of(made)
 
     def close(self) -> None:
-        """Close the sink when it has written all that it took; a failure is told."""
+        """Close the sink after all waiting writes; ``tell`` takes a line about a failure."""
         self._waiting.put(None)
         self._thread.join()
         try:
@@ -70,17 +70,17 @@ class SinkBeside:
 
 
 class SinksBeside:
-    """A sink that gives what it takes to several ones, by their names, each beside the others.
+    """A sink that passes data on to several named sinks, each with its own thread.
 
     Raises:
-        UsageError: by ``write``, when the last of them has failed.
+        UsageError: ``write`` raises it when all of the sinks have failed.
     """
 
     def __init__(self, named: Mapping[str, Any], is_live: bool, tell: Callable[[str], None]) -> None:
         self.sinks = [SinkBeside(sink, name, is_live, tell) for name, sink in named.items()]
 
     def write(self, *made: Any) -> None:
-        """Take voltages or visibilities, as each sink does."""
+        """Write voltages or visibilities, as each sink takes them."""
         for sink in self.sinks:
             sink.write(*made)
         errors = [sink.error for sink in self.sinks if sink.error is not None]
@@ -88,25 +88,25 @@ class SinksBeside:
             raise errors[-1]
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all sinks."""
         for sink in self.sinks:
             sink.close()
 
 
 class NotClosed:
-    """A sink that stays open when what uses it is closed."""
+    """A sink whose ``close`` leaves the wrapped sink open."""
 
     def __init__(self, sink: Any) -> None:
         self._sink = sink
 
     def write(self, *made: Any) -> None:
-        """Take voltages or visibilities."""
+        """Write voltages or visibilities."""
         self._sink.write(*made)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: the wrapped sink stays open."""
 
 
 def _n_of(made: tuple[Any, ...]) -> int:
-    """Returns how many heaps, or dumps, are written at once."""
+    """Returns the number of heaps or dumps in one write."""
     return len(made[0]) if isinstance(made[0], np.ndarray) else 1

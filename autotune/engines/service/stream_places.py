@@ -1,4 +1,4 @@
-"""Where the streams of an engine come from and go to, as configuration files say it: [from] and [to]."""
+"""The tables [from] and [to] of configuration files: the sources and destinations of an engine's streams."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from ..network.receiver import Listening
 from ..streams.voltages import REAL_HIGH, REAL_LOW
 
 TRANSPORTS = ("udp", "tcp")
-PCAP = "pcap"  # files of packets, which are received from only
+PCAP = "pcap"  # files of packets, a source only
 MOST_FILE = 1 << 20  # bytes
 NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
-LONG_PATIENCE_S = 60.0  # for which a receiver by TCP may not read, where whoever sends waits
+LONG_PATIENCE_S = 60.0  # a receiver by TCP may pause so long if the sender can wait
 MOST_CORE = 1 << 12
 TRANSPORT = schema.one_of(TRANSPORTS)
 CORES = schema.sequence_of(checks.integer(0, MOST_CORE))
 
 
 def words(value: object) -> tuple[str, ...]:
-    """Checks for one text or a list of some."""
+    """Checks for a text or a list of texts."""
     if isinstance(value, str):
         return (schema.as_word(value),)
     found = schema.sequence_of(schema.as_word)(value)
     if not found:
-        raise schema.Unsound("is empty, must be an address or a list of some")
+        raise schema.Unsound("is empty, must be an address or a list of addresses")
     return tuple(found)
 
 
@@ -46,7 +46,7 @@ FROM = schema.members_of(
     },
     ("listen",),
 )
-# Members of a table of [[to]] that say how heaps are sent.
+# These members of a table [[to]] say where and how heaps are sent.
 SENDING: Mapping[str, schema.Check] = {
     "endpoints": words,
     "transport": schema.one_of((*TRANSPORTS, IBV)),
@@ -58,27 +58,27 @@ SENDING: Mapping[str, schema.Check] = {
 
 
 def nibbles_of(said: Mapping[str, Any], default: str = REAL_HIGH) -> str:
-    """Returns which nibble has the real part at 4 bits: on the network the high one, unless a table says it."""
+    """Returns the nibble that holds the real part at 4 bits: the table's choice, or else ``default``."""
     return str(said.get("nibbles", default if said.get("bits") == 4 else REAL_LOW))
 
 
 @dataclass(frozen=True)
 class ListeningPlaces:
-    """Where streams come from: [from] of a file."""
+    """The table [from] of a file: the places that streams come from."""
 
-    members: tuple[tuple[Endpoint, ...] | tuple[Path], ...]  # an entry of ``listen`` each, which has a thread
+    members: tuple[tuple[Endpoint, ...] | tuple[Path], ...]  # the entries of ``listen``; each has a thread
     transport: str = "udp"
-    interface: str = ""  # the address of the interface that multicast, and all by ibv, is received by
-    cores: tuple[int, ...] = ()  # of the members' threads
-    is_live: bool = True  # an engine that is late drops chunks; otherwise whoever sends waits
+    interface: str = ""  # the address of the interface that receives multicast, and everything by ibv
+    cores: tuple[int, ...] = ()  # cores of the members' threads
+    is_live: bool = True  # whether a late engine drops chunks; otherwise the sender waits
 
     def listening(self) -> Listening:
-        """Returns how heaps are received."""
+        """Returns the settings of a receiver."""
         return Listening(self.members, self.transport, self.interface, self.cores, not self.is_live)
 
     @property
     def is_file(self) -> bool:
-        """Returns whether all that is received is in files of packets, which have an end."""
+        """Returns whether heaps come from files of packets, which have an end."""
         return self.transport == PCAP
 
     def __str__(self) -> str:
@@ -86,22 +86,22 @@ class ListeningPlaces:
 
 
 def later(value: object) -> object:
-    """Takes what is checked by a table of its own."""
+    """Accepts any value, since the checks of its table follow later."""
     return value
 
 
 def listening_places(path: Path, content: object) -> ListeningPlaces:
-    """Returns what a table [from] says. By tcp whoever sends waits, unless ``live`` is true.
+    """Returns the places in a table [from]. With tcp the sender waits, unless ``live`` is true.
 
-    By pcap ``listen`` has paths of files.
+    With pcap ``listen`` has paths of files.
 
     Raises:
-        UsageError: for a table that is wrong, and for what is not an address, with the file.
+        UsageError: for a wrong table or address; the text names the file.
     """
     said = checked(path, "[from]", FROM, content)
     transport = said.get("transport", "udp")
     if transport == PCAP and said.get("live"):
-        refuse(path, "[from] has live = true, and files of packets are not live")
+        refuse(path, "[from] has live = true, but files of packets are not live")
     members: list[tuple[Endpoint, ...] | tuple[Path]] = [
         (path_beside(path, text),) if transport == PCAP else endpoints_of(path, [text]) for text in said["listen"]
     ]
@@ -115,7 +115,7 @@ def listening_places(path: Path, content: object) -> ListeningPlaces:
 
 
 def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
-    """Returns the addresses of texts one after the other. Raises UsageError that names the file."""
+    """Returns the addresses in all texts, in their order. Raises UsageError that names the file."""
     try:
         return tuple(each for text in texts for each in endpoints(text))
     except UsageError as error:
@@ -123,7 +123,7 @@ def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
 
 
 def path_beside(path: Path, name: str) -> Path:
-    """Returns a path that a configuration file names: from its own folder, unless it is absolute."""
+    """Returns the path ``name`` of a configuration file. A relative path begins at the file's folder."""
     return path.parent / name
 
 
@@ -131,11 +131,11 @@ def one_or_more(path: Path, content: Mapping[str, Any], name: str, check: schema
     """Returns the tables [[name]] of a file, or the single table [name].
 
     Raises:
-        UsageError: when there is none, or one is wrong, in one line with the member.
+        UsageError: when there is no table, or one is wrong, in one line with the member.
     """
     given = content.get(name)
     some = given if isinstance(given, list) else [given]
     if given is None or not some:
-        refuse(path, f"it has no [[{name}]], which says where what is made goes")
+        refuse(path, f"it has no [[{name}]]: add one that says where the results go")
     where = [f"[[{name}]] {place}" if len(some) > 1 else f"[{name}]" for place in range(1, len(some) + 1)]
     return [checked(path, text, check, each) for text, each in zip(where, some, strict=True)]

@@ -1,19 +1,19 @@
-"""An X-engine that is served, and its file.
+"""An X-engine as a service, and its file.
 
 antennas = ["m000", "m001", "m002", "m003"]   # in the order of feng_id
-channels = 4096                   # of the whole band
+channels = 4096                   # channels of the whole band
 first_channel = 0
-n_channels = 1024                 # of this engine
+n_channels = 1024                 # channels of this engine
 spectra_per_heap = 256
-step = 8192                       # samples from spectrum to spectrum
+step = 8192                       # samples from one spectrum to the next
 bits = 8
 sample_rate_hz = 1712e6
 sync_time_unix = "1700000000.0"
-accumulate = 408                  # batches of a dump
+accumulate = 408                  # batches in a dump
 batches_per_chunk = 8
 
 [from]
-listen = "239.10.10.10:7148"      # an address of all antennas, or a list with one of each
+listen = "239.10.10.10:7148"      # one address for all antennas, or a list with one for each
 
 [to]
 endpoints = "239.10.11.10:7148"
@@ -86,7 +86,7 @@ NEEDED = ("antennas", "channels", "sample_rate_hz", "accumulate", "from", "to")
 
 @dataclass(frozen=True)
 class DumpPlace:
-    """Where dumps go: to an address, or a file."""
+    """A destination of dumps: an address or a file."""
 
     endpoint: Endpoint | None = None
     transport: str = "udp"
@@ -98,21 +98,21 @@ class DumpPlace:
 
 @dataclass(frozen=True)
 class XServiceSettings:
-    """What the file of an X-engine says."""
+    """The settings in the file of an X-engine."""
 
-    antennas: tuple[VoltageInfo, ...]  # their channels are those of this engine
-    n_channels: int  # of the whole band
+    antennas: tuple[VoltageInfo, ...]  # the antennas' voltages in the channels of this engine
+    n_channels: int  # channels of the whole band
     first_channel: int
     batches_per_dump: int
     batches_per_chunk: int
     places: ListeningPlaces
     dumps: tuple[DumpPlace, ...]
     n_slices: int | None = None
-    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of the engine's threads, by their names
+    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # cores of the engine's threads, by thread name
 
 
 def x_service_settings(path: Path) -> XServiceSettings:
-    """Returns what a file says.
+    """Returns the settings in an X-engine's file.
 
     Raises:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
@@ -122,22 +122,22 @@ def x_service_settings(path: Path) -> XServiceSettings:
     n_channels = said.get("n_channels", channels - first)
     names = said["antennas"]
     if not names or len(set(names)) < len(names):
-        refuse(path, "antennas must be names, each once, at least one")
+        refuse(path, "antennas must be a list of one or more names, which differ")
     if first + n_channels > channels or first % n_channels or channels % n_channels:
         refuse(
             path,
-            f"the engine's channels are {first} to {first + n_channels - 1} of {channels}; they must be one of some "
+            f"the engine's channels are {first} to {first + n_channels - 1} of {channels}; they must be one of several "
             "equal parts of the band",
         )
     places = listening_places(path, said["from"])
     if len(places.members) not in (1, len(names)):
-        refuse(path, f"[from] listen has {len(places.members)} entries: give one of all antennas, or {len(names)}")
+        refuse(path, f"[from] listen has {len(places.members)} entries: give one for all antennas, or {len(names)}")
     if places.transport == "tcp" and len(places.members) != len(names):
-        refuse(path, f"[from] listen has one entry; by tcp each of the {len(names)} antennas has its own")
+        refuse(path, f"[from] listen has one entry; with tcp each of the {len(names)} antennas needs its own")
     step = said.get("step", 2 * channels)
     width = said["sample_rate_hz"] / step
     centre = said.get("centre_frequency_hz")
-    if centre is not None:  # that of the whole band's channel channels / 2
+    if centre is not None:  # it is the frequency of channel channels / 2 of the whole band
         centre += (first + n_channels // 2 - channels // 2) * width
     antennas = tuple(
         VoltageInfo(
@@ -186,7 +186,7 @@ def _place(path: Path, said: Mapping[str, Any]) -> DumpPlace:
 
 
 class XService:
-    """Makes X-engines, each of which goes on with the same streams.
+    """Makes X-engines one after the other, which continue the same streams.
 
     Args:
         running: the device and its kernels.
@@ -198,7 +198,7 @@ class XService:
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, self._running, self._tell = settings, running, tell
-        self._now: Callable[[], XEngine | None] = lambda: None  # the engine that runs, which is not kept by this
+        self._now: Callable[[], XEngine | None] = lambda: None  # the running engine, by a weak reference
         samples = settings.antennas[0].samples
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
         self._kernels = running.kernels()
@@ -250,11 +250,11 @@ class XService:
 
     @property
     def not_connected(self) -> list[str]:
-        """Returns the addresses that there is no TCP connection to."""
+        """Returns the addresses without a TCP connection."""
         return [each for outlet in self._outlets.values() for each in outlet.not_connected]
 
     def close(self) -> None:
-        """End the streams that are sent."""
+        """End the streams of dumps."""
         for outlet in self._outlets.values():
             outlet.close()
 
@@ -275,7 +275,7 @@ class XService:
         )
 
     def _sink(self, number: int, closing: ExitStack) -> tuple[Any, Sequence[SinkBeside]]:
-        """Returns where dumps go; what is closed with the engine is closed by ``closing``."""
+        """Returns the sink of dumps. ``closing`` closes what ends with the engine."""
         named: dict[str, Any] = {name: NotClosed(outlet) for name, outlet in self._outlets.items()}
         with ExitStack() as stack:
             for each in self._settings.dumps:

@@ -1,4 +1,4 @@
-"""A simulated sky: what antennas of an array would record, with noise, point sources, tones and holes.
+"""A simulated sky: the samples that an array's antennas would record, with noise, point sources, tones and holes.
 
 ``spec`` has what a sky is, ``description`` reads it from sky.toml, ``geometry`` says where antennas and sources are,
 ``track`` how late each source is at each antenna, ``samples`` makes the samples, and ``record`` writes them.

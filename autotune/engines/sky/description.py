@@ -1,4 +1,4 @@
-"""Reads sky.toml, which says what a simulated sky is; docs/engines-sky.md has an example of all of it."""
+"""Reads sky.toml, which describes a simulated sky; docs/engines-sky.md has a full example."""
 
 from math import radians
 from pathlib import Path
@@ -15,7 +15,7 @@ from .geometry import EAST_WEST, RANDOM, array_positions
 from .spec import Antenna, Hole, PointSource, Sky, Tone
 
 MOST_BYTES = 1 << 22
-MOST_S = 86400  # of a recording
+MOST_S = 86400  # the longest recording
 RESERVED = ("sky", "delays")  # names of the other files
 
 
@@ -94,7 +94,7 @@ SKY = schema.members_of(
 
 
 def read_sky(path: Path, seed: int | None = None) -> Sky:
-    """Reads sky.toml. ``seed`` is what the file does not say.
+    """Reads sky.toml. ``seed`` is for a file without a seed.
 
     Raises:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the field; when no seed
@@ -129,7 +129,7 @@ def read_sky(path: Path, seed: int | None = None) -> Sky:
 
 
 def _tables(path: Path, said: dict[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
-    """Returns the tables of a name; errors have their number."""
+    """Returns the tables of a name. Errors state the table's number."""
     return [checked(path, f"[[{name}]] {i}", check, table) for i, table in enumerate(said.get(name, ()), 1)]
 
 
@@ -155,7 +155,7 @@ def _antennas(path: Path, said: dict[str, Any], seed: int) -> tuple[Antenna, ...
 
 
 def _fit(path: Path, sky: Sky) -> None:
-    """Raises UsageError where parts that are right each do not fit together."""
+    """Raises UsageError when parts do not fit together, though each is right."""
     names = {antenna.name for antenna in sky.antennas}
     if not names:
         refuse(path, "it has no antenna")

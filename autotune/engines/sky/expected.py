@@ -1,4 +1,4 @@
-"""Visibilities that theory expects of a simulated sky's point sources.
+"""The visibilities that theory expects from a simulated sky's point sources.
 
 A source's wave reaches antenna i late by tau_i, and an engine makes the antenna's samples later by d_i: a visibility of
 antennas i and j turns by -2 pi f (tau_i + d_i - tau_j - d_j), with the sky's frequency f, where the phases that come
@@ -73,8 +73,8 @@ def theory_of(
     """Returns ``visibilities`` as pictures ask for them: by numbers of the antennas in ``info``, and by times.
 
     Args:
-        delays: what the engine was given.
-        window_samples: that a spectrum is made of, from its timestamp on.
+        delays: the delays that the engine was given.
+        window_samples: the samples in a spectrum, from its timestamp on.
 
     Raises:
         UsageError: when an antenna is not one of the sky's.

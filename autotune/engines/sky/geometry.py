@@ -1,4 +1,4 @@
-"""Where antennas and sources are: geocentric positions, and directions on a sky that turns.
+"""Geometry of antennas and sources: geocentric positions, and directions on a sky that turns.
 
 Axes are those of A. R. Thompson, J. M. Moran, G. W. Swenson, Interferometry and Synthesis in Radio Astronomy, 3rd
 edition, section 4.1. Positions are in metres, angles in radians.
@@ -57,7 +57,7 @@ def axes(hour_angle: float, declination: float, longitude: float) -> np.ndarray:
 
 
 def delays_s(uvw_axes: np.ndarray, cosines: np.ndarray, baselines_m: np.ndarray) -> np.ndarray:
-    """Returns how much later waves come to antennas than to the reference point: float64 [n_sources, n_antennas].
+    """Returns the delays of waves at antennas after the reference point, in s: float64 [n_sources, n_antennas].
 
     tau = -(u l + v m + w sqrt(1 - l^2 - m^2)) / c: an antenna nearer to a source gets its waves earlier (section 3.1).
 

@@ -1,4 +1,4 @@
-"""Writes a simulated recording: the samples of each antenna, the delays of the phase centre, and what the sky was."""
+"""Writes a simulated recording: each antenna's samples, the delays of the phase centre, and the sky's description."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,8 +20,8 @@ class Recording:
 
     Args:
         sky: path of sky.toml.
-        folder: made if it is not there; must be empty.
-        seed: what sky.toml does not say.
+        folder: an empty folder, which is made if it does not exist.
+        seed: the seed, if sky.toml has none.
 
     Raises:
         UsageError: when sky.toml is wrong, or the folder is not empty or cannot be made.
@@ -44,10 +44,10 @@ class Recording:
         write_delays(folder / "delays.toml", delays, self.sky.phase_centre)
 
     def write(self) -> Iterator[int]:
-        """Writes block by block, and yields the number of each that is written.
+        """Writes block by block. Yields each block's number after it is written.
 
         Raises:
-            UsageError: when a file cannot be written; says which.
+            UsageError: when a file cannot be written. The text names the file.
         """
         sky = self.sky
         with ExitStack() as files:

@@ -1,4 +1,4 @@
-"""The samples that antennas record of a sky, in blocks: each depends on the sky and its number alone.
+"""The samples that antennas record of a sky, in blocks. A block depends only on the sky and its number.
 
 An antenna that a wave reaches tau later than the reference point, mixed down by f_low, has (Thompson, Moran, Swenson,
 Interferometry and Synthesis in Radio Astronomy, section 3.1)

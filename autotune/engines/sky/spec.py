@@ -1,4 +1,4 @@
-"""What a simulated sky is: antennas, sources, tones, holes, and how they are sampled."""
+"""The description of a simulated sky: antennas, sources, tones, holes, and the sampling."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,11 +27,11 @@ class PointSource:
     m: float  # direction cosine to the north
     flux: float  # power in a polarisation, mean of both, as a share of the noise's
     polarised: float = 0.0  # share of it that is linearly polarised
-    angle_deg: float = 0.0  # of that share, from polarisation 0 towards polarisation 1
+    angle_deg: float = 0.0  # its angle, from polarisation 0 towards polarisation 1
 
     @property
     def components(self) -> np.ndarray:
-        """Returns how strong two independent noises are in each polarisation, rms: float64 [pol, noise]."""
+        """Returns the rms of two independent noises in each polarisation: float64 [pol, noise]."""
         angle = radians(self.angle_deg)
         along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
         strengths = np.sqrt(self.flux * np.array([1 + self.polarised, 1 - self.polarised]))
@@ -42,8 +42,8 @@ class PointSource:
 class Tone:
     """amplitude cos(2 pi f t + phase), at both polarisations of some antennas, from the first sample on."""
 
-    frequency_hz: float  # as on the sky
-    amplitude: float  # in units of the quantiser
+    frequency_hz: float  # the sky frequency
+    amplitude: float  # quantiser units
     phase: float = 0.0  # radians
     antennas: tuple[str, ...] | None = None  # None: all
 
@@ -54,7 +54,7 @@ class Hole:
 
     antenna: str
     pol: int
-    start: int  # from the recording's first sample on
+    start: int  # samples after the recording's first one
     n_samples: int
 
 
@@ -68,7 +68,7 @@ class Sky:
     n_samples: int
     first_timestamp: int
     seed: int
-    hour_angle: float  # of the phase centre at the first sample, where the array's reference point is
+    hour_angle: float  # the phase centre's, at the first sample and the array's reference point
     declination: float
     noise_level: float  # rms in units of the quantiser
     antennas: tuple[Antenna, ...]
@@ -111,7 +111,7 @@ class Sky:
         )
 
     def info(self, antenna: Antenna) -> SampleInfo:
-        """Returns what is said of an antenna's samples."""
+        """Returns the header of an antenna's samples."""
         return SampleInfo(
             sample_bits=self.sample_bits,
             n_pols=self.n_pols,

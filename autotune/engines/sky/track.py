@@ -1,4 +1,4 @@
-"""How late each source is at each antenna, over time: linear in pieces; and the delay models that undo it.
+"""The delay of each source at each antenna over time, linear in pieces, and the delay models that undo it.
 
 A wave that an antenna gets at time t passed the reference point at t - tau(t). Times are samples, tau too.
 """
@@ -37,13 +37,13 @@ class Track:
         return here, (there - here) / self.piece
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Returns what ``linear`` does, at a time of the recording: its first sample is 0."""
+        """Returns the result of ``linear`` at a time of the recording, whose first sample has time 0."""
         number = int(time // self.piece)
         delays, rates = self.linear(number)
         return delays + rates * (time - number * self.piece), rates
 
     def models(self) -> list[DelayModel]:
-        """Returns for each antenna the delay model that makes up for the delay of the phase centre.
+        """Returns the delay model for each antenna that compensates the delay of the phase centre.
 
         An engine's delay d is a function of the time at which samples leave it, which is the reference point's time.
         What was received at t + tau(t) leaves at t, so tau = a + b t becomes d = -(a + b t) / (1 - b). The phase is

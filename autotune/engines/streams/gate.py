@@ -1,4 +1,4 @@
-"""Gates before sinks: an output starts and stops at stated times, while its engine runs on."""
+"""Gates in front of sinks: an output starts and stops at stated times while its engine goes on."""
 
 from math import inf
 
@@ -9,11 +9,11 @@ from .voltages import VoltageSink
 
 
 class Gate:
-    """Lets pass what begins in a span of time, which other threads may change. ``n_stopped``: what did not pass.
+    """Passes data that begin in a span of time, which other threads may change. ``n_stopped`` counts the others.
 
     Args:
-        start: a time in samples, from which on it is open; None: it is shut until it is opened.
-        end: a time, from which on it is shut; None: it stays open.
+        start: the time in samples from which on the gate is open; None keeps it shut until ``open`` is called.
+        end: the time from which on the gate is shut; None keeps it open.
     """
 
     def __init__(self, start: int | None = None, end: int | None = None) -> None:
@@ -21,15 +21,15 @@ class Gate:
         self.n_stopped = 0
 
     def open(self, start: int = 0, end: int | None = None) -> None:
-        """Let pass what begins from ``start`` on, and before ``end``."""
+        """Pass data that begin at ``start`` or later, and before ``end``."""
         self._span = start, (inf if end is None else end)
 
     def shut(self, end: int = 0) -> None:
-        """Let nothing pass that begins at ``end`` or later."""
+        """Stop data that begin at ``end`` or later."""
         self._span = self._span[0], end
 
     def passes(self, times: np.ndarray) -> np.ndarray:
-        """Returns which of these times pass, bool [n], and counts the others."""
+        """Returns whether each of these times passes, bool [n]. Counts the others."""
         start, end = self._span
         passing = (times >= start) & (times < end)
         self.n_stopped += int(np.count_nonzero(~passing))
@@ -46,7 +46,7 @@ class GatedVoltages(Gate):
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Take heaps; see ``voltages.VoltageSink``."""
         passing = np.flatnonzero(self.passes(timestamps))
-        if len(passing):  # in the order of time, so that they lie together: views, no copy
+        if len(passing):  # times rise, so passing heaps are neighbours, and slices need no copy
             some = slice(int(passing[0]), int(passing[-1]) + 1)
             self._sink.write(timestamps[some], voltages[some], saturated[some], present[some])
 
@@ -56,7 +56,7 @@ class GatedVoltages(Gate):
 
 
 class GatedVisibilities(Gate):
-    """A VisibilitySink behind a gate; a dump is of the time at which it begins."""
+    """A VisibilitySink behind a gate. A dump's time is its begin."""
 
     def __init__(self, sink: VisibilitySink, start: int | None = None, end: int | None = None) -> None:
         super().__init__(start, end)

@@ -1,4 +1,4 @@
-"""Samples from memory, and voltages and visibilities to memory."""
+"""A source of samples in memory, and sinks that keep voltages and visibilities in memory."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,12 +9,12 @@ from .samples import SampleInfo, Samples
 
 
 class ArraySource:
-    """The samples of an array, as a file's. Packets at the end that are not whole are left out.
+    """A source of the samples in an array. An incomplete packet at the end is left out.
 
     Args:
-        samples: uint8 [n_pols, n_bytes], packed as ``info`` says, or complex64 [n_pols, n_samples].
+        samples: uint8 [n_pols, n_bytes], packed with ``info.sample_bits``, or complex64 [n_pols, n_samples].
         received: bool [n_pols, n_packets], False where a packet is missing.
-        repeats: how often the array comes, one after the other: a long stream of little memory.
+        repeats: the number of times that the array is repeated, which makes a long stream from little memory.
     """
 
     is_live = False
@@ -88,7 +88,7 @@ class KeptVoltages:
 
     @property
     def present(self) -> np.ndarray:
-        """Returns which spectra came: bool [n, spectra_per_heap, n_pols]."""
+        """Returns whether each spectrum came: bool [n, spectra_per_heap, n_pols]."""
         return np.concatenate(self._present) if self._present else np.zeros(0, bool)
 
 

@@ -1,4 +1,4 @@
-"""The direction that an array looks at."""
+"""The direction in which an array points."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +10,7 @@ from .times import exact_time
 class PhaseCentre:
     """The direction whose fringes delays stop: ICRS, by its right ascension, or apparent, by an hour angle.
 
-    An hour angle is seen at a longitude at a time, seconds since 1970, UTC. Angles are in degrees.
+    An hour angle holds at a longitude and a time, in seconds since 1970, UTC. Angles are in degrees.
     """
 
     declination_deg: float

@@ -1,6 +1,6 @@
-"""Samples of one antenna, as an F-engine takes them, and what gives them.
+"""Samples of one antenna for an F-engine, and the interface of their sources.
 
-Times are samples since a stream's zero, which is ``sync_time_unix`` where that is known.
+Times are samples since a stream's zero, which is ``sync_time_unix`` if that is known.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class SampleInfo:
     sample_bits: int  # packed two's complement of 2 to 16 bits, most significant bit first; 64: complex float32
     n_pols: int  # polarisations, 1 or 2
     sample_rate_hz: float
-    packet: int  # samples that come together, or are missing together; whole bytes
-    n_samples: int | None = None  # samples of each polarisation, missing ones too, as known at first; None: unknown
+    packet: int  # samples that come, or are missing, as a whole; they fill whole bytes
+    n_samples: int | None = None  # samples of each polarisation, including missing ones; None if it is not known
     first_timestamp: int = 0
     antenna: str = ""
     position_m: tuple[float, float, float] | None = None  # geocentric: x, y, z
     centre_frequency_hz: float | None = None
-    sync_time_unix: Fraction | None = None  # UTC when the stream's time was 0, exactly; given as exact_time takes it
-    is_turned: bool = False  # the band of the recording fell with frequency, and was turned round when it was read
+    sync_time_unix: Fraction | None = None  # exact UTC when the stream's time was 0; exact_time converts arguments
+    is_turned: bool = False  # whether the recording's band fell with frequency, and was reversed by the reader
 
     def __post_init__(self) -> None:
         if self.sync_time_unix is not None:
@@ -41,7 +41,7 @@ class SampleInfo:
 
 @dataclass(frozen=True)
 class Samples:
-    """A chunk that was read: where it starts, and which of its packets came."""
+    """The time of a chunk, and the packets of it that came."""
 
     time: int  # time of the first sample
     received: np.ndarray  # bool [n_pols, n_packets]
@@ -51,18 +51,17 @@ class Source(Protocol):
     """Samples of one antenna, in chunks, in the order of time."""
 
     info: SampleInfo
-    is_live: bool  # samples come whether they are taken or not: an engine that is late drops whole chunks
+    is_live: bool  # whether samples come at their own pace, so that a late engine drops whole chunks
 
     def read(self, out: np.ndarray) -> Samples | None:
-        """Fill ``out`` with the next packets; returns None at the end.
+        """Fill ``out`` with the next packets. Returns None at the end.
 
-        ``out``: uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples], of whole packets. A chunk has fewer packets
-        at the end of what is there, or of one of several files, and only there. Packets between the chunk before and
-        this one never came: where many are missing, whole chunks are left out. What is written where a packet is
-        missing does not matter.
+        ``out``: uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples], with whole packets. A chunk has fewer
+        packets only at the end of the data, or of one of several files. Packets between the chunk before and this one
+        are missing: in long gaps whole chunks are left out. The content of a missing packet does not matter.
 
         Raises:
-            UsageError: for a source that is damaged; says where. What was read before stands.
+            UsageError: for a damaged source; the text says where. Earlier chunks stay valid.
         """
 
     def close(self) -> None: ...

@@ -1,6 +1,6 @@
-"""Times of streams, exactly: rational numbers of seconds since 1970, UTC.
+"""Exact times of streams: rational numbers of seconds since 1970, UTC.
 
-Those count 86400 seconds a day, as POSIX has it; a leap second has the number of the second behind it.
+They count 86400 seconds in a day, as in POSIX; a leap second has the number of the second after it.
 """
 
 import math
@@ -12,20 +12,20 @@ from typing import Any
 from ...core import schema
 from ...core.errors import UsageError
 
-# The first seconds behind the leap seconds since 2000 (IERS, Bulletin C 30, 36, 43, 49 and 52,
+# The first seconds after the leap seconds since 2000 (IERS, Bulletin C 30, 36, 43, 49 and 52,
 # https://hpiers.obspm.fr/eoppc/bul/bulc): beginnings of 2006, 2009, July 2012, July 2015 and 2017. A new
 # one is added here when a bulletin announces it; astropy knows it, too, and a test compares them.
 LEAPS = (1136073600, 1230768000, 1341100800, 1435708800, 1483228800)
 MOST_S = 10**12  # before and after 1970
-MOST_DIGITS = 20  # behind the point, of what is written as a decimal number
+MOST_DIGITS = 20  # digits after the point in a decimal number
 DECIMAL = re.compile(r"[+-]?(?:\d{1,40}\.?(\d{0,60})|\.(\d{1,60}))(?:[eE]([+-]?\d{1,2}))?")
 RATIO = re.compile(r"[+-]?\d{1,300}/0*[1-9]\d{0,299}")  # as long as a sum of decimal numbers may become
 
 
 def moment(value: Any) -> Fraction:
-    """Checks for a time: an integer, a float or a Fraction, or text, as "1700000000.123456789012" or "p/q".
+    """Checks for a time: an integer, a float or a Fraction, or text such as "1700000000.123456789012" or "p/q".
 
-    A float is taken as what it is, the nearest multiple of 2^-22 s or so; text as what it says.
+    A float has its own value, a multiple of about 2^-22 s; text is exact.
 
     Raises:
         Unsound: for anything else.
@@ -43,10 +43,10 @@ def moment(value: Any) -> Fraction:
 
 
 def exact_time(value: int | float | Fraction | str) -> Fraction:
-    """Returns a time that is given as ``moment`` takes it.
+    """Returns a time from any value that ``moment`` takes.
 
     Raises:
-        UsageError: when it is none, in one line.
+        UsageError: for any other value, in one line.
     """
     try:
         return moment(value)
@@ -55,7 +55,7 @@ def exact_time(value: int | float | Fraction | str) -> Fraction:
 
 
 def time_text(time: Fraction) -> str:
-    """Returns a time as text that ``exact_time`` reads: its decimal digits if they end behind 20, else as "p/q"."""
+    """Returns a time as text for ``exact_time``: a decimal number if 20 digits are exact, else "p/q"."""
     if 10**MOST_DIGITS % time.denominator:
         return f"{time.numerator}/{time.denominator}"
     digits = f"{abs(time.numerator) * 10**MOST_DIGITS // time.denominator:0{MOST_DIGITS + 1}d}"
@@ -64,14 +64,14 @@ def time_text(time: Fraction) -> str:
 
 
 def stored_time(time: Fraction) -> float | str:
-    """Returns what a file holds of a time, which ``exact_time`` turns back: a float where that is exact, else text."""
+    """Returns a time for a file, which ``exact_time`` reads: a float if that is exact, else text."""
     return float(time) if Fraction(float(time)) == time else time_text(time)
 
 
 def step_of(number: str | float | Fraction) -> Fraction:
-    """Returns how far apart numbers lie that are written or stored so: 10^-3 for "1.250", 2^-52 for the float 1.25.
+    """Returns the resolution of a number in this notation: 10^-3 for "1.250", 2^-52 for the float 1.25.
 
-    Whole numbers and fractions are what they say: 0.
+    It is 0 for whole numbers and fractions, which are exact.
     """
     if isinstance(number, float):
         return Fraction(0) if number.is_integer() else Fraction(math.ulp(number))
@@ -82,7 +82,7 @@ def step_of(number: str | float | Fraction) -> Fraction:
 
 
 def leap_seconds(start: Fraction, elapsed_s: Fraction) -> int:
-    """Returns how many leap seconds passed in ``elapsed_s`` seconds since ``start``."""
+    """Returns the number of leap seconds in ``elapsed_s`` seconds after ``start``."""
     n = 0
     for leap in LEAPS:
         n += start < leap <= start + elapsed_s - n - 1

@@ -1,4 +1,4 @@
-"""Visibilities of baselines, in dumps, and what takes them."""
+"""Visibilities of baselines, in dumps, and the interface of their sinks."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,28 +8,28 @@ import numpy as np
 from .phase_centre import PhaseCentre
 from .samples import SampleInfo
 
-MISSING = -(2**31)  # the real part of a product of a baseline without data, and of no other
+MISSING = -(2**31)  # the real part of products of a baseline without data; no other product has it
 
 
 @dataclass(frozen=True)
 class VisibilityInfo:
-    """The visibilities of some antennas, as an X-engine makes them."""
+    """The header of an X-engine's visibilities."""
 
     n_channels: int
     dump_samples: int  # length of an integration
-    dump_spectra: int  # spectra of an integration: the weight of a product from which nothing is missing
+    dump_spectra: int  # spectra in an integration, which is the weight of a complete product
     antennas: tuple[SampleInfo, ...]
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
-    gains: tuple[tuple[float, ...], ...] | None = None  # of each antenna, if they were chosen by the samples' level
-    is_delayed: bool = False  # delays were given for an antenna, which stop fringes
-    phase_centre: PhaseCentre | None = None  # whose fringes they stop, if that was said
-    middle_samples: float | None = None  # from a dump's timestamp to the middle of its samples; None: not known
-    n_pols: int = 2  # of each antenna: two have the products aa, ba, ab, bb, one has aa alone
+    gains: tuple[tuple[float, ...], ...] | None = None  # gains of each antenna, if they follow from the samples' level
+    is_delayed: bool = False  # whether an antenna was given delays, which stop fringes
+    phase_centre: PhaseCentre | None = None  # the direction whose fringes are stopped, if it is known
+    middle_samples: float | None = None  # samples from a dump's timestamp to its middle; None if it is not known
+    n_pols: int = 2  # polarisations of each antenna: two make the products aa, ba, ab, bb, and one makes only aa
 
     @property
     def middle(self) -> float:
-        """Returns the samples from a dump's timestamp to its middle; half a dump where filters are not known."""
+        """Returns the number of samples from a dump's timestamp to its middle; half a dump if it is not known."""
         return self.dump_samples / 2 if self.middle_samples is None else self.middle_samples
 
     @property
@@ -41,7 +41,7 @@ class VisibilityInfo:
         return self.n_pols**2
 
     def whole_antennas(self, weights: np.ndarray) -> np.ndarray:
-        """Returns the antennas of which nothing is missing, bool [.., n_antennas].
+        """Returns whether each antenna is complete, bool [.., n_antennas].
 
         ``weights``: uint32 [.., n_baselines, n_products].
         """
@@ -53,15 +53,15 @@ class VisibilitySink(Protocol):
     """Takes dumps in the order of time."""
 
     def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
-        """Take int32 [C, n_baselines, n_products, 2] and uint32 [n_baselines, n_products], which are used again.
+        """Take int32 [C, n_baselines, n_products, 2] and uint32 [n_baselines, n_products]. The caller reuses them.
 
-        Baselines are (j, i) with i <= j, i fastest; their products are aa, ba, ab, bb of the polarisations (a, b) of
-        antenna i times the conjugate of those of antenna j; of one polarisation aa. A product is a sum over as many
-        spectra as its weight says, those that both polarisations have, and not divided by it. A baseline without any
-        is (-2^31, 1).
+        Baselines are (j, i) with i <= j, i fastest. Their products are aa, ba, ab, bb of the polarisations (a, b) of
+        antenna i times the conjugate of those of antenna j; with one polarisation only aa. A product is a sum over the
+        spectra that both polarisations have, whose number is its weight; it is not divided by it. A baseline without
+        data is (-2^31, 1).
 
         Raises:
-            UsageError: when it cannot be stored; what was taken before stands.
+            UsageError: when it cannot be stored; earlier dumps stay.
         """
 
     def close(self) -> None: ...

@@ -1,5 +1,5 @@
 """The X-engine: voltages of all antennas in, visibilities out.
 
 ``engine`` runs a ``stage``, which follows a ``plan``, and an ``output``. This room imports what both engines need:
-``run``, ``kernels``, ``machine`` and ``streams`` of engines, nothing of the F-engine.
+``run``, ``kernels``, ``machine`` and ``streams`` of engines, but not the F-engine.
 """

@@ -1,7 +1,7 @@
 """An X-engine: voltages of all antennas in, visibilities out.
 
 One thread reads chunks of batches into pinned memory. The caller's thread copies them to the device and starts the
-kernels, and waits for neither. One thread writes dumps.
+kernels, without waiting for either. One thread writes dumps.
 """
 
 import math
@@ -42,7 +42,7 @@ ALIKE = (
     "channel_width_hz",
     "phase_centre",
 )
-ROUNDING = 1e-12  # of frequencies
+ROUNDING = 1e-12  # relative rounding of frequencies
 N_CHUNKS = 4  # chunks in pinned memory
 N_LOADED = 3  # chunks on the device
 
@@ -53,14 +53,16 @@ class XEngine:
     Args:
         batches_per_dump: a batch is the heaps of one time.
         batches_per_chunk: batches that go to the device together.
-        complete_dumps: whether a baseline that lacks anything in a dump has no data there, instead of a lower weight.
-        send_empty: whether a dump without a baseline's data is written, with nothing but the mark of missing data.
-        n_slices: parts of the batches of a launch, each with sums of its own; None: as many as are expected to be the
-            fastest. Visibilities are the same.
-        cores: those that threads run on, by their names without numbers: reads, returns, compute (the caller's, while
-            it runs), writes. Memory that sources fill lies near to those of reads. Others run anywhere. Linux alone.
+        complete_dumps: whether a baseline that lacks any spectrum of a dump has no data there, instead of a lower
+            weight.
+        send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
+        n_slices: parts of the batches of a launch, each with its own sums; None takes the number that should be the
+            fastest. Visibilities do not depend on it.
+        cores: the cores of threads, by thread name without number: reads, returns, compute (the caller's thread, while
+            it runs), writes. Memory that sources fill is allocated near the cores of reads. Other threads run anywhere.
+            Linux only.
         report: takes a line of progress now and then.
-        trace: takes the spans of the device's work, when they are over.
+        trace: takes the spans of the device's work when they are over.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class XEngine:
     ) -> None:
         if source.antennas[0].n_pols == 1:
             if isinstance(source, Lends):
-                raise UsageError("a source that is lent arrays has two polarisations of each antenna, not one")
+                raise UsageError("a source that fills lent arrays must have two polarisations of each antenna, not one")
             source = OnePolarisation(source)
         made = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
         settings = replace(made, complete_dumps=complete_dumps)
@@ -112,7 +114,7 @@ class XEngine:
         backend.finish()
 
     def stop(self) -> None:
-        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
+        """Take no more chunks, but finish the one in flight. Another thread calls it, even while the source waits."""
         self._ending.asked.set()
 
     @property
@@ -124,7 +126,7 @@ class XEngine:
         """Run to the end of the source, or until ``stop`` or Ctrl-C.
 
         Raises:
-            UsageError: of the source or the sink; what was written stands.
+            UsageError: the error of the source or the sink. Dumps written before stay.
         """
         self.counters.began = time.monotonic()
         reads, writes = self._readers(), {"writes": self._output.write}
@@ -170,13 +172,13 @@ def x_settings(
     """Returns the settings of an X-engine of these antennas.
 
     Raises:
-        UsageError: when antennas differ in more than their samples.
+        UsageError: when antennas differ in a field in which they must be alike.
     """
     first = antennas[0]
     if (each := 32 // first.bits) and first.spectra_per_heap % each:
         some = first.spectra_per_heap // each * each
         raise UsageError(
-            f"spectra_per_heap={first.spectra_per_heap}: heaps that are correlated have a multiple of {each} spectra, "
+            f"spectra_per_heap={first.spectra_per_heap}: correlated heaps must have a multiple of {each} spectra, "
             f"with bits={first.bits}; choose {f'{some} or ' if some else ''}{some + each}"
         )
     for antenna in antennas[1:]:
@@ -200,7 +202,7 @@ def x_settings(
 
 
 def _must_be_alike(name: str, antennas: Sequence[VoltageInfo], values: tuple[Any, Any]) -> None:
-    """Raises UsageError when two antennas differ; numbers that came out of headers may differ by their rounding."""
+    """Raises UsageError when two antennas differ. Numbers from headers may differ by rounding."""
     both = all(isinstance(value, float) for value in values)
     if values[0] == values[1] or (both and math.isclose(*values, rel_tol=ROUNDING)):
         return
@@ -209,7 +211,7 @@ def _must_be_alike(name: str, antennas: Sequence[VoltageInfo], values: tuple[Any
 
 
 def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> VisibilityInfo:
-    """Returns what a sink has to know of the visibilities of these antennas."""
+    """Returns the header of these antennas' visibilities."""
     first = antennas[0]
     gains = tuple(antenna.gain for antenna in antennas if antenna.gain is not None)
     length = batches_per_dump * first.heap_samples

@@ -1,4 +1,4 @@
-"""What correlates voltages and makes dumps: kernels, or NumPy on host."""
+"""The launchers that correlate voltages and make dumps: kernels, or NumPy on host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from .numpy_correlator import NumpyAccumulate, NumpyCorrelate, UsedBatches
 from .slices import slices_of
 from .x_settings import XSettings, accumulate_fields, correlate_fields
 
-XLaunch = Callable[..., None]  # as ``machine.backend.Launcher`` is called
+XLaunch = Callable[..., None]  # a call like that of ``machine.backend.Launcher``
 
 
 @dataclass(frozen=True)
 class XLaunchers:
-    """Launchers with the arguments of ``correlate`` and ``accumulate``, and their problems of the largest sizes."""
+    """Launchers with the arguments of ``correlate`` and ``accumulate``, and their problems with the largest sizes."""
 
     correlate: XLaunch
-    batches: Any  # its fields first_batch and n_used say which batches of a chunk are correlated
+    batches: Any  # correlate's problem; its fields first_batch and n_used select batches of a chunk
     accumulate: XLaunch
     dump: Any
-    n_slices: int  # of the accumulators
+    n_slices: int  # slices of the accumulators
     most: int  # batches that one launch takes
 
 

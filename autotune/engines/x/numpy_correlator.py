@@ -1,6 +1,6 @@
 """Correlates on the host's cores with NumPy: what ``correlate`` and ``accumulate`` compute, bit for bit.
 
-Products of integers are summed up by float32 matrix products, of as many spectra as a float32 holds exactly.
+float32 matrix products sum products of integers, over as many spectra as a float32 holds exactly.
 """
 
 from collections.abc import Mapping
@@ -12,22 +12,22 @@ from ...system.one_thread import one_thread
 from ..machine.host_backend import HostBackend, HostStream
 from .x_settings import PRODUCTS, XSettings
 
-LARGEST = 2**31 - 1  # of a part of a visibility, of either sign
+LARGEST = 2**31 - 1  # the largest part of a visibility, positive or negative
 MISSING = (-(2**31), 1)  # the visibility of a baseline without all of its data
-EXACT = 1 << 24  # a float32 holds all integers up to it
-PIECE = 1 << 18  # floats of a piece, about: 1 MiB
+EXACT = 1 << 24  # float32 is exact for integers up to this one
+PIECE = 1 << 18  # about the floats in a piece, 1 MiB
 
 
 @dataclass(frozen=True)
 class UsedBatches:
-    """The batches of a chunk that a call is for, as a problem of ``correlate`` has them."""
+    """The batches of a chunk to correlate, like the fields in a problem of ``correlate``."""
 
     first_batch: int = 0
     n_used: int = 0
 
 
 class NumpyCorrelate:
-    """Takes the place of a launcher of ``correlate``: it adds batches of a chunk to accumulators."""
+    """Replaces a launcher of ``correlate``: it adds batches of a chunk to accumulators."""
 
     def __init__(self, backend: HostBackend, settings: XSettings) -> None:
         self._workers, self._settings = backend.workers, settings
@@ -47,7 +47,7 @@ class NumpyCorrelate:
         """Add batches of int8 ``chunk_shape`` to int64 [1, C, n_baselines, 4, 2]."""
         s, step = self._settings, self._n_channels
         voltages = arrays["voltages"][used.first_batch : used.first_batch + used.n_used]
-        # Both polarisations of a spectrum, and both parts of each, are one number while they are put in order.
+        # Both polarisations of a spectrum, with both parts of each, move as one number while axes are reordered.
         rows = voltages.reshape(*voltages.shape[:4], -1).view(np.uint16 if s.bits == 4 else np.uint32)[..., 0]
         sums = arrays["accumulators"][0]
         pieces = [slice(first, first + step) for first in range(0, s.n_channels, step)]
@@ -66,7 +66,7 @@ class NumpyCorrelate:
                 self._add_products(np.matmul(x.transpose(0, 2, 1), x), sums)
 
     def _add_products(self, products: np.ndarray, sums: np.ndarray) -> None:
-        """Adds float32 [c, r, r], of all parts of all polarisations with each other, as products of baselines."""
+        """Adds float32 [c, r, r], products of all pairs of parts of all polarisations, to the products of baselines."""
         n = self._settings.n_antennas
         parts = products.reshape(-1, n, 2, 2, n, 2, 2).transpose(0, 1, 4, 5, 2, 3, 6)[:, self._i, self._j]
         parts = parts.reshape(len(sums), len(self._i), PRODUCTS, 2, 2).astype(np.int64)  # [.., part of i, part of j]
@@ -75,12 +75,12 @@ class NumpyCorrelate:
 
 
 class NumpyAccumulate:
-    """Takes the place of a launcher of ``accumulate``: it makes visibilities of accumulators, and clears them."""
+    """Replaces a launcher of ``accumulate``: it makes visibilities from accumulators, and clears them."""
 
     def __call__(
         self, used: UsedBatches, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, object], on: HostStream
     ) -> None:
-        """Fill int32 [C, n_baselines, 4, 2], and count in uint64 [1] what is beyond 32 bits of baselines present."""
+        """Fill int32 [C, n_baselines, 4, 2]. Count in uint64 [1] the products of present baselines beyond 32 bits."""
         (sums,), visibilities, present = arrays["accumulators"], arrays["visibilities"], arrays["present"] != 0
         for of_channel, out in zip(sums, visibilities, strict=True):
             clipped = np.clip(of_channel, -LARGEST, LARGEST)

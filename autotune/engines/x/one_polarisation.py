@@ -1,4 +1,4 @@
-"""Antennas of one polarisation are correlated as if they had two, of which one is 0; its products do not leave."""
+"""Correlates antennas of one polarisation as if they had two. The second one is 0, and its products are dropped."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,12 +9,12 @@ from ..streams.voltages import Batches, VoltageSource
 
 
 def first_of_two(voltages: np.ndarray, bits: int) -> np.ndarray:
-    """Returns the first polarisation of int8 [.., pol, 2], or of [.., pol] at 4 bits, as a view of that shape."""
+    """Returns the first polarisation of int8 [.., pol, 2], or [.., pol] at 4 bits, as a view with n_pols = 1."""
     return voltages[..., :1] if bits == 4 else voltages[..., :1, :]
 
 
 def of_both(came: np.ndarray) -> np.ndarray:
-    """Returns which spectra came, bool [.., spectra_per_heap, 1], as if both polarisations had."""
+    """Returns flags of spectra, bool [.., spectra_per_heap, 1], repeated for two polarisations."""
     return np.repeat(came, 2, axis=-1)
 
 

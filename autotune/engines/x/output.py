@@ -27,13 +27,13 @@ class PinnedVisibilities:
 
 
 class XOutput:
-    """Copies dumps out, in the thread that makes them, and writes them, in a thread of its own.
+    """Copies dumps out in the thread that makes them, and writes them in another thread.
 
-    A live source waits for nobody: a dump that is made while no bucket is free, or after the sink has failed, is
-    dropped and counted.
+    A live source does not wait: a dump made while no bucket is free, or after the sink has failed, is dropped and
+    counted.
 
     Args:
-        send_empty: whether a dump without a baseline's data is written, with nothing but the mark of missing data.
+        send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class XOutput:
         self.buckets = Buckets(dumps, bay.ending)
 
     def deliver(self, made: Visibilities) -> Event:
-        """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""
+        """Copy a buffer out. Returns the event after which it may be used again. Raises Stopped."""
         assert made.done is not None
         bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
         if bucket is None:
@@ -74,7 +74,7 @@ class XOutput:
         return bucket.copied
 
     def finish(self) -> None:
-        """Let ``write`` end when it has written what was delivered."""
+        """Make ``write`` end when it has written all delivered dumps."""
         self.buckets.give(None)
 
     def write(self) -> None:
@@ -89,7 +89,7 @@ class XOutput:
             self.buckets.give_back(bucket)
 
     def _has_written(self, bucket: PinnedVisibilities) -> bool:
-        """Returns whether the sink took the dump; an error of it is raised, but where a live source goes on."""
+        """Returns whether the sink took the dump. Raises the sink's error, unless the source is live."""
         if not (self._send_empty or bucket.weights.any()):
             return True
         if self._is_conjugate:
@@ -121,11 +121,11 @@ class XOutput:
 
 
 def conjugate(visibilities: np.ndarray) -> None:
-    """Conjugates int32 [.., 2] in place, but for the mark of missing data, (-2^31, 1).
+    """Conjugates int32 [.., 2] in place, except the mark of missing data, (-2^31, 1).
 
-    Sums are clipped to +-(2^31 - 1): each has its negative, and -2^31 is in the mark alone. ``correlate`` has the real
-    part in the low nibble. Where it is in the high one it takes a voltage z for i z*, and its product with another for
-    the conjugate of what it should be, exactly.
+    Sums are clipped to +-(2^31 - 1): each has its negative, and only the mark has -2^31. ``correlate`` expects the real
+    part in the low nibble. If it is in the high nibble, ``correlate`` reads a voltage z as i z*, and its product with
+    another is exactly the conjugate of the right one.
     """
     imaginary = visibilities[..., 1]
     np.negative(imaginary, out=imaginary, where=visibilities[..., 0] != MISSING)

@@ -1,10 +1,10 @@
-"""Plans an X-engine: chunks of batches in, ranges to correlate and dumps out. No device, no data.
+"""Plans an X-engine: chunks of batches in, ranges to correlate and dumps out. It uses neither a device nor data.
 
-A batch is the heaps of one time of all antennas. A dump is ``batches_per_dump`` of them, from an absolute multiple of
-its length on, so a dump may begin in the middle of a chunk, and does not depend on how the stream was cut. The stream
-reaches from the first batch of which a heap came to the last one. A dump that begins before it or ends after it is not
-made, nor is one of which nothing came. What a dump that is made lacks is missing from its weights alone, unless dumps
-must be complete: then a baseline has all of its data in a dump or none.
+A batch is the heaps of all antennas at one time. A dump is ``batches_per_dump`` batches, and begins at an absolute
+multiple of its length, so it may begin in the middle of a chunk, and does not depend on the lengths of chunks. The
+stream reaches from the first batch with a heap to the last one. A dump that begins before or ends after it is not made,
+nor is a dump without heaps. Missing data only lower the weights of a dump, unless dumps must be complete: then a
+baseline has all of its data in a dump or none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,28 +29,28 @@ class BatchRange:
 
 @dataclass(frozen=True)
 class Integration:
-    """An integration that is over. ``weights``: uint32 [n_baselines, 4], as ``PairedSpectra`` has them."""
+    """A finished integration. ``weights``: uint32 [n_baselines, 4], in the order of ``PairedSpectra``."""
 
     time: int
     weights: np.ndarray
 
     def present(self) -> np.ndarray:
-        """Returns which baselines have data: uint8 [n_baselines]."""
+        """Returns whether each baseline has data: uint8 [n_baselines]."""
         return np.asarray(self.weights.any(axis=1), np.uint8)
 
 
 class XPlan:
-    """The state between chunks: the dump under way, how many of its batches came, and the spectra of each product.
+    """The state between chunks: the dump under way, the number of its batches, and the spectra of each product.
 
-    ``n_missing``: heaps that did not come between the first one and the last one of their antenna.
-    ``n_skipped``: dumps between the first and the last that were made, of which nothing came.
+    ``n_missing``: heaps that are missing between the first and the last one of their antenna.
+    ``n_skipped``: dumps without heaps between the first and the last dump.
 
     Args:
-        n_antennas: heaps of a batch.
-        batch_samples: time from one batch to the next.
-        batches_per_dump: length of a dump.
-        spectra_per_heap: spectra of a batch.
-        complete: whether a baseline that lacks anything in a dump has the weight 0 there.
+        n_antennas: heaps in a batch.
+        batch_samples: samples from one batch to the next.
+        batches_per_dump: batches in a dump.
+        spectra_per_heap: spectra in a batch.
+        complete: whether a baseline that lacks any spectrum of a dump has the weight 0 there.
     """
 
     def __init__(
@@ -74,28 +74,28 @@ class XPlan:
             )
         self.n_antennas, self.batch_samples, self.batches_per_dump = n_antennas, batch_samples, batches_per_dump
         self.n_missing, self.n_skipped = 0, 0
-        self._end: int | None = None  # number of the batch behind the last chunk
-        self._next: int | None = None  # number of the next batch of the stream; None: it has not begun
+        self._end: int | None = None  # number of the batch after the last chunk
+        self._next: int | None = None  # number of the stream's next batch; None before it begins
         self._first_dump = 0  # number of the first dump that is whole
-        self._last_dump: int | None = None  # number of the last one that was made
+        self._last_dump: int | None = None  # number of the last dump that was made
         self._n_came = 0  # batches of the dump under way
         self._paired = PairedSpectra(n_antennas, spectra_per_heap)
-        self._began = np.zeros(n_antennas, bool)  # antennas of which a heap came
+        self._began = np.zeros(n_antennas, bool)  # antennas with a heap so far
         self._absent = np.zeros(n_antennas, np.int64)  # heaps since the last one that came
 
     def chunk(
         self, time: int, present: np.ndarray, holes: Mapping[tuple[int, int], np.ndarray] = NO_HOLES
     ) -> Iterator[BatchRange | Integration]:
-        """Yields what is to be done with the batches from ``time`` on, in this order.
+        """Yields the steps for the batches from ``time`` on, in order.
 
-        Batches between the chunk before and this one never came. What a gap costs does not depend on its length.
+        Batches between the chunk before and this one are missing. The cost of a gap does not depend on its length.
 
         Args:
             present: bool [n_batches, n_antennas], False where a heap is missing.
-            holes: which spectra came of heaps that lack some, as ``Batches`` has them.
+            holes: flags of spectra for heaps that lack some, as in ``Batches``.
 
         Raises:
-            UsageError: when the chunk does not start with a batch, or starts before the end of the one before.
+            UsageError: when the chunk does not start at a batch, or starts before the end of the one before.
         """
         batch, remainder = divmod(time, self.batch_samples)
         if remainder:
@@ -132,12 +132,12 @@ class XPlan:
 
     @property
     def _n_left(self) -> int:
-        """Returns the batches until the dump under way ends."""
+        """Returns the number of batches until the dump under way ends."""
         assert self._next is not None
         return self.batches_per_dump - self._next % self.batches_per_dump
 
     def _advance(self, n: int) -> Iterator[Integration]:
-        """Goes on by ``n`` batches, to the end of the dump at most, of which something came."""
+        """Advances by ``n`` batches, at most to the end of the dump under way, which has data."""
         assert self._next is not None
         self._next += n
         if self._next % self.batches_per_dump == 0:
@@ -152,7 +152,7 @@ class XPlan:
             yield Integration(number * self.batches_per_dump * self.batch_samples, weights)
 
     def _pass(self, n: int) -> Iterator[Integration]:
-        """Goes over ``n`` batches that did not come."""
+        """Skips ``n`` missing batches."""
         assert self._next is not None
         if self._n_came and n:
             n_here = min(n, self._n_left)
@@ -161,7 +161,7 @@ class XPlan:
         self._next += n
 
     def _count(self, n_gap: int, present: np.ndarray) -> None:
-        """Counts heaps that are missing, once a later one of their antenna has come."""
+        """Counts missing heaps once a later heap of their antenna has come."""
         n, came = len(present), present.any(axis=0)
         last = n - 1 - np.argmax(present[::-1], axis=0)
         first = np.where(self._began, 0, np.argmax(present, axis=0))

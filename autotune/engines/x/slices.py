@@ -1,6 +1,6 @@
-"""Chooses into how many slices the X-engine cuts the batches of a launch, each with accumulators of its own.
+"""Chooses the number of slices of a launch. Each slice of its batches has its own accumulators.
 
-Few antennas make few blocks of a launch, and slices make more. Each of them makes a dump longer: all are added then.
+With few antennas a launch has few blocks, and slices make more. But each slice makes a dump slower, which adds them.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from ..kernels.choice import Kernels
 from .x_settings import XSettings, accumulate_fields, correlate_fields
 
 CANDIDATES = (1, 2, 4, 8, 16, 32)
-UNSURE = 1 / 8  # by which a predicted time counts longer than a measured one: its error is 8 % (median)
-MOST_BYTES = 1 << 30  # of accumulators of several slices; one slice may have any
+UNSURE = 1 / 8  # a predicted time counts longer by this share, since its median error is 8 %
+MOST_BYTES = 1 << 30  # limit for the accumulators of several slices; one slice has no limit
 
 
 def slices_of(settings: XSettings, kernels: Kernels, kind: str) -> int:
-    """Returns ``settings.n_slices``, or if it is None the number whose dumps are expected to take least; tells why.
+    """Returns ``settings.n_slices``, or if it is None the number that should make dumps fastest. It tells the reason.
 
-    ``kind``: of the device. On host it is 1.
+    ``kind``: the kind of the device. On host there is 1 slice.
 
     Raises:
         UsageError: when the settings are not a problem of the kernels.
@@ -45,14 +45,14 @@ def _choice(settings: XSettings, kernels: Kernels, kind: str) -> tuple[int, str]
 
 
 def allowed_slices(settings: XSettings) -> list[int]:
-    """Returns the numbers to choose from: at most the batches of a launch, whose accumulators fit into MOST_BYTES."""
+    """Returns the candidates: at most one slice for each batch of a launch, and at most MOST_BYTES of accumulators."""
     n_batches = _batches_of_launch(settings, 1)
     return [n for n in CANDIDATES if n == 1 or (n <= n_batches and n * settings.slice_bytes <= MOST_BYTES)]
 
 
 def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, float, str, float]]:
-    """Yields numbers of slices with the seconds of a dump, all its launches of correlate and one of accumulate, how
-    they are known, and the seconds with what is UNSURE; those whose times are known.
+    """Yields, for each number of slices with known times, the number, the seconds of a dump (its launches of correlate
+    and one of accumulate), their origin, and the seconds with the share UNSURE added.
     """
     for n_slices in allowed_slices(settings):
         n = _batches_of_launch(settings, n_slices)
@@ -67,6 +67,6 @@ def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, floa
 
 
 def _batches_of_launch(settings: XSettings, n_slices: int) -> int:
-    """Returns the batches that a launch of ``correlate`` takes: a chunk, unless a dump or 32 bits hold fewer."""
+    """Returns the number of batches in a launch of ``correlate``: a chunk, unless a dump or 32 bits hold fewer."""
     most = correlate_fields(settings, n_slices)["n_used"] or settings.batches_per_chunk
     return int(min(most, settings.batches_per_dump))

@@ -1,6 +1,6 @@
 """The X-engine on a device: chunks of batches of voltages in, dumps of visibilities out.
 
-All memory is allocated and all kernels are compiled when it is made. Ranges of batches are correlated into 64-bit sums,
+The constructor allocates all memory and compiles all kernels. Ranges of batches are correlated into 64-bit sums,
 which a dump reduces to 32 bits and clears.
 """
 
@@ -21,7 +21,7 @@ from .x_settings import PRODUCTS, XSettings
 
 @dataclass
 class Visibilities:
-    """A buffer of visibilities on the device, with what was made into it; arrays are ready at ``done``."""
+    """A buffer of visibilities on the device, and its dump. The arrays are ready at ``done``."""
 
     visibilities: DeviceArray  # int32 [C, n_baselines, 4, 2]
     saturated: DeviceArray  # uint64 [1]
@@ -33,10 +33,10 @@ class Visibilities:
 
 
 class XStage:
-    """Makes dumps of voltages on the device, and hands them to ``deliver`` in the order of time.
+    """Makes dumps from voltages on the device, and passes them to ``deliver`` in the order of time.
 
     Args:
-        deliver: takes a buffer of visibilities and returns the event from which on it may be used again.
+        deliver: takes a buffer of visibilities and returns the event after which it may be used again.
     """
 
     def __init__(
@@ -67,16 +67,15 @@ class XStage:
         present: np.ndarray,
         holes: Mapping[tuple[int, int], np.ndarray] = NO_HOLES,
     ) -> Event:
-        """Add a chunk, whose first batch is of ``time``; returns the event from which on it is not needed.
+        """Add a chunk whose first batch has ``time``. Returns the event after which the chunk is not needed.
 
         Args:
-            voltages: int8 ``chunk_shape``, of which the first len(present) batches are used, and cleared where a heap
-                is missing.
+            voltages: int8 ``chunk_shape``. The first len(present) batches are used; missing heaps in them are cleared.
             present: bool [n_batches, n_antennas].
-            holes: which spectra came of heaps that lack some, as ``Batches`` has them; voltages of others are 0.
+            holes: flags of spectra for heaps that lack some, as in ``Batches``; voltages of missing spectra are 0.
         """
         with self._activity.span(KERNELS, self.stream) as span:
-            if not self.settings.complete_dumps:  # else products of what is missing are not told
+            if not self.settings.complete_dumps:  # complete dumps drop the products of missing heaps anyway
                 self._clear(voltages, present)
             for item in self.plan.chunk(time, present, holes):
                 self._do(item, voltages)
@@ -88,7 +87,7 @@ class XStage:
 
     # ------------------------------------------------------------------ steps
     def _clear(self, voltages: DeviceArray, present: np.ndarray) -> None:
-        """Clears heaps that are missing, whose products are 0 then."""
+        """Clears missing heaps, so that their products are 0."""
         for batch, antenna in np.argwhere(~present).tolist():
             self.stream.zero(voltages[batch, antenna])
 

@@ -1,4 +1,4 @@
-"""Counts the spectra that pairs of antennas have together: the weights of visibilities."""
+"""Counts the spectra that both antennas of a pair have: the weights of visibilities."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ N_POLS = 2
 
 
 class PairedSpectra:
-    """Spectra of which each pair of antennas and polarisations has all samples. Whole batches cost nothing.
+    """Counts of the spectra that are whole in each pair of antennas and polarisations. Whole batches cost nothing.
 
     Args:
-        n_antennas: heaps of a batch.
-        spectra_per_heap: fewer than 2^24, to which float32 counts.
+        n_antennas: heaps in a batch.
+        spectra_per_heap: fewer than 2^24, since float32 counts them.
     """
 
     def __init__(self, n_antennas: int, spectra_per_heap: int) -> None:
@@ -23,13 +23,13 @@ class PairedSpectra:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
-        self._n_whole = 0  # spectra that all have
-        self._by_heaps: np.ndarray | None = None  # those of batches without holes, int64 [antenna, antenna]
-        self._by_spectra: np.ndarray | None = None  # those of the others, int64 [antenna and pol, antenna and pol]
+        """Set all counts to 0."""
+        self._n_whole = 0  # spectra that all antennas have
+        self._by_heaps: np.ndarray | None = None  # spectra in batches without holes, int64 [antenna, antenna]
+        self._by_spectra: np.ndarray | None = None  # spectra in other batches, int64 [antenna and pol, antenna and pol]
 
     def add(self, present: np.ndarray, holes: Mapping[tuple[int, int], np.ndarray]) -> None:
-        """Add batches: bool [n_batches, n_antennas] says which heaps came, and ``holes`` as ``Batches`` has them."""
+        """Add batches. ``present``: bool [n_batches, n_antennas], heaps that came; ``holes``: as in ``Batches``."""
         by_batch: dict[int, list[int]] = {}
         for batch, antenna in holes:
             by_batch.setdefault(batch, []).append(antenna)
@@ -48,9 +48,9 @@ class PairedSpectra:
             self._by_heaps = both if self._by_heaps is None else self._by_heaps + both
 
     def weights(self) -> np.ndarray:
-        """Returns how many spectra each product has: uint32 [n_baselines, 4].
+        """Returns the number of spectra in each product: uint32 [n_baselines, 4].
 
-        Baselines are ordered as ``correlate`` has them: antennas (j, i) with i <= j, i fastest; and products aa, ba,
+        Baselines are in the order of ``correlate``: antennas (j, i) with i <= j, i fastest; and products aa, ba,
         ab, bb of the polarisations (a, b) of antenna i and those of antenna j.
         """
         found = np.full((len(self._i), PRODUCTS), self._n_whole, np.int64)

@@ -1,4 +1,4 @@
-"""What an X-engine makes of voltages, and the fields of its kernels."""
+"""The settings of an X-engine, and the fields of its kernels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any
 from ...source.registry import load_kernel
 
 PRODUCTS = 4  # polarisation products of a baseline
-BYTES = 2 * 8  # of a product's sum: two parts of 64 bits
+BYTES = 2 * 8  # a product's sum has two parts of 64 bits
 
 
 @dataclass(frozen=True)
 class XSettings:
-    """Says what an X-engine makes of voltages."""
+    """The settings of an X-engine."""
 
     n_antennas: int
     n_channels: int
@@ -21,11 +21,11 @@ class XSettings:
     batches_per_dump: int  # batches of a dump
     batches_per_chunk: int = 1
     bits: int = 8
-    n_slices: int | None = None  # sums that a channel is shared among, which a dump adds; None: the fastest
+    n_slices: int | None = None  # partial sums of a channel, which a dump adds; None takes the fastest number
     n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
-    complete_dumps: bool = False  # a baseline has all of its data in a dump or none
-    n_pols: int = 2  # of antennas; where there is one, the other one's voltages are 0, and only aa leaves
-    is_conjugate: bool = False  # the parts of voltages are exchanged: visibilities leave the device conjugate
+    complete_dumps: bool = False  # whether a baseline has all of its data in a dump or none
+    n_pols: int = 2  # polarisations of an antenna; with one, the other one's voltages are 0, and only aa leaves
+    is_conjugate: bool = False  # whether voltages have their parts exchanged: device visibilities are conjugate
 
     @property
     def n_baselines(self) -> int:
@@ -33,12 +33,12 @@ class XSettings:
 
     @property
     def n_products(self) -> int:
-        """Returns the products of a baseline that leave the engine."""
+        """Returns the number of products of a baseline that leave the engine."""
         return self.n_pols**2
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """Returns the shape of a chunk: int8 [batch, antenna, C, time, pol, 2], without the last axis at 4 bits."""
+        """Returns the shape of a chunk: int8 [batch, antenna, C, time, pol, 2]; at 4 bits without the last axis."""
         parts = () if self.bits == 4 else (2,)
         return (self.batches_per_chunk, self.n_antennas, self.n_channels, self.spectra_per_heap, 2, *parts)
 
@@ -49,7 +49,7 @@ class XSettings:
 
 
 def correlate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
-    """Returns the fields of ``correlate`` for a whole chunk, or as much of it as one launch takes."""
+    """Returns the fields of ``correlate`` for a whole chunk, or for the part of it that one launch takes."""
     fields = {
         "bits": settings.bits,
         "layout": "batches",
@@ -62,7 +62,7 @@ def correlate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
         "n_slices": n_slices,
     }
     most = most_batches(fields)
-    return {**fields, "n_used": most if most < settings.batches_per_chunk else 0}  # 0: all, as sweeps record it
+    return {**fields, "n_used": most if most < settings.batches_per_chunk else 0}  # 0 means all, as in recorded sweeps
 
 
 def accumulate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
@@ -75,6 +75,6 @@ def accumulate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
 
 
 def most_batches(fields: Mapping[str, object]) -> int:
-    """Returns the batches that one launch of ``correlate`` can sum up in its 32 bits, 1 at least."""
+    """Returns the number of batches that one launch of ``correlate`` can sum in 32 bits, at least 1."""
     problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
     return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

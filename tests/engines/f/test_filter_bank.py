@@ -142,7 +142,7 @@ def test_auto_is_channelise_where_it_is_expected_to_be_faster(tmp_path: Path, ti
         for known in both:
             timed[:] = [] if fft_us is None else [1e-6 * fft_us]
             bank, line, _ = chosen(**known)
-            fft = "and an FFT besides" if fft_us is None else f"FFT {fft_us:.0f} us (timed now)"
+            fft = "plus an FFT" if fft_us is None else f"FFT {fft_us:.0f} us (timed now)"
             assert bank == expected and line.endswith(
                 f"; a batch takes channelise 11 us (measured here), the chain {4 + pfb_fir_us + (fft_us or 0):.0f} us: "
                 f"pfb_fir {pfb_fir_us:.0f} us (measured here), postproc 4 us (measured here), {fft}"

@@ -71,7 +71,7 @@ def test_what_headers_lack_is_asked_for_once_if_it_is_alike(tmp_path: Path) -> N
     head, first, second = text.split("[[antenna]]\n")
     assert head.count("# sample_rate_hz = 160000.0\n") == 1 and "sample_rate_hz" not in first + second
     assert (
-        'files = [\n    "On.0000.vdif",\n    "On.0001.vdif",\n    "On.0002.vdif",  # 3.493 s behind the one before\n]'
+        'files = [\n    "On.0000.vdif",\n    "On.0001.vdif",\n    "On.0002.vdif",  # 3.493 s after the one before\n]'
         in first
     )
     assert (

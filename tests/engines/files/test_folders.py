@@ -131,14 +131,14 @@ def test_what_is_no_file_is_refused_for_what_it_is(tmp_path: Path, kind: str) ->
     ):
         if name not in ("x.bin", "x.toml"):
             (tmp_path / name).symlink_to(path)
-        with refused(name.replace("toml", "bin"), f"it is a {kind}, and a file is read here"):
+        with refused(name.replace("toml", "bin"), f"it is a {kind}, but must be a file"):
             opens(tmp_path / name)
 
 
 def test_standard_input_from_a_pipe_is_refused() -> None:
     end, other = os.pipe()
     try:
-        with refused("it is a pipe, and a file is read here: write what comes out of it to a file first"):
+        with refused("it is a pipe, but must be a file: write its data to a file first"):
             open_samples(f"/dev/fd/{end}")
     finally:
         os.close(end)

@@ -202,10 +202,10 @@ def test_vdif_of_another_kind_or_time_is_told(tmp_path: Path) -> None:
         (8, 0, "length of 0 bytes"),
         (8, 4, "length of 32 bytes"),
         (11, 0x3F, "not whole bytes"),
-        (15, 2 << 2, "samples of 3 bits, and only 1, 2, 4, 8 and 16 are read"),
+        (15, 2 << 2, "samples of 3 bits, but only 1, 2, 4, 8 and 16 can be read"),
         (19, 0xAB, "Mark 5B"),
         (16, 0, "give sample_rate_hz"),
-        (16, 5, "1e+07 Hz are not a whole number of frames of 296 samples"),
+        (16, 5, "1e+07 Hz is not a whole number of frames of 296 samples"),
     ],
 )
 def test_a_wrong_header_of_vdif_is_told(tmp_path: Path, offset: int, value: int, words: str) -> None:
@@ -348,7 +348,7 @@ def test_dada_that_says_less_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (b"NBIT 8", b"NBIT 2", "NBIT=2 bits, and only 8 are read"),
+        (b"NBIT 8", b"NBIT 2", "NBIT=2 bits, but only 8 can be read"),
         (b"NPOL 2", b"NPOL 3", "NPOL='3', must be an integer, 1 to 2"),
         (b"NDIM 1", b"NDIN 1", "lacks NDIM"),
         (b"TSAMP 0.125", b"TSAMQ 0.125", "lacks TSAMP: give sample_rate_hz"),
@@ -460,7 +460,7 @@ def test_antennas_of_one_guppi_file_have_their_own_centres_and_names(tmp_path: P
     makers.guppi(tmp_path / "x", [samples], [0], {**said, "ANTNMES": None})
     assert open_samples(tmp_path / "x", channel=4).info.antenna == "GBT1"
     makers.guppi(tmp_path / "x", [samples], [0], {**said, "NANTS": 4})
-    with refused(tmp_path / "x", "OBSNCHAN=6 channels are not those of NANTS=4 antennas"):
+    with refused(tmp_path / "x", "OBSNCHAN=6 channels cannot be shared by NANTS=4 antennas"):
         open_samples(tmp_path / "x", channel=4)
 
 
@@ -510,7 +510,7 @@ def test_blocks_of_guppi_that_lack_are_missing(tmp_path_factory, came: list[bool
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (b"NBITS   =                    8", b"NBITS   =                    2", "only 4, 8 and 16 are read"),
+        (b"NBITS   =                    8", b"NBITS   =                    2", "only 4, 8 and 16 can be read"),
         (b"BLOCSIZE=                 2048", b"BLOCSIZE=                 2047", "BLOCSIZE"),
         (b"BLOCSIZE=                 2048", b"BLOCSIZE=       20480000000000", "BLOCSIZE"),
         (b"PKTIDX  =                   40", b"PKTIDZ  =                   40", "lacks PKTIDX"),
@@ -534,12 +534,13 @@ def test_a_block_of_another_kind_is_told(tmp_path: Path) -> None:
     some[3] = some[3].replace(b"OBSNCHAN=                    4", b"OBSNCHAN=                    8")
     (tmp_path / "x").write_bytes(b"".join(some))
     read = read_all(open_samples(tmp_path / "x", channel=0))
-    words = f"block 3 at byte {3 * len(some[0])} has OBSNCHAN=8, and the one before 4"
+    words = f"block 3 at byte {3 * len(some[0])} has OBSNCHAN=8, but the one before has 4"
     assert words in read.error and read.received.shape[1] == 12
 
 
 @pytest.mark.parametrize(
-    ("index", "words"), [(41, "a gap is whole packets"), (46, "a gap is whole packets"), (10**8, "and at most an hour")]
+    ("index", "words"),
+    [(41, "a gap must be whole packets"), (46, "a gap must be whole packets"), (10**8, "and at most an hour")],
 )
 def test_a_wrong_time_of_a_block_is_told(tmp_path: Path, index: int, words: str) -> None:
     guppi_file(tmp_path / "x")
@@ -637,7 +638,7 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
         open_samples(tmp_path / "x")
     with refused("nothing", "cannot be opened: No such file"):
         open_samples(tmp_path / "nothing")
-    with refused(tmp_path, "is a folder, and a file is read here"):
+    with refused(tmp_path, "is a folder, but must be a file"):
         open_samples(tmp_path)
     (tmp_path / "x.vdif").write_bytes(bytes(10))
     with refused("x.vdif", "in the middle of its first header"):

@@ -180,7 +180,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
         ({"step": 128}, "step is 128"),
         ({"bits": 4}, "bits is 4"),
         ({"n_pols": 1}, "n_pols is 1"),
-        ({"samples": replace(SAMPLES, sync_time_unix=3.0)}, "sync_time_unix is 3, and of"),
+        ({"samples": replace(SAMPLES, sync_time_unix=3.0)}, "sync_time_unix is 3, but in"),
         ({"samples": replace(SAMPLES, sample_rate_hz=3.0)}, "sample_rate_hz is 3.0"),
     ],
 )

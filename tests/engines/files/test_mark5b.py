@@ -119,5 +119,5 @@ def test_what_is_not_given_or_wrong_is_told(said: dict, words: str) -> None:
 def test_what_is_no_mark5b_is_told(tmp_path: Path) -> None:
     for data in (b"", b"x" * 30_000, SAMPLE.read_bytes()[:9000]):
         (tmp_path / "x.m5b").write_bytes(data)
-        with refused("x.m5b: it has no frame of Mark 5B"):
+        with refused("x.m5b: it has no Mark 5B frame"):
             open_samples(tmp_path / "x.m5b", channel=0, **GIVEN)

@@ -198,8 +198,8 @@ GOOD = {
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("file", '"../x.bin"', "beside the header"),
-        ("file", '"/etc/passwd"', "beside the header"),
+        ("file", '"../x.bin"', "in the header's folder"),
+        ("file", '"/etc/passwd"', "in the header's folder"),
         ("file", '"y.bin"', "y.bin: it cannot be opened: No such file"),
         ("sample_bits", "1", "must be 2 to 16, or 64"),
         ("sample_bits", "true", "must be 2 to 16"),

@@ -73,7 +73,7 @@ REFUSED = [
     Case("sample.vdif", refused="its first frames are of threads [0, 1, 2, 3, 4, 5, 6, 7]"),
     Case("sample_vlbi.vdif", {"threads": (0, 1)}, refused="its threads [0, 1] are 1.43524e+07 s apart"),
     Case("sample_mwa.vdif", refused="its frames do not state the sample rate: give sample_rate_hz"),
-    Case("sample_drao_corrupted.vdif", refused="it has samples of 5 bits, and only 1, 2, 4, 8 and 16 are read"),
+    Case("sample_drao_corrupted.vdif", refused="it has samples of 5 bits, but only 1, 2, 4, 8 and 16 can be read"),
     Case(
         "sample.m5b",
         refused="headers of Mark 5B do not say n_channels and sample_bits and sample_rate_hz and mjd: give",

@@ -96,7 +96,7 @@ def test_dada_that_went_on_over_a_leap_second_is_in_utc(tmp_path: Path) -> None:
     [
         ({"UTC_START": "2026-01-01-07:00:00"}, NIGHT, ""),
         ({"UTC_START": "2026-01-01T07:00:00.000000000125"}, NIGHT + Fraction(1, 8 * 10**9), ""),
-        ({"UTC_START": "2026-01-01-07:00:00.5"}, NIGHT + Fraction(1, 2), "0.1 s, which are 1e+05 samples"),
+        ({"UTC_START": "2026-01-01-07:00:00.5"}, NIGHT + Fraction(1, 2), "0.1 s, which is 1e+05 samples"),
         ({"MJD_START": "61041.5"}, NIGHT + 18_000, ""),
         ({"MJD_START": "61041.291666666666666666666667"}, NIGHT + 2880 * Fraction(1, 10**23), ""),
         ({"MJD_START": "61041.2916666667"}, NIGHT + Fraction(288, 10**8), "MJD_START=61041.2916666667 says its start"),
@@ -166,7 +166,7 @@ def test_a_time_of_a_toml_header_that_is_a_float_is_told(tmp_path: Path, time: o
     (tmp_path / "x.toml").write_text(text + "first_timestamp = 0\n")
     told: list[str] = []
     open_samples(tmp_path / "x.toml", tell=told.append)
-    assert ["sync_time_unix=1600000000.1 says its start to 2.4e-07 s, which are 2.4 samples" in t for t in told] == [
+    assert ["sync_time_unix=1600000000.1 says its start to 2.4e-07 s, which is 2.4 samples" in t for t in told] == [
         True
     ] * is_told
 

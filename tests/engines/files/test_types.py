@@ -149,7 +149,7 @@ def test_gaps_of_sigmf_are_missing_packets(tmp_path: Path, seed: int) -> None:
         (
             {},
             [{"core:sample_start": 0, "core:frequency": 1e9}, {"core:sample_start": 5, "core:frequency": 2e9}],
-            "several frequencies, as 1e+09 and 2e+09 Hz: divide it",
+            "several frequencies, such as 1e+09 and 2e+09 Hz: divide it",
         ),
         ({}, [{"core:sample_start": 0, "core:datetime": "today"}], "core:datetime is 'today', must be a time in UTC"),
         ({}, [{"core:sample_start": k} for k in range(1 << 15)], "captures, more than"),
@@ -163,7 +163,7 @@ def test_wrong_metadata_are_told(tmp_path: Path, said: dict, captures: list | No
 
 
 def test_what_of_sigmf_is_not_a_recording_says_what_to_do(tmp_path: Path) -> None:
-    for name, words in (("x.sigmf", "unpack it, as by `tar xf x.sigmf`"), ("x.sigmf-collection", "lists recordings")):
+    for name, words in (("x.sigmf", "unpack it with `tar xf x.sigmf`"), ("x.sigmf-collection", "lists recordings")):
         (tmp_path / name).write_bytes(b"x")
         with refused(name, words):
             open_samples(tmp_path / name)
@@ -199,7 +199,7 @@ def test_a_time_of_sigmf_that_samples_do_not_count_to_is_told(tmp_path: Path) ->
     times = [{"core:datetime": "2026-01-01T00:00:00.000000Z"}, {"core:datetime": "2026-01-01T00:00:00.500000Z"}]
     captures = [{"core:sample_start": 50 * k, **time} for k, time in enumerate(times)]
     open_samples(recording(tmp_path, "ci8", parts, captures), tell=told.append)
-    assert any("core:global_index" in line and "0.5 s from where" in line for line in told)
+    assert any("core:global_index" in line and "0.5 s from the time" in line for line in told)
     assert our_sigmf.MOST_CAPTURES < 1 << 15
 
 

@@ -119,16 +119,16 @@ def test_frames_of_vdif_are_as_long_as_packets_where_they_can_be(tmp_path: Path)
 @pytest.mark.parametrize(
     ("changed", "samples", "words"),
     [
-        ({"n_channels": 12}, {}, "VDIF has a power of two of channels, and 12 are not one"),
+        ({"n_channels": 12}, {}, "VDIF needs a power of two of channels, and 12 is not one"),
         (
             {"step": 17},
             {},
-            "120470.588235 spectra in a second are not a whole number, as VDIF needs it: name the file x.raw",
+            "120470.588235 spectra in a second is not a whole number, as VDIF needs: name the file x.raw",
         ),
         ({"n_channels": 1 << 15, "step": 1 << 16}, {}, "choose --channels 2048, 4096, 8192, or name the file x.raw"),
         ({}, {"sample_rate_hz": 1e6 / 3}, "or x.h5 instead"),
         ({}, {"sync_time_unix": "1772600767.000001"}, "a second does not begin with a spectrum"),
-        ({"n_channels": 1, "spectra_per_heap": 3}, {}, "heap of 3 spectra is not whole frames"),
+        ({"n_channels": 1, "spectra_per_heap": 3}, {}, "heap of 3 spectra does not divide into frames"),
         ({}, {"sync_time_unix": None}, "give sync_time_unix"),
     ],
 )
@@ -163,7 +163,7 @@ def test_times_about_leap_seconds_and_half_years_are_utc(tmp_path: Path, suffix:
 
 def test_a_time_before_vdif_is_told(tmp_path: Path) -> None:
     info = replace(INFO, samples=replace(INFO.samples, sync_time_unix=Fraction(10**8)))
-    with refused("x.vdif: its first heap is at 100000000 s since 1970, and VDIF has 2000 to 2031"):
+    with refused("x.vdif: its first heap is at 100000000 s since 1970, but VDIF has only 2000 to 2031"):
         write(tmp_path / "x.vdif", info, np.arange(2))
 
 

@@ -155,7 +155,7 @@ def test_all_that_lacks_is_said_at_once_before_anything_is_written(tmp_path: Pat
     ]
     words = (
         "[[antenna]] m000: ", "On.vdif: its frames do not state the sample rate: give sample_rate_hz",
-        "threads [3, 5, 7], and none are chosen", "x.uvh5 needs position_m and centre_frequency_hz besides",
+        "threads [3, 5, 7], and none are chosen", "x.uvh5 also needs position_m and centre_frequency_hz",
         "[[antenna]] Westerbork: ", "Wb.0.vdif: its frames do not state",
     )  # fmt: skip
     with refused("array.toml: ", *words):
@@ -175,7 +175,7 @@ def test_all_that_lacks_is_said_at_once_before_anything_is_written(tmp_path: Pat
         correlate(raws, BANDS, tmp_path / "x.uvh5", batches_per_dump=2, running=ON_HOST)
     with refused("position_m is of one antenna, and there are 2", "array.toml"):
         correlate(raws, BANDS, batches_per_dump=2, header={"position_m": tuple(PLACES["On"])}, running=ON_HOST)
-    with refused("array.toml: threads, sample_rate_hz cannot be given besides", "in front of its tables"):
+    with refused("array.toml: threads, sample_rate_hz cannot be given as well", "in front of the file's tables"):
         correlate(written(tmp_path, STATIONS), BANDS, batches_per_dump=2, header=said, running=ON_HOST)
     with refused("array.toml: it is the file of an array, which is given alone"):
         correlate([raws[0], tmp_path / "array.toml"], BANDS, batches_per_dump=2, running=ON_HOST)
@@ -195,7 +195,7 @@ def test_all_that_lacks_is_said_at_once_before_anything_is_written(tmp_path: Pat
         ("declination_deg = 2.5", "declination_deg = 95", ("[phase_centre] declination_deg is 95",)),
         ("[3370606.0, 711917.0, 5349830.0]", "[1.0, 2.0]", ("[[antenna]] 1 position_m",)),
         ("threads = [3, 7]", "threads = [3, 7]\ndelays = [1, 2, 3]", ("delays has 3 numbers",)),
-        ("threads = [3, 7]", "threads = [3, 7]\ngains = 2", ("some of its antennas have gains, and Westerbork lacks",)),
+        ("threads = [3, 7]", "threads = [3, 7]\ngains = 2", ("some of its antennas have gains, but Westerbork lacks",)),
     ],
 )
 def test_what_is_wrong_in_it_is_one_line(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:
@@ -219,7 +219,7 @@ def test_delays_and_gains_are_those_that_bands_would_give(tmp_path: Path) -> Non
     text = text.replace("channel = [0, 1]", "channel = [0, 1]\ndelays = -2.5\ngains = [0.25, 0.75]")
     made = correlate(written(tmp_path, text), BANDS, batches_per_dump=1, running=ON_HOST)
     assert (made.visibilities == wanted.visibilities).all() and made.present.any() and made.info.is_delayed
-    with refused("it has delays of antennas, and delays are given besides"):
+    with refused("it has delays of antennas, and delays are given as well"):
         correlate(written(tmp_path, text), by_bands, batches_per_dump=1, running=ON_HOST)
 
 

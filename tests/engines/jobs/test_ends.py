@@ -114,10 +114,10 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
             2,
             "there is no recording in empty: neither DADA nor GUPPI RAW nor Mark 5B nor an array of NumPy nor",
         ),
-        (["channelise", "a.dada", "--spectra-per-heap", "1048576"], 2, "--spectra-per-heap 1048576 spectra are made"),
+        (["channelise", "a.dada", "--spectra-per-heap", "1048576"], 2, "--spectra-per-heap 1048576 spectra need"),
         (["channelise", "pipe"], 2, "pipe: it is a pipe"),
         (["channelise", "lost.toml"], 1, "no spectrum is whole: "),
-        (["correlate", "lost.toml", "lost.toml"], 1, "no spectrum has all of its samples, all of "),
+        (["correlate", "lost.toml", "lost.toml"], 1, "no spectrum has all of its samples, and each of "),
         (
             ["correlate", "some.toml", "some.toml", "--complete-dumps"],
             1,

@@ -189,7 +189,7 @@ def test_arrays_and_folders_are_antennas(night: Path) -> None:
         (["channelise", "m9.toml", *WORDS, "--out", "OUT"], "m9.toml: "),
         (["channelise", "m0.toml", *WORDS, "--out", "a.fits"], "a.fits: its name must end in .h5, .hdf5, .raw or"),
         (["channelise", "m0.toml", *WORDS, "--out", "m1.toml"], "m1.toml: its name must end in"),
-        (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--delays", "other.toml"], "no delays of antenna 'm0'"),
+        (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--delays", "other.toml"], "no delays for antenna 'm0'"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--gains", "none.npz"], "none.npz: it cannot be read"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--narrow", "1,2"], "--narrow 1,2: must be CENTRE,DEC"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--narrow", "2e6,8,64"], "not within the samples' band"),
@@ -203,7 +203,7 @@ def test_arrays_and_folders_are_antennas(night: Path) -> None:
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--plot", "x.gif"], "x.gif"),
         (
             ["channelise", "m0.toml", "--channels", "65536", "--device", "host", "--out", "OUT"],
-            "--spectra-per-heap 256 spectra are made of",
+            "--spectra-per-heap 256 spectra need",
         ),
         (
             ["correlate", "m0.toml", *WORDS, "--accumulate", "90", "--out", "OUT"],
@@ -260,9 +260,9 @@ def test_what_is_no_input_is_refused() -> None:
         channelise(np.zeros(4), BANDS, running=ON_HOST)
     with pytest.raises(UsageError, match="samples are a path, a NumPy array or a source of samples, not int"):
         channelise(7, BANDS, running=ON_HOST)
-    with pytest.raises(UsageError, match="gains must be given for samples that are read only once"):
+    with pytest.raises(UsageError, match="gains must be given for samples that can be read only once"):
         channelise(ArraySource(np.zeros((1, N), np.uint8), SampleInfo(8, 1, 1.0, 1024)), BANDS, running=ON_HOST)
-    with pytest.raises(UsageError, match="batches_per_dump=0: a dump is made of"):
+    with pytest.raises(UsageError, match="batches_per_dump=0: a dump has 1 batch or more"):
         correlate(np.zeros((2, 2, N), np.int8), BANDS, batches_per_dump=0, running=ON_HOST)
     with pytest.raises(UsageError, match="one band is correlated at a time"):
         bands = Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,), with_whole=True)

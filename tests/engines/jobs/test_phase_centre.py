@@ -181,7 +181,7 @@ def test_what_cannot_be_is_told_before_anything_runs(slow: tuple[Path, SkyCoord]
         "must have right_ascension_deg": lambda: run(at=PhaseCentre(5.0)),
         "declination_deg": lambda: run(at=PhaseCentre(95.0, 3.0)),
         "not geocentric": lambda: run(array),
-        "a phase centre is for samples": lambda: run([tmp_path / "v.h5"]),
+        "only samples can be given a phase centre": lambda: run([tmp_path / "v.h5"]),
     }.items():
         with pytest.raises(UsageError, match=words):
             call()

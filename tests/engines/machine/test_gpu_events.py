@@ -115,7 +115,7 @@ def test_copies_are_of_one_piece_where_they_can_be(cuda: Runtime) -> None:
         ("copied", TO, n_bytes, whole.ctypes.data, n_bytes, n_bytes, 1, kinds.memcpyHostToDevice, 101),
         ("copied", TO, 80, FROM, 32, 32, 4, kinds.memcpyDeviceToDevice, 101),
     ]
-    with pytest.raises(UsageError, match="contiguous but for their first axis"):
+    with pytest.raises(UsageError, match="contiguous except along their first axis"):
         pitch(whole[:, :, :1])
     assert pitch(whole[:1]) == 80 and pitch(whole[:, :1]) == 80 and pitch(whole[0, :, 0]) == 8
 

@@ -50,7 +50,7 @@ def test_what_is_missing_is_said_in_one_line(
         assert str(error.value).startswith(begin) and "\n" not in str(error.value)
         return str(error.value)[len(begin) :]
 
-    assert refused("") == "it lacks an interface, the address of the card"
+    assert refused("") == "it needs an interface, the address of the card"
     monkeypatch.setattr(ibverbs, "LIBRARIES", ("libnowhere.so.1",))
     assert refused() == "libnowhere.so.1 of rdma-core is not installed"
     monkeypatch.setattr(ibverbs, "LIBRARIES", ())
@@ -95,5 +95,5 @@ def test_engines_without_such_a_card_end_with_a_line(tmp_path: Path) -> None:
         ):
             assert engine.ends() == status
             (line,) = [line for line in engine.lines if "by ibv" in line]
-            assert f"{begin} 127.0.0.1:{air.voltage_ports[0]} by ibv: it lacks an interface" in line
+            assert f"{begin} 127.0.0.1:{air.voltage_ports[0]} by ibv: it needs an interface" in line
         assert not (tmp_path / "vis.h5").exists(), "nothing will come into it"

@@ -101,7 +101,7 @@ def test_damage_changes_each_packet_and_nothing_in_front_of_where_it_begins() ->
     ("transport", "to", "says"),
     [
         ("udp", [[Endpoint("127.0.0.1", 9)]], "1 polarisations"),
-        ("tcp", [[Endpoint("127.0.0.1", 9)] * 2] * 2, "by tcp it has one"),
+        ("tcp", [[Endpoint("127.0.0.1", 9)] * 2] * 2, "with tcp it can have only one"),
         ("ibv", [[Endpoint("127.0.0.1", 9)]] * 2, "'ibv'"),
         ("udp", [[Endpoint("no.such.host.invalid", 9)]] * 2, "no.such.host.invalid:9"),
     ],

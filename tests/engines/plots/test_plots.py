@@ -239,9 +239,9 @@ def test_a_path_is_checked_before_a_run(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "y.png").mkdir()
     with pytest.raises(UsageError, match="it cannot be written"):
         check_path(tmp_path / "y.png")
-    with pytest.raises(UsageError, match="nothing to draw, for no heap came"):
+    with pytest.raises(UsageError, match="nothing to draw, since no heap came"):
         plot_voltages(VoltageSummary(VoltageInfo(C, 2, 8, 16, 2 * C, SAMPLES)), tmp_path / "x.png")
-    with pytest.raises(UsageError, match="nothing to draw, for no dump came"):
+    with pytest.raises(UsageError, match="nothing to draw, since no dump came"):
         plot_visibilities(VisibilitySummary(visibility_info()), tmp_path / "x.png")
     imported = builtins.__import__
 

@@ -85,7 +85,7 @@ def test_without_gains_voltages_have_the_level_of_their_bits(tmp_path: Path) -> 
     [
         ("antenna = 3", "it lacks sample_rate_hz"),
         ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1:99999"\n[[to]]\nchannels = 64', "port 99999"),
-        ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64', "neither endpoints nor a file"),
+        ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64', "neither endpoints nor file"),
         (
             'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64\nendpoints = "127.0.0.1+2:7150"',
             "3 endpoints cannot share",
@@ -99,7 +99,7 @@ def test_without_gains_voltages_have_the_level_of_their_bits(tmp_path: Path) -> 
         ('sample_rate_hz = 1e6\nfrom.transport = "tcp"\n[to]\nchannels = 64', "[from] lacks listen"),
         (
             'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\nfrom.transport = "tcp"\n[to]\nchannels = 64',
-            "[from] listen must have 2 entries by tcp",
+            "[from] listen must have 2 entries with tcp",
         ),
     ],
 )

@@ -63,8 +63,8 @@ def test_a_digitiser_that_begins_again_at_another_time_is_followed_within_a_seco
             air.write_dsim(0, first)
             digitiser = air.dsim(0)
             if n_jumps:
-                f.waits_for("has gone on at sample", n=n_jumps)
-                x.waits_for("has gone on at sample", n=n_jumps)
+                f.waits_for("has jumped to sample", n=n_jumps)
+                x.waits_for("has jumped to sample", n=n_jumps)
             x.makes(12 if n_jumps == jumps[-1] else 4)  # some may still come of the time before
             n_descriptors.append(f.n_descriptors + x.n_descriptors)
             digitiser.send(signal.SIGKILL)

@@ -91,7 +91,7 @@ def test_a_jump_is_followed_at_once_by_an_engine_there() -> None:
     began = time.monotonic()
     code, told, counts = run(serving)
     assert (code, serving.near) == (STOPPED, [0, 123456, 77]) and time.monotonic() - began < 5
-    assert told == [f"the stream has gone on at sample {n}: a new engine begins there" for n in (123456, 77)]
+    assert told == [f"the stream has jumped to sample {n}: a new engine begins there" for n in (123456, 77)]
     assert counts["engines"] == 3
     assert counts["received"] == {"placed": 30, "jumped": 3}
     assert counts["made"] == [{"heaps_out": 21, "heaps_missing": 6, "sink_error": ""}]
@@ -110,7 +110,7 @@ def test_a_device_that_fails_three_times_in_a_minute_is_given_up() -> None:
     code, told, counts = run(FakeServing(broken, broken, broken, "ended"))
     assert (code, counts["engines"]) == (GAVE_UP, 3)
     assert told[0] == "the engine has failed: RuntimeError: an illegal memory access"
-    assert told[-1] == "3 engines have failed within 60 s: no more are begun"
+    assert told[-1] == "3 engines have failed within 60 s: no new one is started"
 
 
 def test_an_engine_that_cannot_be_made_is_a_fault_of_the_device() -> None:

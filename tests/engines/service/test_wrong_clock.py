@@ -53,9 +53,9 @@ def test_where_the_wrong_one_is_first_the_right_one_is_told_of_and_followed_late
         wait_until(lambda: jumped(f)[0] > 50)
         assert all(0 < time < OFF for time in jumped(f)[1:])
         disturbs.kill()
-        f.waits_for("the stream has gone on at sample")
+        f.waits_for("the stream has jumped to sample")
         f.waits_for("engine 2")
-        (line,) = [line for line in f.lines if "has gone on" in line]
+        (line,) = [line for line in f.lines if "has jumped" in line]
         assert int(line.split("sample ")[1].split(":")[0]) < OFF
         f.send(signal.SIGTERM)
         assert f.ends() == 0 and f.counts()["engines"] == 2

@@ -1,7 +1,7 @@
-"""Formats of files, one module each: recordings that are read, voltages and visibilities that are written.
+"""Formats of files, one module for each: recordings to read, and voltages and visibilities to write.
 
-Each module of this folder but ``interface`` is a format, and has the attributes that ``interface.Format`` lists.
-Installed packages add formats by entry points of the group ``autotune.formats``, each called as a suffix without dot.
+Each module of this folder except ``interface`` is a format, and has the attributes that ``interface.Format`` lists.
+Installed packages add formats by entry points in the group ``autotune.formats``, whose names are suffixes without dot.
 """
 
 from functools import cache
@@ -29,21 +29,21 @@ def that_hold(holds: str) -> list[Any]:
 
 
 def suffixes(holds: str, does: str) -> tuple[str, ...]:
-    """Returns the suffixes of the formats of this folder that ``read`` or ``write``."""
+    """Returns the suffixes of the formats in this folder that have ``read`` or ``write``, as ``does`` says."""
     found = [suffix for each in that_hold(holds) if hasattr(each, does) for suffix in each.suffixes]
     return tuple(sorted(found))
 
 
 def names(holds: str) -> list[str]:
-    """Returns what the formats of this folder are, in a few words each."""
+    """Returns the names of the formats in this folder, a few words each."""
     return [each.help for each in that_hold(holds)]
 
 
 def find(suffix: str, holds: str, does: str) -> Any:
-    """Returns the format that ``read`` or ``write`` files of such a name, or None. Those of this folder come first.
+    """Returns the format that can read or write files with a suffix, or None. Formats in this folder come first.
 
     Raises:
-        UsageError: for a format of an installed package that is broken.
+        UsageError: for a broken format of an installed package.
     """
     known = that_hold(holds)
     if suffix[1:] in installed(FORMATS) and not any(suffix in each.suffixes for each in own()):
@@ -53,10 +53,10 @@ def find(suffix: str, holds: str, does: str) -> Any:
 
 
 def for_new(path: Path, holds: str) -> Any:
-    """Returns the format of a file that is to be written.
+    """Returns the format of a new file.
 
     Raises:
-        UsageError: when its suffix is that of no format for such data; when the file exists.
+        UsageError: when no format for such data has its suffix, or the file exists.
     """
     found = find(path.suffix, holds, "write")
     if found is None:
@@ -69,7 +69,7 @@ def for_new(path: Path, holds: str) -> Any:
 
 
 def _added(name: str) -> Format:
-    """Returns the format of an installed package. Raises UsageError when it is broken."""
+    """Returns a format of an installed package. Raises UsageError when it is broken."""
     found = cast(Format, load_installed(FORMATS, name, Format))
     where = f"the format {name!r} of {FORMATS}"
     if f".{name}" not in found.suffixes:

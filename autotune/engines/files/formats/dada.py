@@ -1,9 +1,9 @@
-"""PSRDADA files of 8 bits: a text header of HDR_SIZE bytes, and samples behind it.
+"""PSRDADA files of 8 bits: a text header of HDR_SIZE bytes, followed by samples.
 
-Read are NBIT (8), NDIM (1: real, 2: complex), NPOL, NCHAN, TSAMP (microseconds), OBS_OFFSET (bytes since UTC_START),
-UTC_START or MJD_START, FREQ and BW (MHz), TELESCOPE, FILE_SIZE (bytes of samples) and, where there are several channels
-and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files of INSTRUMENT MKBF lie in heaps, whatever they
-say.
+The reader uses NBIT (8), NDIM (1: real, 2: complex), NPOL, NCHAN, TSAMP (microseconds), OBS_OFFSET (bytes since
+UTC_START), UTC_START or MJD_START, FREQ and BW (MHz), TELESCOPE, FILE_SIZE (bytes of samples) and, for several channels
+and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files with INSTRUMENT MKBF hold heaps, whatever their
+ORDER is.
 """
 
 import math
@@ -40,13 +40,13 @@ from .interface import SAMPLES
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096
 UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
-IN_HEAPS = "MKBF"  # INSTRUMENT of what MeerKAT's beamformer sends, as PTUSE records it
+IN_HEAPS = "MKBF"  # INSTRUMENT in PTUSE's recordings of MeerKAT's beamformer
 suffixes, holds, help = (), SAMPLES, "DADA"
 ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
 
 
 def recognises(file: Bytes) -> bool:
-    """Returns whether a file is of this format, by what it begins with."""
+    """Returns whether a file is of this format, by its first bytes."""
     return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", file.take(0, USUAL_HEADER).tobytes(), re.MULTILINE) is not None
 
 
@@ -54,7 +54,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "DadaSamples":
     """Opens a file.
 
     Raises:
-        UsageError: when its header is wrong, or lacks what is needed and not given.
+        UsageError: when its header is wrong, or lacks a needed field that is not given.
     """
     file = Bytes(path)
     try:
@@ -67,8 +67,8 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "DadaSamples":
 class DadaSamples:
     """A source of the samples of one channel.
 
-    A packet is the largest power of two up to 4096 that divides the length, and that of what is there when
-    it is opened.
+    A packet is the largest power of two up to 4096 that divides the stated number of samples and the number in the file
+    when it is opened.
     """
 
     is_live = False
@@ -77,7 +77,7 @@ class DadaSamples:
         self._file = file
         header = _header(file)
         if header.integer("NBIT", 1, 64) != 8:
-            refuse(file.path, f"it has samples of NBIT={header.text('NBIT')} bits, and only 8 are read")
+            refuse(file.path, f"it has samples of NBIT={header.text('NBIT')} bits, but only 8 can be read")
         n_channels = header.integer("NCHAN", 1, checks.MOST_CHANNELS, 1)
         n_pols, n_parts = header.integer("NPOL", 1, 2), header.integer("NDIM", 1, 2)
         channel = given.one_channel(file.path, n_channels)
@@ -108,7 +108,7 @@ class DadaSamples:
         self.info = settled(file.path, info, start, given, tell)
         if start is not None and given.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
             more = f"its header has PICOSECONDS={header.text('PICOSECONDS')}, which is not added to {start.said}"
-            tell(one_line(f"{file.path}: {more}: give sync_time_unix if it is a part of it"))
+            tell(one_line(f"{file.path}: {more}: give sync_time_unix if it belongs to the start"))
         is_lower = "BW" in header and header.number("BW") < 0
         self.falls = f"BW={header.text('BW')}" if is_lower else ""
         self._done = 0  # packets
@@ -141,13 +141,13 @@ class DadaSamples:
         self._file.close()
 
     def _n_here(self) -> int:
-        """Returns how many samples of each polarisation are in the file now."""
+        """Returns the number of samples of each polarisation in the file now."""
         n_here = self._layout.whole(max(0, self._file.size() - self._offset))
         return min(n_here, self._stated or n_here)
 
 
 def _header(file: Bytes) -> Header:
-    """Returns the header's fields; values are the second word of a line, and # begins a comment."""
+    """Returns the header's fields. The value is the second word of a line, and # begins a comment."""
     start = file.take(0, USUAL_HEADER).tobytes()
     size = re.search(rb"^\s*HDR_SIZE\s+(\d{1,9})", start, re.MULTILINE)
     text = file.take(0, min(MOST_HEADER, max(USUAL_HEADER, int(size[1])))).tobytes() if size else start
@@ -182,9 +182,9 @@ def _centre(header: Header, layout: Layout) -> float | None:
 
 
 def _start(header: Header, rate: float) -> Start | None:
-    """Returns when OBS_OFFSET is 0; None if the header says it not, or unreadably.
+    """Returns the time at which OBS_OFFSET is 0; None if the header lacks it or it cannot be read.
 
-    UTC_START says it, unless it has too few digits, and MJD_START the same with more of them.
+    It is UTC_START, or MJD_START if that agrees with UTC_START and has more digits, which are needed.
     """
     utc, mjd = _utc_start(header), _mjd_start(header)
     if utc is None or mjd is None:

@@ -1,11 +1,11 @@
-"""GUPPI RAW files of 4, 8 or 16 bits: blocks of complex samples, each behind a header of cards of 80 characters.
+"""GUPPI RAW files of 4, 8 or 16 bits: blocks of complex samples, each after a header of cards of 80 characters.
 
-Read are BLOCSIZE, NBITS (4: the real part is in the high nibble; 8; 16: little-endian), OBSNCHAN, NPOL (1; 4, which is
-two polarisations of two parts; 2 means either, so that ``n_pols`` must be given), OVERLAP (samples that the next block
+The reader uses BLOCSIZE, NBITS (4: the real part is in the high nibble; 8; 16: little-endian), OBSNCHAN, NPOL (1; 4:
+two polarisations of two parts; 2 means either, so ``n_pols`` must be given), OVERLAP (samples that the next block
 repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel,
 polarisation]; others: [channel, time, polarisation]), DIRECTIO (headers padded to 512 bytes), SYNCTIME or STT_IMJD,
-STT_SMJD and STT_OFFS (when PKTIDX was 0), OBSFREQ and OBSBW (MHz), TELESCOP, PKTSTART, and of
-several antennas NANTS and ANTNMES, or ANTNMS00 and so on.
+STT_SMJD and STT_OFFS (the time when PKTIDX was 0), OBSFREQ and OBSBW (MHz), TELESCOP, PKTSTART, and for several
+antennas NANTS and ANTNMES, or ANTNMS00 and so on.
 """
 
 import math
@@ -45,11 +45,11 @@ from .interface import SAMPLES
 
 CARD = 80
 MOST_HEADER, USUAL_HEADER = 1 << 20, 1 << 15  # bytes
-MOST_HOPS = 1 << 12  # blocks that are gone through to find the last one
-STRAIGHT = 512  # bytes of which headers are multiples with DIRECTIO
+MOST_HOPS = 1 << 12  # the most blocks on the way to the last one
+STRAIGHT = 512  # bytes: with DIRECTIO headers are padded to a multiple of this
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
-N_POLS = {1: 1, 4: 2}  # of NPOL
-NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # of NBITS
+N_POLS = {1: 1, 4: 2}  # polarisations, by NPOL
+NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # keys are NBITS
 ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
 
 
@@ -63,13 +63,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     """Opens a file.
 
     Raises:
-        UsageError: when its first header is wrong, or lacks what is needed and not given.
+        UsageError: when its first header is wrong, or lacks a needed field that is not given.
     """
     return read_joined([path], given, tell)
 
 
 def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
-    """Opens files whose blocks follow each other as those of one file. Raises UsageError as ``read`` does."""
+    """Opens files whose blocks follow each other as in one file. Raises UsageError as ``read`` does."""
     file = JoinedBytes(paths)
     try:
         return GuppiSamples(file, given, tell)
@@ -79,7 +79,7 @@ def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "G
 
 
 def antennas_of(path: Path) -> tuple[list[str], int]:
-    """Returns the names of a file's antennas, and the channels of each. Raises UsageError as ``read`` does."""
+    """Returns the names of a file's antennas, and the number of channels of each. Raises UsageError as ``read``."""
     file = Bytes(path)
     try:
         header = _read_header(file, 0, 0)[0]
@@ -91,21 +91,21 @@ def antennas_of(path: Path) -> tuple[list[str], int]:
 
 @dataclass(frozen=True)
 class Block:
-    """Samples behind a header."""
+    """A header and the samples after it."""
 
     number: int
     header: Header
-    data: int  # the byte where they begin
-    end: int  # the byte behind them
-    time: int  # of the first one
+    data: int  # the first byte of the samples
+    end: int  # the byte after the samples
+    time: int  # the time of the first sample
 
 
 class GuppiSamples:
-    """A source of the samples of one channel. Blocks that are not there are packets that did not come.
+    """A source of the samples of one channel. Packets of missing blocks did not come.
 
-    A packet is what PKTIDX counts, or a part of it that divides a block, and has 4096 samples at most. Of samples that
-    two blocks have, those of the first one are read, as far as they are whole packets. Of a last block that is cut off,
-    what is there of the channel is read.
+    A packet is PKTIDX's unit, or a part of it that divides a block, of at most 4096 samples. Samples that two blocks
+    share are read from the first one, as far as they fill whole packets. A last block that is cut off is read as far as
+    it holds the channel.
     """
 
     is_live = False
@@ -115,12 +115,12 @@ class GuppiSamples:
         header, data = _read_header(file, 0, 0)
         numbers = NUMBERS.get(header.integer("NBITS", 1, 64))
         if numbers is None:
-            refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 4, 8 and 16 are read")
+            refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, but only 4, 8 and 16 can be read")
         n_antennas, n_each = antennas_of_header(header)
         n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
         channel = channel_among(file.path, given, n_channels, n_antennas)
         self._layout = Layout(n_channels, n_pols, True, channel, numbers=numbers)
-        self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # where a channel's samples lie together
+        self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # blocks may keep each channel's samples together
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
         n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
         if rest:
@@ -130,7 +130,7 @@ class GuppiSamples:
         self._tick = self._ticks(header)
         whole = math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step
         self._packet = whole if whole <= MOST_PACKET else math.gcd(whole, MOST_PACKET)
-        self._n_read = self._n_block // self._packet * self._packet  # samples of a block
+        self._n_read = self._n_block // self._packet * self._packet  # samples to read from a block
         rate = given.sample_rate_hz or _rate(header)
         self._block: Block | None = self._at(0, header, data)
         info = SampleInfo(
@@ -146,14 +146,14 @@ class GuppiSamples:
         self.info = settled(file.path, info, _start(header, self._tick, rate), given, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
-        self._time = self._block.time  # of the next packet
+        self._time = self._block.time  # the time of the next packet
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``.
 
         Raises:
-            UsageError: when a block is cut off, or its header is wrong: another size than the first one's, or a time
-                that is in the block before, not a whole number of packets later, or an hour later.
+            UsageError: when a block is cut off, or its header is wrong: its size differs from the first one's, or its
+                time is within the block before, not a whole number of packets later, or over an hour later.
         """
         packet, n_room = self.info.packet, packets_in(out, self.info)
         block = self._next()
@@ -172,7 +172,7 @@ class GuppiSamples:
                 break
             try:
                 block = self._next()
-            except UsageError:  # it is raised again when this chunk is used
+            except UsageError:  # the next call raises it again
                 break
         if block is not None and block.time >= start + n_room * packet:
             self._time = start + n_room * packet
@@ -182,14 +182,14 @@ class GuppiSamples:
         self._file.close()
 
     def _copy(self, block: Block, first: int, out: np.ndarray) -> None:
-        """Fills ``out`` with samples of a block, from its ``first`` one on."""
+        """Fills ``out`` with samples of a block, from sample ``first`` on."""
         if block.header.text("PKTFMT") == "SIMPLE":
             self._layout.read(self._file, block.data, first, out)
         else:
             self._alone.read(self._file, block.data, self._layout.channel * self._n_block + first, out)
 
     def _n_here(self, block: Block) -> int:
-        """Returns how many samples of a block are in the file now, in whole packets."""
+        """Returns the number of a block's samples in the file now, in whole packets."""
         n_bytes = self._file.size() - block.data
         if n_bytes >= self._n_bytes:
             return self._n_read
@@ -201,7 +201,7 @@ class GuppiSamples:
 
     # ------------------------------------------------------------------ blocks
     def _next(self) -> Block | None:
-        """Returns the block with the next sample that is there; None at the end of the file."""
+        """Returns the block with the next sample in the file; None at the end."""
         block = self._block
         assert block is not None
         if block.time + self._n_here(block) > self._time:
@@ -213,7 +213,7 @@ class GuppiSamples:
         header, data = _read_header(self._file, block.number + 1, block.end)
         for name in ALIKE:
             if header.values.get(name) != block.header.values.get(name):
-                what = f"{name}={header.text(name)}, and the one before {block.header.text(name)}"
+                what = f"{name}={header.text(name)}, but the one before has {block.header.text(name)}"
                 refuse(self._file.path, f"block {block.number + 1} at byte {block.end} has {what}")
         later = self._at(block.number + 1, header, data)
         gap = later.time - block.time - self._step
@@ -221,13 +221,13 @@ class GuppiSamples:
             refuse(
                 self._file.path,
                 f"block {later.number} at byte {block.end} starts at sample {later.time}, {gap} after the end of the "
-                f"one before: a gap is whole packets, {self.info.packet} samples each, and at most an hour",
+                f"one before: a gap must be whole packets, {self.info.packet} samples each, and at most an hour",
             )
         self._block = later
         return self._next()
 
     def _n_samples(self) -> int | None:
-        """Returns the samples from the first block to the end of what is there; None where that is not found."""
+        """Returns the number of samples from the first block to the end of the file; None if it is not found."""
         first = self._block
         assert first is not None
         guess = max(0, self._file.size() // first.end - 1)  # if all headers are as long as the first one
@@ -236,7 +236,7 @@ class GuppiSamples:
         return n if n > 0 else None
 
     def _last(self, number: int, byte: int) -> Block | None:
-        """Goes from a block's header to the next one; returns the last block of which samples are there, or None."""
+        """Goes from each block's header to the next. Returns the last block with samples in the file, or None."""
         size = self._file.size()
         try:
             last = self._at(number, *_read_header(self._file, number, byte))
@@ -259,14 +259,14 @@ class GuppiSamples:
         return Block(number, header, data, data + self._n_bytes, int(time))
 
     def _ticks(self, header: Header) -> Fraction:
-        """Returns the samples that PKTIDX counts as one."""
+        """Returns the number of samples in PKTIDX's unit."""
         if "PIPERBLK" in header:
             return Fraction(self._step, header.integer("PIPERBLK", 1, MOST_BYTES))
         return Fraction(header.integer("PKTSIZE", 1, MOST_BYTES), self._layout.sample_bytes)
 
 
 def _read_header(file: Bytes, number: int, offset: int) -> tuple[Header, int]:
-    """Returns the fields of a header, and where the samples behind it begin."""
+    """Returns the fields of a header, and the first byte of the samples after it."""
     text = file.take(offset, USUAL_HEADER).tobytes()
     if len(text) == USUAL_HEADER and not re.search(rb"END {77}", text):
         text = file.take(offset, MOST_HEADER).tobytes()
@@ -287,7 +287,7 @@ def _read_header(file: Bytes, number: int, offset: int) -> tuple[Header, int]:
 
 
 def _value(text: str) -> str:
-    """Returns a card's value: what is in quotes, or stands before the comment."""
+    """Returns a card's value: the text in quotes, or the text before the comment."""
     quoted = re.match(r"\s*'((?:[^']|'')*)'", text)
     return quoted[1].replace("''", "'").strip() if quoted else text.partition("/")[0].strip()
 
@@ -295,7 +295,7 @@ def _value(text: str) -> str:
 def _n_pols(header: Header) -> int:
     found = header.integer("NPOL", 1, 4)
     if found not in N_POLS:
-        meaning = "two polarisations, or one of two parts" if found == 2 else "nothing that is known"
+        meaning = "two polarisations, or one of two parts" if found == 2 else "nothing known"
         why = f"{header.where} has NPOL={found}, which means {meaning}: give n_pols=1 or n_pols=2"
         raise LackingError(header.path, why, "n_pols", 2)
     return N_POLS[found]
@@ -309,7 +309,7 @@ def _rate(header: Header) -> float:
 
 
 def _centre(header: Header, channel: int, n_channels: int) -> float | None:
-    """Returns the centre of a channel, where OBSFREQ and OBSBW are those of the ``n_channels`` of an antenna."""
+    """Returns the centre of a channel in Hz. OBSFREQ and OBSBW refer to the ``n_channels`` of one antenna."""
     if "OBSFREQ" not in header or "OBSBW" not in header:
         return None
     centre_hz, bandwidth_hz = 10**6 * header.number("OBSFREQ"), 10**6 * header.number("OBSBW")
@@ -317,12 +317,12 @@ def _centre(header: Header, channel: int, n_channels: int) -> float | None:
 
 
 def _start(header: Header, tick: Fraction, rate: float) -> Start | None:
-    """Returns when PKTIDX is 0; None if the header does not say it.
+    """Returns the time at which PKTIDX is 0; None if the header lacks it.
 
-    SYNCTIME says it. STT_IMJD and its like are the time of PKTSTART, which is 0 where the header lacks it.
+    It is SYNCTIME. STT_IMJD, STT_SMJD and STT_OFFS are the time of PKTSTART, which is 0 if the header lacks it.
 
     Args:
-        tick: samples that PKTIDX counts as one.
+        tick: samples in PKTIDX's unit.
         rate: samples in a second.
     """
     if "SYNCTIME" in header:

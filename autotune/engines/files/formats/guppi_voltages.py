@@ -1,4 +1,4 @@
-"""Voltages as GUPPI RAW: each heap is a block, [channel, spectrum, polarisation], and a missing heap a missing block.
+"""Voltages as GUPPI RAW: each heap is a block, [channel, spectrum, polarisation]. Missing heaps are missing blocks.
 
 PKTIDX counts heaps from the first one, whose time is in STT_IMJD, STT_SMJD and STT_OFFS. Channels rise with frequency.
 Voltages of 4 bits have the real part in the high nibble.
@@ -18,7 +18,7 @@ from ..reading import Tell, refuse
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".raw",), VOLTAGES, "GUPPI RAW"
-whole_heaps = True  # it does not say which spectra of a heap came
+whole_heaps = True  # the format cannot mark single spectra of a heap as missing
 CARD, MOST_TEXT = 80, 60  # characters
 DIGITS = Context(prec=30)
 
@@ -30,19 +30,19 @@ def write(path: Path, info: VoltageInfo, tell: Tell) -> "GuppiVoltages":
         UsageError: when it exists or cannot be made, or the voltages' time is not known.
     """
     if info.samples.sync_time_unix is None:
-        refuse(path, "GUPPI RAW says when it begins: give sync_time_unix of the samples")
+        refuse(path, "GUPPI RAW states its start: give sync_time_unix of the samples")
     if info.centre_frequency_hz is None:
-        tell(one_line(f"{path}: the samples' centre_frequency_hz is not known: it has no OBSFREQ"))
+        tell(one_line(f"{path}: it has no OBSFREQ, since the samples' centre_frequency_hz is not known"))
     return GuppiVoltages(path, info)
 
 
 class GuppiVoltages:
-    """A sink of voltages: a GUPPI RAW file, which can be read as far as it was written."""
+    """A sink of voltages: a GUPPI RAW file, which can be read while it grows."""
 
     def __init__(self, path: Path, info: VoltageInfo) -> None:
         self.info, self._file = info, AppendedFile(path)
         self._first: int | None = None  # time of the first heap
-        self._cards = ""  # of all headers, but for PKTIDX
+        self._cards = ""  # the cards of all headers, without PKTIDX
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Append heaps; see ``VoltageSink``."""
@@ -61,7 +61,7 @@ class GuppiVoltages:
 
 
 def header_cards(info: VoltageInfo, first: int) -> str:
-    """Returns the cards of a header for voltages whose first heap is of the time ``first``, but PKTIDX and END."""
+    """Returns a header's cards, without PKTIDX and END, for voltages whose first heap has the time ``first``."""
     samples = info.samples
     assert samples.sync_time_unix is not None
     rate = Fraction(samples.sample_rate_hz)
@@ -88,13 +88,13 @@ def header_cards(info: VoltageInfo, first: int) -> str:
         "PIPERBLK": 1,
         "POL_TYPE": "AABBCRCI" if info.n_pols == 2 else "AA",
     }
-    if info.centre_frequency_hz is not None:  # of channel n_channels / 2; the band's centre lies half a channel lower
+    if info.centre_frequency_hz is not None:  # channel n_channels / 2 has it; the band's centre is half a channel lower
         cards["OBSFREQ"] = Fraction(info.centre_frequency_hz) / 10**6 - width_mhz / 2
     return "".join(card(name, value) for name, value in cards.items())
 
 
 def card(name: str, value: object) -> str:
-    """Returns 80 characters that give a field its value: text, an integer, or a fraction as a decimal number."""
+    """Returns a card of 80 characters. The value is text, an integer, or a fraction, as a decimal number."""
     if isinstance(value, Fraction):
         quotient = DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
         text = str(quotient.normalize(DIGITS)).replace("E+", "E")

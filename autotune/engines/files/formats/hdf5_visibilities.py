@@ -1,10 +1,10 @@
-"""Visibilities in HDF5: a sink of an X-engine, and what other formats are made from.
+"""Visibilities in HDF5: a sink for an X-engine, and the source for other formats.
 
 A file has the datasets ``visibilities``, int32 [n_dumps, C, n_baselines, n_products, 2]; ``timestamps``, int64
-[n_dumps]; ``weights``, uint32 [n_dumps, n_baselines, n_products], the spectra in each product; ``present``, bool
-[n_dumps, n_antennas], of which nothing is missing; and ``saturated``, uint64 [n_dumps]. A file without ``weights``, as
-older ones are, has dumps in which a baseline has all of its data or none. Attributes of the file say what
-``VisibilityInfo`` does, and those of the groups ``antennas/0``, ``antennas/1`` and so on what ``SampleInfo`` does.
+[n_dumps]; ``weights``, uint32 [n_dumps, n_baselines, n_products], the number of spectra in each product; ``present``,
+bool [n_dumps, n_antennas], whether an antenna is complete; and ``saturated``, uint64 [n_dumps]. An older file without
+``weights`` has dumps in which a baseline has all of its data or none. The file's attributes are the fields of
+``VisibilityInfo``, and those of the groups ``antennas/0``, ``antennas/1`` and so on the fields of ``SampleInfo``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -92,20 +92,20 @@ class VisibilityFile:
 
 @dataclass(frozen=True)
 class Dump:
-    """An integration that was read."""
+    """One dump of a file."""
 
     timestamp: int
     visibilities: np.ndarray  # int32 [C, n_baselines, n_products, 2]
     weights: np.ndarray  # uint32 [n_baselines, n_products]
-    present: np.ndarray  # bool [n_antennas]: those of which nothing is missing
+    present: np.ndarray  # bool [n_antennas]: whether an antenna is complete
     saturated: int
 
 
 class VisibilityDumps:
-    """Reads the dumps of a file that ``VisibilityFile`` made, or makes.
+    """Reads the dumps of a file that ``VisibilityFile`` has made or is making.
 
     Raises:
-        UsageError: when it is not there, is another, or is damaged.
+        UsageError: when the file is missing, damaged or of another kind.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -127,14 +127,14 @@ class VisibilityDumps:
             raise
 
     def timestamps(self) -> np.ndarray:
-        """Returns when the dumps that are there now begin, int64 [n_dumps], in samples."""
+        """Returns the begins of the dumps in the file now, int64 [n_dumps], in samples."""
         return self._file.timestamps()
 
     def __iter__(self) -> Iterator[Dump]:
-        """Yields the dumps that are there now.
+        """Yields the dumps in the file now.
 
         Raises:
-            UsageError: when one cannot be read.
+            UsageError: when a dump cannot be read.
         """
         times = self.timestamps()
         with one_line_errors(self._file.path, "it cannot be read"):
@@ -148,7 +148,7 @@ class VisibilityDumps:
             yield Dump(time, values, weights, present, saturated)
 
     def _all_or_none(self, present: np.ndarray) -> np.ndarray:
-        """Returns the weights of a dump whose baselines need both of their antennas."""
+        """Returns the weights of a dump without them: a baseline has all spectra if both antennas are complete."""
         j, i = np.tril_indices(len(present))
         both = (present[i] & present[j])[:, np.newaxis]
         return np.where(both, self.info.dump_spectra, np.zeros(self.info.n_products, np.uint32)).astype(np.uint32)
@@ -158,6 +158,6 @@ class VisibilityDumps:
 
 
 def _dump_spectra(said: Mapping[str, Any], antennas: Sequence[SampleInfo]) -> int:
-    """Returns the spectra of a dump as a file says them that has no weights; 1 where the width of channels lacks."""
+    """Returns the number of spectra in a dump of a file without weights; 1 if it lacks the channel width."""
     width = abs(said.get("channel_width_hz", 0.0))
     return max(1, round(float(said["dump_samples"] * width / antennas[0].sample_rate_hz)))

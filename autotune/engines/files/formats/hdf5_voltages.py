@@ -1,10 +1,10 @@
-"""Voltages of one antenna in HDF5: a sink of an F-engine; and a source of an X-engine, of several such files.
+"""Voltages of one antenna in HDF5: a sink for an F-engine, and a source for an X-engine from several such files.
 
 A file has the datasets ``voltages``, int8 [n_heaps, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits,
 where the real part is in the low nibble; ``timestamps``, int64 [n_heaps]; ``saturated``, uint32 [n_heaps, n_pols]; and
-``present``, uint8 [n_heaps, n_pols, n_bytes], a bitmap of the spectra that came, of which the first is the highest bit.
-Voltages of the others are 0. A file without ``present``, as older ones are, has whole heaps. Attributes of the file
-say what ``VoltageInfo`` does, and those of the group ``samples`` what ``SampleInfo`` does.
+``present``, uint8 [n_heaps, n_pols, n_bytes], a bitmap of the spectra that came, with the first in the highest bit.
+Voltages of the others are 0. An older file without ``present`` has whole heaps. The file's attributes are the fields of
+``VoltageInfo``, and those of the group ``samples`` the fields of ``SampleInfo``.
 """
 
 import math
@@ -29,7 +29,7 @@ from .interface import VOLTAGES
 suffixes, holds, help = (".h5", ".hdf5"), VOLTAGES, "HDF5"
 FORMAT, PRESENT = "autotune voltages 1", "present"
 MOST_HEAP_BYTES = 1 << 31
-AT_ONCE = 1 << 24  # bytes that are read together
+AT_ONCE = 1 << 24  # bytes to read together
 CHECKS = {
     "n_channels": checks.integer(1, checks.MOST_CHANNELS),
     "n_pols": checks.integer(1, 2),
@@ -91,12 +91,12 @@ class VoltageFile:
 
 
 class VoltageFiles:
-    """A source of the voltages of several antennas: one file of ``VoltageFile`` each.
+    """A source of the voltages of several antennas, from one file of ``VoltageFile`` for each.
 
-    Heaps of one timestamp are a batch. Files may grow meanwhile: what is there when it is read counts.
+    Heaps with one timestamp are a batch. Files may grow meanwhile; each read takes the heaps that are there.
 
     Raises:
-        UsageError: when a file is not there, is damaged, or does not fit the first one; when there is no file.
+        UsageError: when a file is missing, is damaged, or does not fit the first one, or there is no file.
     """
 
     is_live = False
@@ -139,7 +139,7 @@ class VoltageFiles:
 
     @property
     def n_batches(self) -> int:
-        """Returns the batches from the first to the last that are in the files now."""
+        """Returns the number of batches from the first to the last in the files now."""
         spans = [span for file in self._files if (span := file.span()) is not None]
         return max(last for _, last in spans) - min(first for first, _ in spans) + 1 if spans else 0
 
@@ -149,7 +149,7 @@ class VoltageFiles:
 
 
 class _Heaps:
-    """The heaps of one file, in the order of time. Batches have numbers: their time in heaps."""
+    """The heaps of one file, in the order of time. A batch's number is its time in heaps."""
 
     def __init__(self, path: Path) -> None:
         self._file = GrownFile(path, FORMAT, CHECKS, NEEDED)
@@ -168,19 +168,19 @@ class _Heaps:
             raise
 
     def must_fit(self, other: "_Heaps") -> None:
-        """Raises UsageError when heaps of both cannot be of one batch."""
+        """Raises UsageError when heaps of both files cannot be in one batch."""
         for name in ALIKE:
             self._same(name, getattr(self.info, name), getattr(other.info, name), other)
         for name in ALIKE_SAMPLES:
             self._same(name, getattr(self.info.samples, name), getattr(other.info.samples, name), other)
 
     def span(self) -> tuple[int, int] | None:
-        """Returns the first batch and the last one that are there now."""
+        """Returns the first and the last batch in the file now; None if it is empty."""
         times = self._file.timestamps() // self.info.heap_samples
         return (int(times[0]), int(times[-1])) if len(times) else None
 
     def first(self) -> int | None:
-        """Returns the batch of the next heap; None if there is none now."""
+        """Returns the batch of the next heap; None if the file has no more now."""
         if self._next == len(self._batches):
             self._refresh()
         return int(self._batches[self._next]) if self._next < len(self._batches) else None
@@ -188,8 +188,8 @@ class _Heaps:
     def read(self, out: np.ndarray, antenna: int, first: int) -> tuple[np.ndarray, dict[int, np.ndarray]]:
         """Reads heaps of ``len(out)`` batches from ``first`` on, into ``out[:, antenna]``.
 
-        Returns which there are, bool [len(out)], and of those that lack spectra, by their rows, which came: bool
-        [spectra_per_heap, n_pols].
+        Returns whether each heap is there, bool [len(out)], and, for heaps that lack spectra, by row, whether each
+        spectrum came: bool [spectra_per_heap, n_pols].
         """
         if len(self._batches) == 0 or self._batches[-1] < first + len(out):
             self._refresh()
@@ -211,7 +211,7 @@ class _Heaps:
         self._file.close()
 
     def _holes(self, first: int, end: int) -> dict[int, np.ndarray]:
-        """Returns which spectra came, bool [spectra_per_heap, n_pols], of the heaps that lack some, from ``first``."""
+        """Returns the spectra that came, bool [spectra_per_heap, n_pols], of heaps from ``first`` that lack some."""
         if self._bitmap is None or first == end:
             return {}
         with one_line_errors(self._file.path, f"{PRESENT} of heaps {first} to {end - 1} cannot be read"):
@@ -241,16 +241,16 @@ class _Heaps:
         if own != others:
             here, there = (time_text(each) if isinstance(each, Fraction) else each for each in (own, others))
             first = other._file.path.name
-            refuse(self._file.path, f"{name} is {here}, and of {first} it is {there}: they must be the same")
+            refuse(self._file.path, f"{name} is {here}, but in {first} it is {there}: they must be the same")
 
 
 def _bitmap_shape(info: VoltageInfo) -> tuple[int, int]:
-    """Returns the shape of a heap's bitmap of spectra, whole bytes for each polarisation."""
+    """Returns the shape of a heap's bitmap of spectra, with whole bytes for each polarisation."""
     return info.n_pols, -(-info.spectra_per_heap // 8)
 
 
 def _runs(rows: np.ndarray, most: int) -> Iterator[tuple[int, int, int]]:
-    """Yields runs of rows that follow each other: where one begins, its first row, and how many there are."""
+    """Yields runs of consecutive rows: the index of the first one, its row, and the number of rows."""
     starts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
     for start, end in pairwise(starts):
         for begin in range(start, end, most):

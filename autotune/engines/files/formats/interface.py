@@ -1,4 +1,4 @@
-"""The interface of a format of files: what a module for one offers."""
+"""The interface of a file format: the attributes and functions of its module."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from ...streams.visibilities import VisibilityInfo, VisibilitySink
 from ...streams.voltages import VoltageInfo, VoltageSink, VoltageSource
 from ..reading import Bytes, HeaderOverrides, Tell
 
-SAMPLES, VOLTAGES, VISIBILITIES = "samples", "voltages", "visibilities"  # what files of a format hold
+SAMPLES, VOLTAGES, VISIBILITIES = "samples", "voltages", "visibilities"  # the content of a format's files
 
 
 def either(words: Sequence[str]) -> str:
@@ -18,54 +18,52 @@ def either(words: Sequence[str]) -> str:
 
 
 class Format(Protocol):
-    """The attributes of a module in ``autotune.engines.files.formats``, or of an installed package's.
+    """The attributes of a module in ``autotune.engines.files.formats``, or in an installed package.
 
-    It has ``read`` or ``write`` besides, or both, as the protocol for what it holds has them.
+    It also has ``read`` or ``write``, or both, as in the protocol for its content.
     """
 
-    suffixes: tuple[str, ...]  # ends of the names of its files, such as .h5; none where only the content says it
+    suffixes: tuple[str, ...]  # suffixes of its files, such as .h5; none if only the content shows the format
     holds: str  # SAMPLES, VOLTAGES or VISIBILITIES
-    help: str  # what it is, in a few words, for help, errors and docs
+    help: str  # its name, in a few words, for help, errors and docs
 
 
 class SampleFormat(Format, Protocol):
     """A format of recordings.
 
-    One that can have several antennas in a file has ``antennas_of``, as GUPPI RAW has. One whose files, one behind the
-    other, are a file as well has ``read_joined``, as VDIF has.
+    A format whose files can hold several antennas has ``antennas_of``, like GUPPI RAW. A format whose files can be read
+    one after the other as one file has ``read_joined``, like VDIF.
     """
 
     def recognises(self, file: Bytes) -> bool:
-        """Returns whether a file is of this format, by its content or its name. Without it, the suffix says so."""
+        """Returns whether a file is of this format, by its content or its name. Without it, the suffix decides."""
 
     def read(self, path: Path, given: HeaderOverrides, tell: Tell) -> Source:
-        """Opens a recording; ``given`` takes the place of what its header says, and ``tell`` takes lines for people.
+        """Opens a recording. ``given`` replaces fields of its header, and ``tell`` takes lines for the user.
 
-        A source with ``falls`` says there how its header has that the band falls with frequency; "" if it does not. One
-        with ``overlap`` says by how many samples the next piece of a recording may begin before the end of this one.
+        A source's ``falls`` is the header field that says that the band falls with frequency, or "". Its ``overlap`` is
+        the number of samples by which the next piece of the recording may begin before this one's end.
 
         Raises:
-            UsageError: when its header is wrong, or lacks what is needed and not given.
+            UsageError: when its header is wrong, or lacks a needed field that is not given.
         """
 
 
 class VoltageFormat(Format, Protocol):
     """A format of voltages, one file for each antenna.
 
-    One that cannot say which spectra of a heap came has ``whole_heaps = True``: heaps that lack some are left out.
+    A format that cannot mark missing spectra has ``whole_heaps = True``: heaps that lack some are left out.
     """
 
     def write(self, path: Path, info: VoltageInfo, tell: Tell) -> VoltageSink:
-        """Makes a new file. Raises UsageError when it cannot be made, or does not say which ``nibbles`` voltages have
-        and they are real_high.
-        """
+        """Makes a new file. Raises UsageError when it cannot be made, or cannot hold ``nibbles`` real_high."""
 
     def read(self, paths: Sequence[Path]) -> VoltageSource:
         """Opens the files of several antennas. Raises UsageError when one is damaged, or they do not fit together."""
 
 
 class VisibilityFormat(Format, Protocol):
-    """A format of visibilities. One that has ``needs`` lists fields of ``SampleInfo`` that each antenna must say."""
+    """A format of visibilities. Its ``needs``, if any, are the fields of ``SampleInfo`` that each antenna must have."""
 
     def write(self, path: Path, info: VisibilityInfo, tell: Tell) -> VisibilitySink:
-        """Makes a new file; ``tell`` takes lines for people. Raises UsageError when it cannot be made."""
+        """Makes a new file; ``tell`` takes lines for the user. Raises UsageError when it cannot be made."""

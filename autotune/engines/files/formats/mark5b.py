@@ -1,6 +1,6 @@
-"""Mark 5B files: frames of 10,000 bytes of real samples, whose headers say neither channels nor bits.
+"""Mark 5B files: frames of 10,000 bytes of real samples, whose headers state neither channels nor bits.
 
-So ``n_channels``, ``sample_bits`` (1 or 2) and ``sample_rate_hz`` must be given, and ``mjd``, a day within 500 of the
+The caller must give ``n_channels``, ``sample_bits`` (1 or 2), ``sample_rate_hz``, and ``mjd``, a day within 500 of the
 recording's, since headers count days modulo 1000. Levels are -1 and 1, or -3, -1, 1 and 3. Times count from the
 beginning of the recording's first day. Source: Mark 5B user's manual, Haystack Observatory, 2006, appendix A.
 """
@@ -20,18 +20,18 @@ suffixes, holds, help = (".m5b",), SAMPLES, "Mark 5B"
 HEADER_BYTES, FRAME_BYTES = 16, 10_016
 SYNC = 0xABADDEED
 AT_ONCE = 1 << 8  # frames
-SEARCHED = 1 << 20  # bytes that are searched together for a frame
-MOST_BITS = 32  # of all channels
-MOST_STRANGE = 64  # frames in a row of times that are not those of one recording
+SEARCHED = 1 << 20  # bytes in one step of the search for a frame
+MOST_BITS = 32  # bits of all channels together
+MOST_STRANGE = 64  # frames in a row whose times cannot be of this recording
 _BYTES = np.arange(256)[:, np.newaxis]
-LEVELS = {  # of each byte, the first sample in its lowest bits: of two bits the lower one is the sign
+LEVELS = {  # the samples in each byte, lowest bits first; the lower one of two bits is the sign
     1: (1 - 2 * (_BYTES >> np.arange(8) & 1)).astype(np.int8),
     2: np.array([-3, 1, -1, 3], np.int8)[_BYTES >> np.arange(0, 8, 2) & 3],
 }
 
 
 def recognises(file: Bytes) -> bool:
-    """Returns whether a file is of this format, by its name or by how two frames begin."""
+    """Returns whether a file is of this format, by its name or the first words of two frames."""
     starts = [file.take(k * FRAME_BYTES, 4) for k in range(2)]
     return file.path.suffix in suffixes or all(len(each) == 4 and each.view("<u4")[0] == SYNC for each in starts)
 
@@ -40,7 +40,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
     """Opens a file.
 
     Raises:
-        UsageError: when it has no frames, or what they do not say is not given.
+        UsageError: when it has no frames, or a field that they lack is not given.
     """
     file = Bytes(path)
     try:
@@ -51,14 +51,15 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
 
 
 class Mark5bSamples:
-    """A source of the samples of one channel, or of two that are polarisations. A packet is a frame.
+    """A source of the samples of one channel, or of two channels as polarisations. A packet is a frame.
 
-    Where bytes were lost or came in, the next frame is looked for that has another behind it, and the one in front of
-    such a place is left out; so is one whose time is not later than that before it, or more than an hour later.
+    Where bytes were lost or inserted, the reader searches for the next frame that another one follows, and leaves out
+    the frame in front of such a place. It also leaves out a frame whose time is not later than the one before, or more
+    than an hour later.
     """
 
     is_live = False
-    falls = ""  # frames do not say it
+    falls = ""  # frames cannot say that the band falls
 
     def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
@@ -68,17 +69,17 @@ class Mark5bSamples:
         rate = given.sample_rate_hz or 0.0
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > 1 << 15:
-            refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")
+            refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
         self._per_second = int(per_second)
-        self._byte, self._places = 0, 0  # of the next frame; how often damage was read over
+        self._byte, self._places = 0, 0  # first byte of the next frame; number of damaged places so far
         self._last: int | None = None  # slot of the last frame that was read
-        self._n_strange = 0  # frames in a row whose times are not those of one recording
+        self._n_strange = 0  # frames in a row whose times cannot be of this recording
         first = self._load()
         while first is not None and not len(first[0]):
             first = self._load()
         if first is None:
-            refuse(file.path, "it has no frame of Mark 5B with another one behind it")
-        self._slots, self._payloads = first  # that wait for a later chunk
+            refuse(file.path, "it has no Mark 5B frame that another one follows")
+        self._slots, self._payloads = first  # frames that wait for a later chunk
         self._next = int(self._slots[0])
         day = self._next // (86400 * self._per_second)
         self._zero = day * 86400 * self._per_second  # slot of the stream's zero
@@ -124,7 +125,7 @@ class Mark5bSamples:
 
     def close(self) -> None:
         if self._places:
-            where = "in a place" if self._places == 1 else f"in {self._places} places"
+            where = "in one place" if self._places == 1 else f"in {self._places} places"
             self._tell(one_line(f"{self._file.path}: it is damaged {where}; frames that cannot be read are missing"))
             self._places = 0
         self._file.close()
@@ -137,7 +138,7 @@ class Mark5bSamples:
             cut_off(self._file, f"in the middle of a frame, which begins at byte {self._byte}")
 
     def _more(self) -> bool:
-        """Reads frames to wait; returns whether there were any."""
+        """Reads frames for a later chunk. Returns whether there were any."""
         while (found := self._load()) is not None:
             self._slots, self._payloads = found
             if len(self._slots):
@@ -145,7 +146,7 @@ class Mark5bSamples:
         return False
 
     def _load(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns the next frames that are good: slots, int64 [n], and payloads, uint8 [n, 10000]; None at the end."""
+        """Returns the next good frames: slots, int64 [n], and payloads, uint8 [n, 10000]; None at the end."""
         n = min(AT_ONCE, (self._file.size() - self._byte) // FRAME_BYTES)
         if n <= 0 or self._n_strange > MOST_STRANGE:
             return None
@@ -156,7 +157,7 @@ class Mark5bSamples:
         in_step = words[:, 0] == SYNC
         good = in_step & np.append(in_step[1:], follows)
         if not good.all():
-            n = int(np.argmin(good))  # whole ones before the damage
+            n = int(np.argmin(good))  # whole frames before the damage
             self._places += 1
             lost = self._byte + n * FRAME_BYTES + (HEADER_BYTES if in_step[n] else 0)
             self._byte = self._found(lost)
@@ -173,7 +174,7 @@ class Mark5bSamples:
         return slots[kept], raw[kept, HEADER_BYTES:]
 
     def _found(self, byte: int) -> int:
-        """Returns where the next frame is that has another behind it or the file's end; the file's end if none is."""
+        """Returns the byte of the next frame that another one, or the file's end, follows; else the file's size."""
         size = self._file.size()
         while byte < size - FRAME_BYTES + 1:
             some = self._file.take(byte, SEARCHED + 3)
@@ -188,7 +189,7 @@ class Mark5bSamples:
         return size
 
     def _slots_of(self, words: np.ndarray) -> np.ndarray:
-        """Returns times of frames, int64 [n], in frames since the modified Julian day 0; -1 where a header is wrong."""
+        """Returns times of frames, int64 [n], in frames since modified Julian day 0; -1 where a header is wrong."""
         number = (words[:, 1] & (1 << 15) - 1).astype(np.int64)
         digits = (words[:, 2:3] >> np.arange(28, -1, -4, dtype=np.uint32) & 15).astype(
             np.int64
@@ -200,13 +201,13 @@ class Mark5bSamples:
         return np.where(good, slots, -1)
 
     def _decoded(self, payload: np.ndarray, channel: int) -> np.ndarray:
-        """Returns one channel of the samples of frames, packed: uint8 [n, n_bytes]."""
+        """Returns one channel of the frames' samples, packed: uint8 [n, n_bytes]."""
         values = LEVELS[self._bits].take(payload, axis=0).reshape(-1, self._n_samples, self._n_channels)
         return pack_samples(values[..., channel].astype(np.int16), 2 * self._bits)
 
 
 def _said(path: Path, given: HeaderOverrides) -> tuple[int, int, int]:
-    """Returns the bits of a sample, the channels, and a day near to the recording; refuses what is not Mark 5B."""
+    """Returns the bits of a sample, the number of channels, and a day near the recording. Raises UsageError."""
     lacking = [name for name in ("n_channels", "sample_bits", "sample_rate_hz", "mjd") if getattr(given, name) is None]
     if lacking:
         refuse(path, f"headers of Mark 5B do not say {' and '.join(lacking)}: give {lacking[0]}")

@@ -1,4 +1,4 @@
-"""Arrays of NumPy in a file, x.npy: samples of one or two polarisations, [n] or [n_pols, n], read piece by piece."""
+"""NumPy arrays in files, x.npy: samples of one or two polarisations, [n] or [n_pols, n], read piece by piece."""
 
 import io
 import tokenize
@@ -26,12 +26,12 @@ READERS: dict[tuple[int, int], Callable[[io.BytesIO], Any]] = {
 
 
 def recognises(file: Bytes) -> bool:
-    """Returns whether a file is of this format, by what it begins with."""
+    """Returns whether a file is of this format, by its first bytes."""
     return file.take(0, len(MAGIC)).tobytes() == MAGIC
 
 
 def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
-    """Opens a file. Its header says no rate: where none is given, it is 1 Hz.
+    """Opens a file. Its header has no sample rate, which is 1 Hz unless it is given.
 
     Raises:
         UsageError: when its header is wrong, or it is an array of another shape or of other numbers.
@@ -57,15 +57,15 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
 
 
 def _header(file: Bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """Returns the shape, whether the first axis varies fastest, the type, and where the numbers begin."""
+    """Returns the shape, whether the first axis varies fastest, the dtype, and the first byte of the numbers."""
     text = io.BytesIO(file.take(0, MOST_HEADER).tobytes())
     try:
         version = np.lib.format.read_magic(text)  # type: ignore[no-untyped-call]
         if version not in READERS:
-            refuse(file.path, f"it is of version {version[0]}.{version[1]} of the format, and 1.0 and 2.0 are read")
+            refuse(file.path, f"its format's version is {version[0]}.{version[1]}, but only 1.0 and 2.0 can be read")
         shape, is_fortran, dtype = READERS[version](text)
     except (ValueError, TypeError, SyntaxError, RecursionError, OverflowError, tokenize.TokenError) as error:
-        refuse(file.path, f"its header is not one of an array: {str(error)[:100]}")
+        refuse(file.path, f"its header is not that of an array: {str(error)[:100]}")
     if (
         not 1 <= len(shape) <= 2
         or (len(shape) == 2 and shape[0] not in (1, 2))

@@ -1,19 +1,19 @@
-"""Samples of any kind, and beside them a header in TOML.
+"""Samples of any kind, with a header in TOML in the same folder.
 
-    file = "m000.bin"               # beside the header
+    file = "m000.bin"               # a file in the header's folder
     sample_bits = 10                # 2 to 16: packed two's complement, most significant bit first; 64: complex float32
     n_pols = 2
-    n_samples = 1048576             # of each polarisation; without it, the file's length says it
+    n_samples = 1048576             # of each polarisation; without it, it follows from the file's length
     sample_rate_hz = 1712e6
-    first_timestamp = 4096          # of the first sample, in samples since sync_time_unix; 0 if left out
-    missing = [[1, 4096, 300]]      # polarisation, first sample from the row's begin on, how many: those never came
+    first_timestamp = 4096          # time of the first sample, in samples since sync_time_unix; 0 without it
+    missing = [[1, 4096, 300]]      # polarisation, first sample in its row, and number of samples that never came
 
-Instead of ``sample_bits`` it may have ``sample_type``, as SigMF has it ("ci16_le", complex int16): the samples of two
-polarisations lie together then, one of each, as ``tofile`` and software radios write them.
+Instead of ``sample_bits`` it may have ``sample_type``, with the names of SigMF ("ci16_le", complex int16). Then samples
+of two polarisations alternate, as ``tofile`` and software radios write them.
 
-With ``sample_bits`` polarisations lie one after the other. The row of each starts at a whole byte. With ``n_samples``
-the rows lie where they will lie when all is written, so that a file that is still being written, or was cut off, can be
-read as far as all polarisations go: as far as its last row does, since that one is written last.
+With ``sample_bits`` polarisations lie one after the other. Each row starts at a whole byte. With ``n_samples`` the rows
+have their final places from the start, so a file that is still being written, or was cut off, can be read as far as its
+last row goes, which is written last.
 """
 
 import os
@@ -63,13 +63,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSa
     """Opens a recording by its header, ``path``.
 
     Raises:
-        UsageError: when the header is wrong, or its file is not there.
+        UsageError: when the header is wrong, or its file does not exist.
     """
     found = read_toml(path, MOST_HEADER)
     said = checked(path, "the header", HEADER, found)
     if ("sample_bits" in said) == ("sample_type" in said):
         which = "both" if "sample_bits" in said else "neither"
-        refuse(path, f"it must have sample_bits or sample_type, and has {which}")
+        refuse(path, f"it must have either sample_bits or sample_type, but has {which}")
     source = RawSamples(path, said, given) if "sample_bits" in said else _flat(path, said, given, tell)
     time = given.sync_time_unix if given.sync_time_unix is not None else found.get("sync_time_unix")
     tell_coarse(path, source.info, None if time is None else start_of(time), tell)
@@ -77,7 +77,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSa
 
 
 def _info(said: dict[str, Any], bits: int, packet: int, n_samples: int | None) -> SampleInfo:
-    """Returns what a header says of the samples."""
+    """Returns the fields of a header as a SampleInfo."""
     return SampleInfo(
         sample_bits=bits,
         n_pols=said["n_pols"],
@@ -97,7 +97,7 @@ def _falls(said: dict[str, Any]) -> str:
 
 
 def _flat(header: Path, said: dict[str, Any], given: HeaderOverrides, tell: Tell) -> FlatSamples:
-    """Opens samples of a type that the header names."""
+    """Opens samples of the header's ``sample_type``."""
     kind = numbers_of(said["sample_type"])
     if kind is None:
         refuse(header, f"sample_type is {schema.value_text(said['sample_type'])}, must be {TYPES}")
@@ -117,8 +117,8 @@ def _flat(header: Path, said: dict[str, Any], given: HeaderOverrides, tell: Tell
 class RawSamples:
     """A source of packed samples.
 
-    A packet is the largest power of two up to 4096 that divides the length, of whole bytes at least: where samples
-    share bytes, up to 7 at the end may be left out. A packet with a missing sample is missing.
+    A packet is the largest power of two up to 4096 that divides the length, but fills whole bytes: where samples share
+    bytes, up to 7 at the end may be left out. A packet with a missing sample is missing.
     """
 
     is_live = False
@@ -126,11 +126,11 @@ class RawSamples:
     def __init__(self, header: Path, said: dict[str, Any], given: HeaderOverrides) -> None:
         self._bytes = Bytes(header.with_name(said["file"]))
         bits, n_pols, n_samples = said["sample_bits"], said["n_pols"], said.get("n_samples")
-        self._fixed: int | None = None  # the file's length, if rows lie where it says
+        self._fixed: int | None = None  # the file's length, if it decides the places of rows
         if n_samples is None:
             size = self._bytes.size()
             if size % n_pols:
-                refuse(self._bytes.path, f"it has {size} bytes, which are not {n_pols} polarisations of one length")
+                refuse(self._bytes.path, f"it has {size} bytes, which {n_pols} polarisations of one length cannot fill")
             n_samples = size // n_pols * 8 // bits
             self._fixed = size
         self._row_bytes = -(-n_samples * bits // 8)
@@ -157,7 +157,7 @@ class RawSamples:
         for pol in range(info.n_pols):
             row = out[pol].view(np.uint8)[: n * packet_bytes]
             if self._bytes.fill(row, pol * self._row_bytes + start) < len(row):
-                refuse(self._bytes.path, f"it became shorter while it was read, than byte {start + len(row)} of a row")
+                refuse(self._bytes.path, f"it became shorter than {start + len(row)} bytes of a row while it was read")
         samples = came(info.first_timestamp + self._done * info.packet, info.n_pols, n)
         near = (self._missing[:, 1] < self._done + n) & (self._missing[:, 2] > self._done)
         for pol, first, end in self._missing[near].tolist():
@@ -169,7 +169,7 @@ class RawSamples:
         self._bytes.close()
 
     def _here(self) -> int:
-        """Returns how many packets of all polarisations are in the file now."""
+        """Returns the number of packets that the file has of all polarisations now."""
         info, size = self.info, self._bytes.size()
         assert info.n_samples is not None
         if self._fixed not in (None, size) and info.n_pols > 1:
@@ -182,12 +182,12 @@ class RawSamples:
         if self._fixed is not None and info.n_pols == 1:
             return int(size * 8 // packet_bits)  # a single polarisation may grow
         n_here = (size - (info.n_pols - 1) * self._row_bytes) * 8 // packet_bits
-        n_whole = info.n_samples // info.packet  # behind the last sample a byte may have bits unused
+        n_whole = info.n_samples // info.packet  # the last byte may have unused bits
         return int(max(0, min(n_here, n_whole)))
 
 
 def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> np.ndarray:
-    """Returns what is missing in packets: int64 [n, 3], polarisation, first packet and the one behind the last."""
+    """Returns the missing packets: int64 [n, 3], polarisation, first packet, and the one after the last."""
     for number, (pol, first, n) in enumerate(missing, 1):
         if pol >= info.n_pols or not n or first + n > (info.n_samples or 0):
             refuse(
@@ -200,16 +200,16 @@ def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) ->
 
 
 class RawFile:
-    """Writes packed samples as they are made, and their header.
+    """Writes packed samples chunk by chunk, and their header.
 
-    The header is written first, and each chunk where it belongs, so that at any time the file can be read as far as it
-    was written.
+    The header is written first, and each chunk at its final place, so the file can be read at any time as far as it was
+    written.
 
     Args:
-        header: where the header goes, ``x.toml``; the samples go to ``x.bin`` beside it. Neither may be there.
-        info: with ``n_samples``, which says where rows begin.
-        missing: (polarisation, first sample, number) of samples that never came, counted from the row's begin. They
-            are written, too, with any content.
+        header: the path of the header, ``x.toml``; the samples go to ``x.bin`` in its folder. Neither may exist.
+        info: the samples' header; it must have ``n_samples``, which decides the places of rows.
+        missing: (polarisation, first sample in its row, number of samples) that never came. They are written, too, with
+            any content.
 
     Raises:
         UsageError: when the files cannot be made, or exist.
@@ -238,10 +238,10 @@ class RawFile:
             refuse(error.filename or header, f"it cannot be made: {error.strerror}")
 
     def write(self, samples: np.ndarray) -> None:
-        """Append uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the last chunk may end in bits unused.
+        """Append uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the last chunk may end in unused bits.
 
         Raises:
-            UsageError: when it cannot be stored, on a full disk say; what was written before can be read.
+            UsageError: when it cannot be stored, for example on a full disk; earlier chunks can be read.
         """
         if (
             samples.ndim != 2
@@ -253,7 +253,7 @@ class RawFile:
         if self._done + rows.shape[1] > self._row_bytes:
             refuse(self.path, f"more than n_samples={self.info.n_samples} samples were written to it")
         try:
-            for pol, row in enumerate(rows):  # the last row last: as far as it goes, all are there
+            for pol, row in enumerate(rows):  # the last row is written last, so the others are as long
                 self._put(row, pol * self._row_bytes + self._done)
         except OSError as error:
             n = self._done * 8 // self.info.sample_bits
@@ -271,7 +271,7 @@ class RawFile:
 
 
 def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, int]]) -> str:
-    """Returns the header of samples in ``file``, in TOML."""
+    """Returns the header for samples in ``file``, as TOML."""
     said: dict[str, object] = {
         "file": file,
         "sample_bits": info.sample_bits,

@@ -1,7 +1,8 @@
-"""SigMF recordings: metadata in JSON, x.sigmf-meta, and samples in x.sigmf-data beside it.
+"""SigMF recordings: metadata in JSON, x.sigmf-meta, and samples in x.sigmf-data in the same folder.
 
-Read are core:datatype, sample_rate, num_channels, offset and trailing_bytes, and of each capture core:sample_start,
-global_index (a gap is missing samples), header_bytes, frequency and datetime (of its first sample).
+The reader uses core:datatype, sample_rate, num_channels, offset and trailing_bytes, and in each capture
+core:sample_start, global_index (a gap means missing samples), header_bytes, frequency and datetime (the time of its
+first sample).
 Source: the Signal Metadata Format, https://sigmf.org.
 """
 
@@ -73,15 +74,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens a recording by its metadata or by its samples.
 
     Raises:
-        UsageError: when the metadata are wrong, or lack what is needed and not given; for archives, collections, and
-            samples in a file of another name.
+        UsageError: when the metadata are wrong, or lack a needed field that is not given; for archives, collections,
+            and samples in a file with another name.
     """
     if path.suffix == ".sigmf":
-        refuse(
-            path, f"it is an archive: unpack it, as by `tar xf {path.name}`, and name the file {META} that comes out"
-        )
+        refuse(path, f"it is an archive: unpack it with `tar xf {path.name}`, and give the {META} file from it")
     if path.suffix == ".sigmf-collection":
-        refuse(path, f"it lists recordings: name the files {META} of those that are wanted")
+        refuse(path, f"it lists recordings: give the {META} files of those that you want")
     path = path.with_suffix(META)
     found = checked(path, "it", CHECK, _parsed(path))
     said, captures = (
@@ -130,7 +129,7 @@ def _parsed(path: Path) -> object:
     finally:
         file.close()
     if len(data) > MOST_META:
-        refuse(path, f"it is longer than {MOST_META} bytes, which no such file is")
+        refuse(path, f"it is longer than {MOST_META} bytes, the most for such a file")
     try:
         return schema.parse(data)
     except schema.Unsound as error:
@@ -138,13 +137,13 @@ def _parsed(path: Path) -> object:
 
 
 def _index(capture: Capture) -> int:
-    """Returns the time of a capture's first sample, as the receiver counted them."""
+    """Returns the time of a capture's first sample in the receiver's count."""
     index: int = capture.get("core:global_index", capture["core:sample_start"])
     return index
 
 
 def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: int) -> list[FlatPiece]:
-    """Returns where the captures lie in the file, and when; those without a gap between them are one."""
+    """Returns the captures' places and times in the file. Captures without a gap between them become one piece."""
     if len(captures) > MOST_CAPTURES:
         refuse(path, f"it has {len(captures)} captures, more than {MOST_CAPTURES}: divide it")
     if captures[0]["core:sample_start"] < offset:
@@ -157,7 +156,7 @@ def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: 
         n = later["core:sample_start"] - start if later else None
         if n is not None and (n < 0 or _index(later) - zero < first + n):
             what = "core:sample_start" if n < 0 else "core:global_index"
-            refuse(path, f"capture {number + 1} begins before the one in front of it ends: {what} is too small")
+            refuse(path, f"capture {number + 1} begins before the end of the one before: {what} is too small")
         here = byte + (start - offset) * sample_bytes
         last = found[-1] if found else None
         if (
@@ -176,12 +175,12 @@ def _centre(path: Path, captures: Sequence[Capture]) -> float | None:
     centres = [capture["core:frequency"] for capture in captures if "core:frequency" in capture]
     if len(set(centres)) > 1:
         other = min(set(centres) - {centres[0]})
-        refuse(path, f"its captures have several frequencies, as {centres[0]:g} and {other:g} Hz: divide it")
+        refuse(path, f"its captures have several frequencies, such as {centres[0]:g} and {other:g} Hz: divide it")
     return centres[0] if centres else None
 
 
 def _start(path: Path, captures: Sequence[Capture], rate: Fraction, tell: Tell) -> Start | None:
-    """Returns when the receiver's count was 0, by the first time that is said; others that differ are told."""
+    """Returns the time at which the receiver's count was 0, from the first datetime. ``tell`` takes a differing one."""
     starts, steps_s = [], []
     for capture in captures:
         if "core:datetime" not in capture:
@@ -194,7 +193,7 @@ def _start(path: Path, captures: Sequence[Capture], rate: Fraction, tell: Tell) 
             whole = None
         if found is None or whole is None:
             value = schema.value_text(text)
-            refuse(path, f"core:datetime is {value}, must be a time in UTC, as 2026-01-02T03:04:05.678Z")
+            refuse(path, f"core:datetime is {value}, must be a time in UTC, such as 2026-01-02T03:04:05.678Z")
         part = f"0{found[2] or '.'}"
         time = int(whole.timestamp()) + Fraction(part) - _index(capture) / rate
         starts.append(Start(time, f"core:datetime={text}", step_of(part)))
@@ -202,7 +201,7 @@ def _start(path: Path, captures: Sequence[Capture], rate: Fraction, tell: Tell) 
     for other, step_s in zip(starts[1:], steps_s[1:], strict=True):
         apart_s = other.time - starts[0].time
         if abs(apart_s) > steps_s[0] + step_s + 1 / rate:
-            line = f"{path}: {other.said} is {float(apart_s):.3g} s from where its samples count to"
-            tell(one_line(f"{line}: a gap is read where core:global_index says it"))
+            line = f"{path}: {other.said} is {float(apart_s):.3g} s from the time that its samples count to"
+            tell(one_line(f"{line}: only core:global_index makes a gap"))
             break
     return starts[0] if starts else None

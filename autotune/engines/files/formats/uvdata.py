@@ -1,14 +1,14 @@
-"""UVH5 files and Measurement Sets, written by pyuvdata: a sink of an X-engine, and a conversion.
+"""UVH5 files and Measurement Sets, written by pyuvdata: a sink for an X-engine, and a conversion.
 
-Both formats need all dumps before they can be written. So visibilities go to an HDF5 file first, ``x.uvh5.h5`` beside
-``x.uvh5``, which is removed when the other one is whole; after a kill, ``convert`` makes the rest of the way.
+Both formats need all dumps before they can be written. Visibilities therefore go to an HDF5 file first, ``x.uvh5.h5``
+for ``x.uvh5``, which is removed when the other file is complete; after a kill, ``convert`` does the rest.
 
-Their conventions: antenna 1 of a baseline (j, i), i <= j, is j, since phases of pyuvdata are those of antenna 2 less
-those of antenna 1; polarisations a and b are x and y; times are the middle of what was integrated. The phase centre is
-the direction whose fringes delays stopped, if that is known; else the file says unprojected. Data are averages over the
-spectra that came, complex64, as pyuvdata's ``nsample_array`` takes them to be: that is the share of a
-dump's spectra which came, so that its product with ``integration_time`` is the time that went into the data. A
-Measurement Set has it as WEIGHT_SPECTRUM. Products without a spectrum are flagged, and 0.
+The conventions: antenna 1 of a baseline (j, i), i <= j, is j, since a phase in pyuvdata is that of antenna 2 minus that
+of antenna 1; polarisations a and b are x and y; times are the middles of integrations. The phase centre is the
+direction whose fringes delays stopped, if it is known; otherwise the file says unprojected. Data are averages over the
+spectra that came, complex64. ``nsample_array`` is the share of a dump's spectra that came, so its product with
+``integration_time`` is the time in the data; in a Measurement Set it is WEIGHT_SPECTRUM. Products without a spectrum
+are flagged, and 0.
 """
 
 import shutil
@@ -32,30 +32,30 @@ from .hdf5_visibilities import Dump, VisibilityDumps, VisibilityFile
 from .interface import VISIBILITIES, either
 
 suffixes, holds, help = (".ms", ".uvh5"), VISIBILITIES, "UVH5 or a Measurement Set"
-needs = ("antenna", "position_m", "sync_time_unix", "centre_frequency_hz")  # of each antenna
-POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: of antenna j, and then of antenna i
-AT_ONCE = 1 << 26  # bytes of visibilities that are converted together
-PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # that a file takes at most
-SHORTEST_S = 1e-3  # of a dump: Julian dates of 64 bits are 40 microseconds apart
+needs = ("antenna", "position_m", "sync_time_unix", "centre_frequency_hz")  # fields that each antenna must have
+POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: first antenna j's polarisation, second antenna i's
+AT_ONCE = 1 << 26  # bytes of visibilities to convert together
+PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # upper limits of a file's bytes
+SHORTEST_S = 1e-3  # the shortest dump: Julian dates of 64 bits are 40 microseconds apart
 JULIAN_1970 = Fraction("2440587.5")
 
 
 def write(path: Path, info: VisibilityInfo, tell: Tell) -> "UvData":
-    """Makes a sink whose file is made when it is closed. Raises UsageError as ``UvData`` does."""
+    """Makes a sink, whose ``close`` makes the file. Raises UsageError as ``UvData`` does."""
     if info.is_delayed and not info.phase_centre:
         tell(
-            f"{path}: it says unprojected, though delays stop fringes: whatever they point at will seem to be at the "
-            "zenith; say the direction in [phase_centre] of the file of delays"
+            f"{path}: it says unprojected, though delays stop fringes: the source that they point at will seem to be "
+            "at the zenith; state the direction in [phase_centre] of the file of delays"
         )
     return UvData(path, info)
 
 
 class UvData:
-    """A sink of visibilities that ``close`` makes a UVH5 file (x.uvh5) or a Measurement Set (x.ms) of.
+    """A sink of visibilities, whose ``close`` makes a UVH5 file (x.uvh5) or a Measurement Set (x.ms).
 
     Raises:
-        UsageError: when packages lack, the path has another suffix or exists, or ``info`` does not say what the formats
-            need: names and geocentric positions of antennas, the centre frequency and the time.
+        UsageError: when packages are missing, the path has another suffix or exists, or ``info`` lacks a field that the
+            formats need: names and geocentric positions of antennas, the centre frequency and the time.
     """
 
     def __init__(self, path: str | Path, info: VisibilityInfo) -> None:
@@ -63,7 +63,7 @@ class UvData:
         _must_be_possible(self._path, info)
         self._first = Path(f"{path}.h5")
         self._file = VisibilityFile(self._first, info)
-        self._has_dumps = False  # one has data: else there is nothing to make a file of
+        self._has_dumps = False  # whether a dump has data; without data no file is made
 
     def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Append a dump; see ``VisibilitySink``."""
@@ -71,25 +71,25 @@ class UvData:
         self._file.write(timestamp, visibilities, weights, saturated)
 
     def close(self) -> None:
-        """Make the file of what was written.
+        """Make the file from the dumps.
 
         Raises:
-            UsageError: when it cannot be stored; what was written stays in ``x.uvh5.h5``.
+            UsageError: when it cannot be stored; the dumps stay in ``x.uvh5.h5``.
         """
         self._file.close()
-        if self._first.exists():  # not when it was closed before
+        if self._first.exists():  # a second close finds nothing
             if self._has_dumps:
                 convert(self._first, self._path)
             self._first.unlink()
 
 
 def convert(source: str | Path, target: str | Path) -> None:
-    """Makes a UVH5 file or a Measurement Set of the visibilities in an HDF5 file, which stays.
+    """Makes a UVH5 file or a Measurement Set from the visibilities in an HDF5 file, which stays.
 
     A Measurement Set is made in memory, some 60 bytes for each product of a channel, baseline and dump.
 
     Raises:
-        UsageError: as ``UvData``; and when the target cannot be written, or the source has no dump.
+        UsageError: as ``UvData`` does, and when the target cannot be written, or the source has no dump.
     """
     dumps, target = VisibilityDumps(source), Path(target)
     try:
@@ -100,7 +100,7 @@ def convert(source: str | Path, target: str | Path) -> None:
         part = target.with_name(f".{target.name}")
         _remove(part)
         try:
-            with one_line_errors(target, f"it cannot be written, and the visibilities are in {source}"), _quiet():
+            with one_line_errors(target, f"it cannot be written, but the visibilities are in {source}"), _quiet():
                 _must_have_room(part, dumps.info, len(times))
                 observation = _metadata(dumps.info, times)
                 write = _write_uvh5 if target.suffix == ".uvh5" else _write_ms
@@ -151,7 +151,7 @@ def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.nda
 
 
 def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
-    """Returns pyuvdata's UVData of all but the data."""
+    """Returns pyuvdata's UVData with all metadata, without the data."""
     from pyuvdata import Telescope, UVData
 
     first = info.antennas[0]
@@ -189,14 +189,14 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
 
 
 def _catalogue(centre: PhaseCentre, location: object) -> dict[str, object]:
-    """Returns the phase centre as ``UVData.new`` takes it: ICRS."""
+    """Returns the phase centre in ICRS, as arguments of ``UVData.new``."""
     place = icrs_of(centre, location)
     entry = {"cat_name": centre.name, "cat_type": "sidereal", "cat_lon": place[0], "cat_lat": place[1]}
     return {"phase_center_catalog": {0: {**entry, "cat_frame": "icrs", "cat_epoch": 2000.0}}}
 
 
 def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
-    """Raises UsageError when such visibilities cannot be written to ``path``; says all that lacks."""
+    """Raises UsageError when such visibilities cannot be written to ``path``. The text lists all missing fields."""
     if path.suffix not in suffixes:
         refuse(path, f"its name must end in {either(suffixes)}")
     _packages(path)
@@ -219,11 +219,11 @@ def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
         if len({getattr(antenna, name) for antenna in info.antennas}) > 1:
             refuse(path, f"antennas differ in {name}")
     if info.dump_samples / info.antennas[0].sample_rate_hz < SHORTEST_S:
-        refuse(path, f"dumps of less than {SHORTEST_S} s have no times of their own in it")
+        refuse(path, f"it cannot tell the times of dumps of less than {SHORTEST_S} s apart")
 
 
 def _must_have_room(path: Path, info: VisibilityInfo, n_dumps: int) -> None:
-    """Raises OSError when the disk has no room for a file that has nothing in it yet; HDF5 would crash later."""
+    """Raises OSError when the disk has no room for the whole file, since HDF5 would crash later."""
     n_products = n_dumps * info.n_baselines * info.n_channels * info.n_products
     with path.open("xb") as file:
         reserve(file.fileno(), 0, PRODUCT_BYTES * n_products + ROW_BYTES * n_dumps * info.n_baselines + REST_BYTES)
@@ -231,7 +231,7 @@ def _must_have_room(path: Path, info: VisibilityInfo, n_dumps: int) -> None:
 
 
 def _packages(path: Path) -> None:
-    """Raises UsageError when a package lacks."""
+    """Raises UsageError when a package is missing."""
     try:
         import pyuvdata  # noqa: F401
     except ImportError as error:
@@ -246,7 +246,7 @@ def _packages(path: Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps what pyuvdata prints and warns of from the terminal, and astropy from the network."""
+    """Keeps pyuvdata's output and warnings from the terminal, and astropy from the network."""
     with offline(), redirect_stdout(StringIO()):
         yield
 

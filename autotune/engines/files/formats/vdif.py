@@ -1,8 +1,8 @@
-"""VDIF files: frames of 1, 2, 4, 8 or 16 bits, of one thread each, in any order.
+"""VDIF files: frames of 1, 2, 4, 8 or 16 bits, each of one thread, in any order.
 
-A sample of 1 bit becomes one of 2 bits, whose levels are -1 and 1, and one of 2 bits one of 4 bits, where they are -3,
--1, 1 and 3; others are offset binary, and lose their offset. Times are counted from the
-reference epoch of the frames, so that recordings of several stations of one half-year share their zero.
+A 1-bit sample becomes a 2-bit sample with the levels -1 and 1, and a 2-bit sample a 4-bit sample with the levels -3,
+-1, 1 and 3. Other samples are offset binary, and lose their offset. Times count from the frames' reference epoch, so
+recordings of several stations from one half-year share their zero.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
 OF_MARK5B = 0xAB
-BITS = {1: 2, 2: 4, 4: 4, 8: 8, 16: 16}  # of a sample in a frame, and of one that is read
+BITS = {1: 2, 2: 4, 4: 4, 8: 8, 16: 16}  # bits of a sample in a frame -> bits of a sample of the source
 
 
 def _levels(bits: int) -> np.ndarray:
-    """Returns the samples of each byte, the first one in its lowest bits: int8 [256, 8 / bits]."""
+    """Returns the samples in each byte, lowest bits first: int8 [256, 8 / bits]."""
     codes = np.arange(256)[:, np.newaxis] >> np.arange(0, 8, bits) & (1 << bits) - 1
     return (codes - 8 if bits == 4 else 2 * codes + 1 - (1 << bits)).astype(np.int8)
 
 
 def _together(rows: np.ndarray) -> np.ndarray:
-    """Returns each row of 8-bit numbers as one number of as many bytes, which is taken at once: [256]."""
+    """Returns each row of 8-bit numbers as one number of as many bytes, for a single lookup: [256]."""
     return np.ascontiguousarray(rows).view(f"u{rows.shape[1]}")[:, 0]
 
 
@@ -53,13 +53,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "VdifSamples":
     """Opens a file.
 
     Raises:
-        UsageError: when its first frames are wrong, or do not say what is needed and not given.
+        UsageError: when its first frames are wrong, or lack a needed field that is not given.
     """
     return read_joined([path], given, tell)
 
 
 def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "VdifSamples":
-    """Opens files whose frames follow each other as those of one file. Raises UsageError as ``read`` does."""
+    """Opens files whose frames follow each other as in one file. Raises UsageError as ``read`` does."""
     file = JoinedBytes(paths)
     try:
         return VdifSamples(file, given, tell)
@@ -71,12 +71,12 @@ def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "V
 class VdifSamples:
     """A source of the samples of one or two threads, or of one or two channels of one thread. A packet is a frame.
 
-    Frames may come up to 64 frames of a thread too early. One that is damaged, as ``FrameReader`` has it, did not come,
-    and neither did one whose header says that its data are invalid.
+    Frames may come up to 64 frames of a thread too early. A frame that ``FrameReader`` finds damaged counts as missing,
+    and so does one whose header marks its data as invalid.
     """
 
     is_live = False
-    falls = ""  # frames do not say it
+    falls = ""  # frames cannot say that the band falls
 
     def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
@@ -96,7 +96,7 @@ class VdifSamples:
             raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
-            refuse(file.path, f"{rate:g} Hz are not a whole number of frames of {self._n_samples} samples in a second")
+            refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
         self._frames = FrameReader(file, frame, int(per_second), begin)
         self._channels = given.channels(file.path, frame.n_channels)
         self._threads = self._found_threads(given)
@@ -104,12 +104,12 @@ class VdifSamples:
         while first is not None and not len(first.slot):
             first = self._frames.load()
         if first is None:
-            refuse(file.path, self._frames.damage or f"it has no frames of threads {list(self._threads)} that are good")
-        self._waiting, slot = first, first.slot  # for a later chunk
+            refuse(file.path, self._frames.damage or f"it has no good frames of threads {list(self._threads)}")
+        self._waiting, slot = first, first.slot  # frames that wait for a later chunk
         self._next = int(slot[np.abs(slot - slot[0]) <= MOST_EARLY].min())  # slot of the next chunk
         self.overlap = MOST_EARLY * self._n_samples
         if self._next * self._n_samples > checks.MOST_FIRST:
-            refuse(file.path, "its first frame is of a time after 2^61 samples: it is damaged, or no VDIF")
+            refuse(file.path, "the time of its first frame is after 2^61 samples: it is damaged, or not VDIF")
         n_slots = self._frames.n_slots(self._next)
         info = SampleInfo(
             sample_bits=COMPLEX_BITS if frame.is_complex else BITS[frame.bits],
@@ -129,13 +129,13 @@ class VdifSamples:
         """Read the next packets; see ``Source``.
 
         Raises:
-            UsageError: when a frame is cut off, no more frames come that are like the first one, or one is more than an
-                hour after, or 64 frames before, the one in front of it.
+            UsageError: when a frame is cut off, no more frames like the first one come, or a frame is more than an hour
+                after, or 64 frames before, the one before it.
         """
         n_room, n_threads = packets_in(out, self.info), len(self._threads)
         rows = out.reshape(self.info.n_pols, n_room, -1)
         seen, received = np.zeros((n_threads, n_room), bool), np.zeros((self.info.n_pols, n_room), bool)
-        newest: Frames | None = None  # of this chunk: those of its last slot that came
+        newest: Frames | None = None  # the frames of the last slot so far in this chunk
         at_end = False
         while True:
             end, slot = self._next + n_room, self._waiting.slot
@@ -175,7 +175,7 @@ class VdifSamples:
             self._tell(one_line(line))
 
     def _put(self, frames: Frames, rows: np.ndarray, seen: np.ndarray, received: np.ndarray) -> None:
-        """Puts frames of a chunk into its rows, [n_pols, n_packets, ...]."""
+        """Decodes frames into the rows of a chunk, [n_pols, n_packets, ...]."""
         n_channels = len(self._channels)
         for thread in range(len(self._threads)):
             mine = frames.where(frames.thread == thread)
@@ -187,7 +187,7 @@ class VdifSamples:
                     received[row, good.slot - self._next] = True
 
     def _decoded(self, payload: np.ndarray, channel: int) -> np.ndarray:
-        """Returns one channel of the samples of frames: uint8 [n, n_bytes], packed, or complex64 [n, n_samples]."""
+        """Returns one channel of the frames' samples: packed uint8 [n, n_bytes], or complex64 [n, n_samples]."""
         frame, n, bits = self._frame, len(payload), self._frame.bits
         if bits in PACKED and frame.n_channels == 1 and not frame.is_complex:
             return np.asarray(PACKED[bits].take(payload).view(np.uint8))
@@ -205,13 +205,13 @@ class VdifSamples:
         return pack_samples(values[..., 0].astype(np.int16), BITS[bits])
 
     def _found_threads(self, given: HeaderOverrides) -> tuple[int, ...]:
-        """Returns the threads that are wanted: those given, or all of the first frames."""
+        """Returns the wanted threads: those given, or all threads of the first frames."""
         found = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
         threads = given.threads or tuple(found)
         most = 2 // len(self._channels)
         if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(found):
             chosen = "none are chosen" if given.threads is None else f"{list(threads)} are chosen"
-            which = "one or two of them, which are the polarisations" if most == 2 else "one of them"
+            which = "one or two of them, which become the polarisations" if most == 2 else "one of them"
             example = ",".join(map(str, found[:most]))
             why = f"its first frames are of threads {found}, and {chosen}: choose {which}, as threads={example}"
             raise LackingError(self._file.path, why, "threads", tuple(found[:most]))
@@ -222,13 +222,13 @@ class VdifSamples:
 
 
 def _n_samples(path: Path, frame: Frame) -> int:
-    """Returns the samples of a frame; refuses what is not read."""
+    """Returns the number of samples in a frame. Raises UsageError for frames that cannot be read."""
     if frame.version == OF_MARK5B:
-        refuse(path, "its frames hold Mark 5B data, which is another encoding: it is not read")
+        refuse(path, "its frames hold Mark 5B data, an encoding that cannot be read")
     if frame.bits not in BITS:
-        refuse(path, f"it has samples of {frame.bits} bits, and only 1, 2, 4, 8 and 16 are read")
+        refuse(path, f"it has samples of {frame.bits} bits, but only 1, 2, 4, 8 and 16 can be read")
     if frame.n_bytes <= frame.header_bytes:
-        refuse(path, f"its first frame has a length of {frame.n_bytes} bytes: it is damaged, or no VDIF")
+        refuse(path, f"its first frame has a length of {frame.n_bytes} bytes: it is damaged, or not VDIF")
     n_samples = frame.n_samples
     if n_samples.denominator != 1 or (not frame.is_complex and n_samples * BITS[frame.bits] % 8):
         refuse(path, f"its frames hold {n_samples} samples of each of {frame.n_channels} channels: not whole bytes")
@@ -236,7 +236,7 @@ def _n_samples(path: Path, frame: Frame) -> int:
 
 
 def _station(number: int) -> str:
-    """Returns the name of a station: two letters, or its number."""
+    """Returns the name of a station: its two letters, or its number."""
     letters = chr(number >> 8) + chr(number & 255)
     is_name = number >> 8 >= ord("0") and letters.strip("\0").isprintable() and letters.isascii()
     return letters.strip("\0") if is_name else str(number)
