@@ -1,4 +1,4 @@
-"""Looks for the fastest config and for the most frugal one, and for those between them. It needs a GPU.
+"""Finds the fastest config, the one that takes the least energy, and those between them. It needs a GPU.
 
     python examples/energy.py [DEVICE]
 
@@ -13,7 +13,7 @@ import autotune
 
 KERNEL, PROBLEM = "ddc", {"taps": 128, "decimation": 8}
 TRIALS = 60
-ENERGY_S = 0.5  # of launches for the energy of each trial; the counter changes only a few times a second
+ENERGY_S = 0.5  # duration of the launches that measure a trial's energy; the counter changes only a few times a second
 
 
 def main(device: str = "auto") -> None:
@@ -22,11 +22,11 @@ def main(device: str = "auto") -> None:
         problem=PROBLEM,
         device=device,
         trials=TRIALS,
-        objectives=("time", "energy"),  # ("energy",) would look for the most frugal alone
-        metrics={"edp": "energy * time"},  # the energy-delay product, of each trial
+        objectives=("time", "energy"),  # ("energy",) would minimise energy alone
+        metrics={"edp": "energy * time"},  # the energy-delay product of each trial
         energy_s=ENERGY_S,
     )
-    # The final round measures the Pareto front again: configs that no other one beats in both.
+    # The final round measures the Pareto front again: configs that no other config beats in both.
     print(f"{sum(sweep.counts.values())} trials; {len(sweep.finalists)} configs in the final round:")
     for each in sorted(sweep.finalists, key=lambda finalist: finalist.median_s):
         cost = f"{1e6 * each.median_s:7.1f} us  {1e3 * each.joules:7.2f} mJ  {each.watts:5.0f} W"

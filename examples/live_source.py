@@ -1,4 +1,4 @@
-"""Makes voltages of samples that come live: a source of one's own, in Python.
+"""Turns live samples into voltages, with a source of your own in Python.
 
     python examples/live_source.py [DEVICE]
 
@@ -16,14 +16,14 @@ from autotune.engines.streams.samples import SampleInfo, Samples
 
 RATE_HZ, N_SAMPLES, PACKET = 2e6, 400_000, 1000
 TONE_HZ = 640e3
-LOST = range(120, 123)  # packets that never come
+LOST = range(120, 123)  # packets that never arrive
 N_CHANNELS = 64
 
 
 class Digitiser:
     """Real samples of 8 bits, one polarisation. An engine reads `info` and `is_live`, and calls `read` and `close`."""
 
-    is_live = True  # nobody can make it wait: an engine that is late drops whole chunks, and counts them
+    is_live = True  # the source cannot wait: an engine that is too slow drops whole chunks, and counts them
 
     def __init__(self) -> None:
         self.info = SampleInfo(sample_bits=8, n_pols=1, sample_rate_hz=RATE_HZ, packet=PACKET, antenna="m000")
@@ -45,7 +45,7 @@ class Digitiser:
         out[0, : t.size] = np.rint(wave).clip(-127, 127).astype(np.int8).view(np.uint8)
         came = np.isin(np.arange(self._next, self._next + n_packets), LOST, invert=True)
         self._next += n_packets
-        return Samples(first, came[np.newaxis])  # where the chunk starts, and which of its packets came
+        return Samples(first, came[np.newaxis])  # the time of the chunk's first sample, and which packets arrived
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -61,7 +61,7 @@ def main(device: str = "auto") -> None:
     print(f"{counted.samples_in} samples, {missing} packets missing, {late} chunks too late")
     print(f"{counted.heaps_out} heaps of {info.heap_samples} samples, {counted.heaps_missing} missing")
 
-    # voltages: int8 [n_heaps, C, spectra_per_heap, n_pols, 2]; timestamps say when each heap begins.
+    # voltages: int8 [n_heaps, C, spectra_per_heap, n_pols, 2]; timestamps give the first sample of each heap.
     power = np.mean(made.voltages.astype(float) ** 2, axis=(0, 2, 3, 4))
     width_hz = RATE_HZ / 2 / N_CHANNELS
     print(

@@ -1,4 +1,4 @@
-"""Follows a phase centre with a simulated array, and makes an image of what lies around it.
+"""Follows a phase centre with a simulated array, and makes an image of the field around it.
 
     python examples/phase_centre.py [DEVICE]
 
@@ -68,7 +68,7 @@ def main(device: str = "auto") -> None:
     for _ in recording.write():
         pass
 
-    # A direction is right ascension and declination, as text; the simulation has an hour angle at a time instead.
+    # A direction is text with right ascension and declination; the simulation has an hour angle at a time instead.
     centre = recording.sky.phase_centre
     print(f"delays follow hour angle {centre.hour_angle_deg:.3f}, declination {centre.declination_deg:.3f} degrees")
     bands = Bands(N_CHANNELS, spectra_per_heap=64)
@@ -76,12 +76,12 @@ def main(device: str = "auto") -> None:
     dumps = made.visibilities[made.present.all(axis=1)]  # int32 [n_dumps, C, n_baselines, 4, 2]
     print(f"{len(dumps)} dumps of all {len(made.info.antennas)} antennas")
 
-    # Means of products aa, over the power of an antenna. Baselines (j, j) are autocorrelations.
+    # These are means of products aa, over the power of an antenna. Baselines (j, j) are autocorrelations.
     products = (dumps[:, :, :, 0] @ [1, 1j]).mean(axis=0)
     is_auto = np.isin(np.arange(made.info.n_baselines), [j * (j + 3) // 2 for j in range(len(made.info.antennas))])
     cross = products[:, ~is_auto] / products[:, is_auto].mean().real
 
-    # How late waves from each pixel come to each antenna: its place along u, v and w says it.
+    # The delay of a pixel's wave at an antenna follows from the antenna's coordinates u, v and w.
     sky, info = recording.sky, made.info
     east, north = (each.ravel() for each in np.meshgrid(PIXELS, PIXELS))
     cosines = np.column_stack([np.append(east, 0), np.append(north, 0)])  # the phase centre comes last

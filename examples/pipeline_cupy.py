@@ -18,7 +18,7 @@ from autotune.engines.files.packing import pack_samples
 
 RECORDS = Path(__file__).parents[1] / "results" / "NVIDIA_H200" / "pfb_fir"
 N_CHANNELS, TAPS, BITS, N_POLS = 1024, 16, 10, 2
-N_SPECTRA, N_BLOCKS = 512, 8  # spectra of a block, and blocks of the stream
+N_SPECTRA, N_BLOCKS = 512, 8  # spectra in a block, and blocks in the stream
 TONE = 300.25  # channels
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     kernel = tuned_pfb.pfb_fir(taps=TAPS, n_channels=N_CHANNELS, sample_bits=BITS)
     print(kernel.choice)  # config, tier, evidence, for the GPU at hand
 
-    # The stream: a tone in noise, packed as it comes from a digitiser. A block overlaps the next by TAPS - 1 steps.
+    # The stream is a tone in noise, packed as a digitiser sends it. A block overlaps the next by TAPS - 1 steps.
     n_samples = (N_SPECTRA + TAPS - 1) * step
     rng = np.random.default_rng(1)
     wave = 100 * np.cos(np.pi * TONE / N_CHANNELS * np.arange(n_samples)) + rng.normal(0, 50, (N_POLS, n_samples))
@@ -39,19 +39,19 @@ def main() -> None:
     packed = np.frombuffer(host, np.uint8, N_POLS * n_samples * BITS // 8).reshape(N_POLS, -1)
     packed[:] = pack_samples(np.rint(wave).clip(-511, 511).astype(np.int16), BITS)
 
-    # Arrays of the kernel are allocated once, and it is compiled before the first block.
+    # The kernel's arrays are allocated once, and the kernel is compiled before the first block.
     samples = cp.empty(packed.shape, cp.uint8)
     filtered = cp.empty((N_POLS, N_SPECTRA, step), cp.float32)
     power = cp.zeros((N_POLS, N_CHANNELS), cp.float32)
     total = cp.zeros(N_POLS, cp.uint64)  # the kernel adds to it: such arrays are inputs, and change in place
     weights, offsets = cp.asarray(prototype(N_CHANNELS, TAPS)), cp.zeros(N_POLS, cp.int64)
     sizes = {"n_pols": N_POLS, "n_spectra": N_SPECTRA, "n_samples": n_samples}
-    prepared = kernel.prepare(**sizes)  # chosen, compiled and loaded: calls of it decide nothing
-    cp.cuda.Device().synchronize()  # what was allocated on the default stream is there for the other one
+    prepared = kernel.prepare(**sizes)  # the config is chosen, compiled and loaded: calls only launch it
+    cp.cuda.Device().synchronize()  # wait until arrays of the default stream exist for the other one
 
     stream = cp.cuda.Stream(non_blocking=True)
     arrays = {"samples": samples, "weights": weights, "offsets": offsets, "total_power": total, "filtered": filtered}
-    with stream:  # CuPy's own work goes to it, too
+    with stream:  # CuPy's own work uses this stream, too
         for _ in range(N_BLOCKS):
             samples.set(packed, stream=stream)
             prepared(**arrays, stream=stream)

@@ -19,7 +19,7 @@ from autotune.engines.files.packing import pack_samples
 ROOT = Path(__file__).parents[1] / "results" / "NVIDIA_H200" / "ddc"
 RECORD = ROOT / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432"
 TAPS, DECIMATION, BITS, N_POLS = 256, 16, 10, 2
-N_SAMPLES, N_BLOCKS = 1 << 23, 4  # samples of a block
+N_SAMPLES, N_BLOCKS = 1 << 23, 4  # samples in a block
 CENTRE, TONE = 0.21, 0.2151  # cycles a sample: the middle of the narrow band, and a tone in it
 
 
@@ -44,18 +44,18 @@ def main() -> None:
     power = torch.zeros(baseband.shape, device="cuda")
 
     stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())  # what was made above is there before the stream begins
+    stream.wait_stream(torch.cuda.current_stream())  # wait until the tensors above are complete
     with torch.cuda.stream(stream):
         for _ in range(N_BLOCKS):
             samples.copy_(block, non_blocking=True)
-            ddc(samples, weights, mix_frequency=-CENTRE, out=baseband)  # the same memory again; nothing waits
+            ddc(samples, weights, mix_frequency=-CENTRE, out=baseband)  # the call reuses its memory, and does not wait
             power += torch.fft.fft(baseband).abs() ** 2
     stream.synchronize()
 
     # A frequency f of the samples is at (f - CENTRE) DECIMATION cycles an output.
     spectrum = power.sum(dim=0).cpu().numpy()
     found = np.fft.fftfreq(spectrum.size)[spectrum.argmax()] / DECIMATION + CENTRE
-    print(ddc.problem)  # of the latest call: its sizes came from the tensors
+    print(ddc.problem)  # the problem of the latest call, whose sizes follow from the tensors
     print(f"most power is at {found:.4f} cycles a sample; the tone is at {TONE}")
 
 

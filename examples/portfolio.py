@@ -1,4 +1,4 @@
-"""Serves many problems with a few configs: what that costs, and the package that holds them.
+"""Serves many problems with a few configs, prints their loss, and writes a package of them.
 
     python examples/portfolio.py [RECORDS] [KERNEL]
 
@@ -15,7 +15,7 @@ from autotune.analysis.portfolio import portfolios, tables
 from autotune.records.record import read_sweeps
 
 RECORDS = Path(__file__).parents[1] / "results" / "NVIDIA_H200" / "postproc"
-MOST = 4  # configs
+MOST = 4  # configs in the largest portfolio
 
 
 def main(records: str = str(RECORDS), kernel: str = "postproc") -> None:
@@ -24,10 +24,10 @@ def main(records: str = str(RECORDS), kernel: str = "postproc") -> None:
     n_problems, n_configs = table.regret.shape
     print(f"{kernel} on {table.device}: {n_problems} problems, {n_configs} configs")
     for few in portfolios(table, MOST):
-        total = few.total  # infinite where a problem is served by none of them
+        total = few.total  # infinite if none of them serves some problem
         print(f"{len(few.configs)} configs: regret {total.worst:.1%} at worst, {total.mean:.1%} in the mean")
 
-    # `chosen` says which member serves which problem. The last portfolio is the largest.
+    # `chosen` maps each problem to the member that serves it. The last portfolio is the largest.
     member = few.configs[few.chosen[0]]
     print(f"{table.problems[0]}\n  is served by {member}\n  with a regret of {few.regret[0]:.1%}")
 

@@ -17,8 +17,8 @@ from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 
 RATE_HZ, N_SAMPLES, PACKET = 16e6, 480_000, 8000  # samples of a frame: a second has a whole number of frames
 DELAY = 21  # samples
-N_CHANNELS = 64  # so spectra are made of 128 samples, and lags of half as many either way can be told apart
-FINER = 16  # lags are looked at in steps of so many parts of a sample
+N_CHANNELS = 64  # so a spectrum takes 128 samples, and lags within half of that either way are distinct
+FINER = 16  # lags are computed in steps of 1 / FINER sample
 
 
 def write_vdif(path: Path, station: str, samples: np.ndarray) -> None:
@@ -28,7 +28,7 @@ def write_vdif(path: Path, station: str, samples: np.ndarray) -> None:
             for thread, row in enumerate(samples[:, number * PACKET : (number + 1) * PACKET]):
                 words = (
                     0,  # seconds since the epoch
-                    number | 50 << 24,  # of the frame in its second; the epoch, half-years since 2000
+                    number | 50 << 24,  # number of the frame in its second; the epoch, in half-years since 2000
                     (PACKET + 32) // 8 | 1 << 29,  # length in units of 8 bytes; version 1
                     int.from_bytes(station.encode(), "big") | thread << 16 | 7 << 26,  # 8 bits, less one; real
                 )
@@ -38,19 +38,19 @@ def write_vdif(path: Path, station: str, samples: np.ndarray) -> None:
 
 def main(device: str = "auto") -> None:
     rng = np.random.default_rng(1)
-    sky = rng.normal(0, 10, (2, N_SAMPLES + DELAY))  # of two polarisations, which X-engines need
+    sky = rng.normal(0, 10, (2, N_SAMPLES + DELAY))  # two polarisations, which X-engines need
     for station, begin in (("On", DELAY), ("Ef", 0)):  # Ef gets each wave DELAY samples after On
         heard = sky[:, begin : begin + N_SAMPLES] + rng.normal(0, 20, (2, N_SAMPLES))
         write_vdif(Path(f"{station}.vdif"), station, np.rint(heard).clip(-127, 127).astype(np.int8))
 
-    # A dump is 8 batches of 64 spectra. What frames do not say is given: the sample rate.
+    # A dump is 8 batches of 64 spectra. Frames do not state the sample rate, so it is given.
     bands = Bands(N_CHANNELS, spectra_per_heap=64)
     header = {"sample_rate_hz": RATE_HZ}
     running = Running(device=device, tell=print)
     made = correlate(["On.vdif", "Ef.vdif"], bands, "vlbi.h5", batches_per_dump=8, header=header, running=running)
     print(f"{made.path}: {made.counters.dumps_out} dumps")
 
-    # Baselines are (0, 0), (1, 0), (1, 1): number 1 is On times the conjugate of Ef. Product 0 is of polarisations aa.
+    # Baselines are (0, 0), (1, 0), (1, 1): number 1 is On times the conjugate of Ef. Product 0 is aa.
     dumps = list(VisibilityDumps("vlbi.h5"))
     cross = sum(dump.visibilities[:, 1, 0] @ [1, 1j] for dump in dumps if dump.present.all())
 

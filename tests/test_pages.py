@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from autotune.campaign.campaign_plan import read_plan
+from tests.page_recordings import RECORDINGS
 from tests.pages import Reader, prints, steps
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "kernels").glob("*.md"))]
-PAGES = [page for page in PAGES if not page.name.startswith(("engines", "network")) and steps(page.read_text())]
+PAGES = [page for page in PAGES if steps(page.read_text())]
 ACCUMULATE, DDC, DEQUANTIZE = (f"results/NVIDIA_H200/{kernel}" for kernel in ("accumulate", "ddc", "dequantize"))
 BEFORE = {  # what lies in the folder of a page's reader
     "analysis": {DDC: DDC},
@@ -31,7 +32,7 @@ BEFORE = {  # what lies in the folder of a page's reader
     "runtime": {"my": "docs/example", ACCUMULATE: ACCUMULATE},
     "search": {DEQUANTIZE: DEQUANTIZE},
 }
-REASONS = re.compile(r"needs (?:a GPU|another host).*|is a part of (?P<file>\S+)")
+REASONS = re.compile(r"needs (?:a GPU|another host).*|is a part of (?P<file>\S+)|is run by (?P<test>\S+)")
 
 
 def name(page: Path) -> str:
@@ -46,6 +47,8 @@ def reads(page: Path, folder: Path, reader: Reader) -> None:
     reader.monkeypatch.chdir(folder)
     reader.monkeypatch.syspath_prepend(folder)
     reader.monkeypatch.setenv("COLUMNS", "200")
+    if page.stem in RECORDINGS:
+        RECORDINGS[page.stem]()
     reader.follows(page.read_text())
 
 
@@ -71,6 +74,7 @@ def test_only_what_cannot_run_here_is_left_out(page: Path) -> None:
         if (why := step.marks.get("not run")) is not None:
             known = REASONS.fullmatch(why)
             assert known, f"line {step.line}: {why}"
+            assert not known["test"] or page.name in (ROOT / known["test"]).read_text()
             of_file = (
                 {line.strip() for line in (ROOT / known["file"]).read_text().splitlines()} if known["file"] else ()
             )

@@ -25,8 +25,8 @@ HELD = {
         "rendering/test_includes",
         "test_times_do_not_outlive_an_included_file_and_packages_have_it",
     ),
-    "expressions in it are integers, names": ("core/test_expressions", "test_a_campaigns_expression_is_bounded_too"),
-    "what any of them can cost is bounded before it is computed": (
+    "its expressions are integers, names": ("core/test_expressions", "test_a_campaigns_expression_is_bounded_too"),
+    "The cost of each expression is bounded before it is computed": (
         "core/test_expressions",
         "test_what_is_too_large_whatever_the_parameters_is_refused_before_anything_runs",
     ),
@@ -34,7 +34,7 @@ HELD = {
         "emit/test_records_are_data",
         "test_a_record_does_not_choose_the_definition",
     ),
-    "paths of definitions are told and not followed": (
+    "paths of definitions are printed but not followed": (
         "emit/test_records_are_data",
         "test_a_record_does_not_choose_the_definition",
     ),
@@ -46,7 +46,7 @@ HELD = {
         "emit/test_records_are_data",
         "test_values_of_a_problem_have_the_fields_types",
     ),
-    "text that goes into an emitted package is escaped there": (
+    "text is escaped before it goes into an emitted package": (
         "emit/test_records_are_data",
         "test_no_string_of_a_record_becomes_code",
     ),
@@ -54,22 +54,22 @@ HELD = {
         "records/test_damaged",
         "test_a_string_field_of_a_problem_writes_inside_the_results",
     ),
-    "HDF5 files whose data lie in other files": ("engines/files/test_hdf5", "test_data_that_lie_elsewhere_are_refused"),
+    "HDF5 files with data in other files": ("engines/files/test_hdf5", "test_data_that_lie_elsewhere_are_refused"),
     "or behind links, are refused": ("engines/files/test_hdf5", "test_links_to_data_elsewhere_are_refused"),
-    "which are opened as recordings and only read": (
+    "they are opened as recordings and only read": (
         "engines/jobs/test_array_file",
         "test_files_that_it_names_are_recordings_or_refused",
     ),
-    "Pipes, devices and sockets are refused, of records, too": (
+    "Pipes, devices and sockets are refused, also among records": (
         "records/test_damaged",
         "test_a_pipe_in_the_place_of_a_file_of_a_record_is_told_and_not_waited_for",
     ),
-    "A simulated sky writes into an empty folder only": (
+    "`autotune sky` writes only into an empty folder": (
         "engines/sky/test_record",
         "test_nothing_is_written_over_and_a_full_disk_is_told",
     ),
-    "antennas' names that lead out of it are refused": ("engines/sky/test_record", "test_names_that_are_no_files"),
-    "remove one of their own if nothing came into it": (
+    "refuses names of antennas that lead out of it": ("engines/sky/test_record", "test_names_that_are_no_files"),
+    "remove their own file if it stays empty": (
         "engines/jobs/test_ends",
         "test_delays_that_outrun_the_samples_are_told_and_asked_for_no_longer",
     ),
@@ -77,39 +77,42 @@ HELD = {
         "records/test_damaged",
         "test_many_damaged_lines_are_one_message",
     ),
-    "tell a digit that has changed": ("records/test_damaged", "test_one_changed_character_of_what_we_wrote_is_found"),
-    "What definitions and kernels print goes to stderr": (
+    "detect a changed digit": ("records/test_damaged", "test_one_changed_character_of_what_we_wrote_is_found"),
+    "Output of definitions and kernels goes to stderr": (
         "cli/test_cli_errors",
         "test_what_a_definition_prints_is_no_data",
     ),
-    "may be written by you and root alone": ("core/test_kept", "test_a_folder_that_others_may_write_is_not_used"),
-    "each file has its digest": ("core/test_kept", "test_a_library_that_is_not_what_was_kept_is_compiled_again"),
+    "only you and root may be able to write to it": (
+        "core/test_kept",
+        "test_a_folder_that_others_may_write_is_not_used",
+    ),
+    "each file has a digest": ("core/test_kept", "test_a_library_that_is_not_what_was_kept_is_compiled_again"),
     "a folder of another user is refused": ("porting/test_definition", "test_a_folder_of_another_user_is_refused"),
-    "that are not what the call says are written anew": (
+    "that differ from the call are written again": (
         "porting/test_definition",
         "test_what_somebody_changed_is_written_anew",
     ),
-    "links, pipes and files of other names are neither followed nor written": (
+    "links, pipes and files with other names are neither followed nor written": (
         "system/test_lock",
         "test_what_is_no_lock_is_neither_followed_nor_waited_for",
     ),
-    "what a holder says is shown in one line, escaped": (
+    "a holder's text is shown in one line, escaped": (
         "system/test_lock",
         "test_what_stands_in_it_is_told_in_one_harmless_line",
     ),
-    "Whoever may write to its folder can take it": (
+    "Whoever may write to its folder can hold it": (
         "test_kill",
         "test_the_second_sweep_on_a_device_waits_and_says_who_holds_it",
     ),
-    "on 127.0.0.1 only, and all of them ask for a certificate": (
+    "on 127.0.0.1 only, all of which require a certificate": (
         "campaign/test_campaign_security",
         "test_a_local_campaign_listens_on_loopback_and_speaks_to_no_stranger",
     ),
-    "Who has another's is refused in one line": (
+    "Certificates of another authority are refused in one line": (
         "campaign/test_campaign_security",
         "test_a_campaign_over_tls_and_a_client_without_a_certificate",
     ),
-    "beyond loopback nobody is asked for anything": (
+    "beyond loopback there is no authentication": (
         "campaign/test_campaign_security",
         "test_an_open_port_beyond_loopback_is_told",
     ),
@@ -121,8 +124,8 @@ HELD = {
         "engines/digitiser/test_signal_language",
         "test_any_text_is_a_signal_or_is_refused",
     ),
-    "Heaps drawn at random are placed as a model says": ("engines/network/test_place", "test_long_streams"),
-    "damaged packets and noise at a port cost what they hit": (
+    "Tests compare the placing of random heaps with a model": ("engines/network/test_place", "test_long_streams"),
+    "damaged packets and noise at a port affect only the heaps that they hit": (
         "engines/service/test_failures",
         "test_noise_at_the_port_is_counted_and_costs_nothing_else",
     ),
@@ -132,20 +135,20 @@ HELD = {
     ),
     "one trial, `definition_failed`": ("trial/test_contract", "test_the_numbers_of_a_launch_are_whole"),
     "one line with file, line, method and what it must return": ("trial/test_contract", "test_work_is_finite"),
-    "it is replaced, and what it was at is tried once more": (
+    "it is replaced, and its task is tried once more": (
         "system/test_processes",
         "test_what_was_in_flight_is_tried_once_more",
     ),
-    "started again, it goes on": (
+    "started again, it continues": (
         "test_kill",
         "test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_sweep",
     ),
-    "what compilers left in the temporary folder is cleared": (
+    "files that compilers left in the temporary folder are removed": (
         "system/test_temporary",
         "test_a_killed_process_leaves_nothing_behind_the_next_start",
     ),
-    "one line; what is recorded stays": ("engines/files/test_hdf5", "test_a_full_disk_leaves_what_was_written"),
-    "the trial is stale, and so is the outcome": (
+    "one line; the record so far stays": ("engines/files/test_hdf5", "test_a_full_disk_leaves_what_was_written"),
+    "the trial is stale, and so is an outcome": (
         "validity/test_standing",
         "test_what_does_something_else_is_measured_again",
     ),

@@ -1,4 +1,4 @@
-"""Runs a campaign over a grid of problems, and shows what it found.
+"""Runs a campaign over a grid of problems, and shows the winners.
 
     python examples/campaign/run.py [DEVICE]
 

@@ -1,4 +1,4 @@
-"""One step of heat flow in a plate, with a template beside it: the definition that grew out of ../diffuse_cu.
+"""One step of heat flow in a plate, with a template beside it: the definition that ../diffuse_cu became.
 
 after[y, x] = before + rate * (sum of four neighbours - 4 before) + step_s * source; no heat passes the edges.
 """
@@ -35,7 +35,7 @@ class Diffuse(Kernel[Problem]):
     """Its template is diffuse.cu.j2, in which the function has this name, in lower case."""
 
     space = SPACE
-    tuned = (Problem(), Problem(edges="cold"))  # one source for each; sizes need none of their own
+    tuned = (Problem(), Problem(edges="cold"))  # one source for each; sizes share it
     host_sizes = {"width": 300, "height": 200}
 
     def arrays(self, problem):
@@ -60,7 +60,7 @@ class Diffuse(Kernel[Problem]):
         }
 
     def reference(self, problem, before, source, rate, step_s):
-        """float64 [height, width]: what NumPy makes of any problem, not an array of one size."""
+        """Returns the plate after one step, float64 [height, width], for a problem of any size."""
         padded = np.pad(before.astype(np.float64), 1, "edge" if problem.edges == "closed" else "constant")
         neighbours = padded[1:-1, :-2] + padded[1:-1, 2:] + padded[:-2, 1:-1] + padded[2:, 1:-1]
         return {"after": before + float(rate) * (neighbours - 4.0 * before) + float(step_s) * source}

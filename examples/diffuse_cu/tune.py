@@ -1,4 +1,4 @@
-"""Tunes a 2-D kernel with float arguments as it stands in its .cu file, and packs the winner.
+"""Tunes a 2-D kernel with float arguments in its unchanged .cu file, and packs the winner.
 
     python examples/diffuse_cu/tune.py [DEVICE]
 
@@ -37,18 +37,18 @@ def main(device: str = "auto") -> None:
     configs, environment = autotune.tune_kernel(
         "diffuse",
         str(Path(__file__).with_name("diffuse.cu")),
-        (WIDTH, HEIGHT),  # what the grid spans: x, y
+        (WIDTH, HEIGHT),  # the extent of the grid: x, y
         arguments,
         SPACE,
-        grid_div_y=["block_size_y", "rows_per_thread"],  # a block covers so many rows; along x it is block_size_x
+        grid_div_y=["block_size_y", "rows_per_thread"],  # rows that a block covers; along x a block covers block_size_x
         restrictions="block_size_x * block_size_y >= 128",
-        answer=[after, None, None, None, None, None, None],  # None: an input, which must stay as it is
+        answer=[after, None, None, None, None, None, None],  # None: an input, which must stay unchanged
         atol=1e-4,  # a few roundings of numbers near 300, whose last bit is 3e-5
         device=device,
     )
     print(f"{len(configs)} configs are right; the fastest is {configs.sweep.best.config}")
 
-    # The winner as a package. A call takes plates of any size and other floats, and compiles nothing anew for them.
+    # The package holds the winner. A call takes plates of any size and other floats, and does not compile again.
     package = autotune.emit([configs.sweep.path], "tuned_cu", kernels=[str(environment["definition"])])
     print(f"{package.name}: on a GPU, {package.name}.diffuse()(before, source, rate, step_s)")
 

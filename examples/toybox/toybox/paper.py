@@ -17,7 +17,7 @@ from autotune.system.cache import cache_dir
 kind, clock, builds = "paper", "paper time", ("text",)
 defaults = Defaults(trials=30, checked_launches=1, has_full_sizes=False)
 MULTIPROCESSORS, THREADS = 100, 2048  # threads that each of them holds
-BEGIN_S, WAVE_S = 2e-6, 5e-7  # of a launch, and of each wave
+BEGIN_S, WAVE_S = 2e-6, 5e-7  # the fixed time of a launch, and of each wave
 BYTES_PER_S = 1e12
 
 
@@ -26,7 +26,7 @@ def identifiers():
 
 
 def describe(identifier):
-    """Returns the limits that constraints ask for."""
+    """Returns the limits for constraints."""
     return Device(name="A GPU on paper", kind=kind, arch="paper", n_multiprocessors=MULTIPROCESSORS)
 
 
@@ -35,7 +35,7 @@ def lock_name(identifier):
 
 
 def compiler(device):
-    return "paper 1"  # with another text, all recorded trials are stale
+    return "paper 1"  # a different text makes all recorded trials stale
 
 
 def compile(variant, device, builds=None):
@@ -50,16 +50,16 @@ def compiled_anew(variant, device):
 
 
 class Function:
-    """A kernel that is loaded."""
+    """Stands for a loaded kernel."""
 
     def launch(self, launch, arguments, *, seed=0):
-        """Nothing runs."""
+        """Does nothing."""
 
     def samples(self, launch, arguments, n, *, cold):
         """Returns the times of n launches: waves of blocks, each with its share of the arrays to move."""
         at_once = MULTIPROCESSORS * max(1, THREADS // launch.n_threads)
         n_blocks, n_bytes = prod(launch.grid), sum(argument.data.nbytes for argument in arguments)
-        wave_s = WAVE_S + at_once * n_bytes / n_blocks / BYTES_PER_S  # the last one, too, if it is not full
+        wave_s = WAVE_S + at_once * n_bytes / n_blocks / BYTES_PER_S  # also for the last wave, if it is not full
         return [Sample(BEGIN_S + ceil(n_blocks / at_once) * wave_s)] * n
 
     def stream(self, launch, arguments, seconds):
