@@ -12,6 +12,7 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[1]
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
+WITHOUT_SUBJECT = {"docstrings": 0, "comments": 19}
 SEVERAL: dict[str, set[str]] = {"types": set(), "functions": set(), "modules": set()}
 
 
@@ -30,6 +31,14 @@ def test_names_with_several_meanings_only_get_fewer(house: Any) -> None:
         assert not new, f"these {kind} are defined in several modules; give each a name of its own: {new}"
         gone = SEVERAL[kind] - names.keys()
         assert not gone, f"take them out of SEVERAL in {Path(__file__).name}: {sorted(gone)}"
+
+
+def test_sentences_without_a_subject_only_get_fewer(house: Any) -> None:
+    found = house.measures(house.House(ROOT))
+    for kind, most in WITHOUT_SUBJECT.items():
+        n = int(found[f"{kind} that begin without a subject"].split()[0])
+        assert n <= most, f"{n} {kind} begin without a subject; say who does what"
+        assert n >= most, f"set WITHOUT_SUBJECT[{kind!r}] in {Path(__file__).name} to {n}"
 
 
 def test_the_page_of_the_house_is_of_today(house: Any) -> None:
