@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 DISTRIBUTION = "autotune-dsp"  # the name in pyproject.toml; `autotune` on the public index is another project
 
 
