@@ -30,7 +30,7 @@ SpectraOption = Annotated[
         "--spectra-per-heap",
         min=1,
         max=1 << 20,
-        help="Spectra in a heap. A heap is written or dropped as a whole.",
+        help="Spectra in a heap. A heap is written as a whole.",
     ),
 ]
 DelaysOption = Annotated[Path | None, typer.Option("--delays", help="TOML of each antenna's delays. [default: none]")]
