@@ -235,7 +235,7 @@ def test_the_page_is_written_anew_while_a_sweep_runs(tmp_path: Path, monkeypatch
     running.join()
     assert [line.partition(":")[0] for line in told] == [
         "waiting",
-        f"writing {out} while a sweep runs there",
+        f"writing {out} while a sweep runs",
         f"wrote {out}",
     ]
     assert ["location.reload" in html for html in (*pages_seen, out.read_text())] == [True, True, False]

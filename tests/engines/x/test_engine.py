@@ -137,7 +137,7 @@ def test_antennas_of_other_nibbles_are_refused() -> None:
     source.antennas = (*source.antennas[1:], replace(source.antennas[0], nibbles=REAL_HIGH))
     with pytest.raises(UsageError, match="same nibbles to be correlated; antenna: real_low, antenna: real_high"):
         XEngine(backend, source, KeptVisibilities(), Kernels(backend, lambda line: None), batches_per_dump=PER_DUMP)
-    with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8 each part has a byte"):
+    with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8 each part fills a byte"):
         replace(INFO, nibbles=REAL_HIGH)
     with pytest.raises(UsageError, match="nibbles=high must be real_low or real_high"):
         replace(INFO, bits=4, nibbles="high")
