@@ -10,6 +10,7 @@ import pytest
 from autotune.engines.files.array_draft import array_text
 from autotune.engines.files.array_file import ArrayFile, read_array
 from autotune.engines.files.grouping import base_name, grouped
+from autotune.engines.files.opening import open_samples
 from autotune.engines.jobs.inputs import recordings
 
 from ...commands import typed
@@ -180,3 +181,14 @@ def test_the_command_writes_it_beside_the_recordings_and_correlate_runs_it(
         found == ["a0.toml", "a1.toml", "b0.toml", "b1.toml"]
         and "give it instead of its folder" in capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize(("n_frames", "says"), [(7, "suggest at least 2800"), (13, "suggest 4000")])
+def test_a_rate_is_a_lower_bound_where_the_file_ends_within_its_first_second(
+    tmp_path: Path, n_frames: int, says: str
+) -> None:
+    """Ten frames of 400 samples a second."""
+    frames = [makers.vdif_frame(bytes(400), 1000 + k // 10, k % 10) for k in range(n_frames)]
+    (tmp_path / "x.vdif").write_bytes(b"".join(frames))
+    with refused("give sample_rate_hz", says):
+        open_samples(tmp_path / "x.vdif")

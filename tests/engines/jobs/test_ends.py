@@ -107,7 +107,11 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
-        (["correlate", "a.dada", "a.dada", "--spectra-per-heap", "6"], 2, "--spectra-per-heap 6: correlated heaps must have"),
+        (
+            ["correlate", "a.dada", "a.dada", "--spectra-per-heap", "6"],
+            2,
+            "--spectra-per-heap 6: correlated heaps must",
+        ),
         (["correlate", "a.dada", "a.dada", "--spectra-per-heap", "1048576"], 2, "--accumulate 4 batches of "),
         (
             ["correlate", "empty"],

@@ -88,11 +88,9 @@ class VdifSamples:
         self._n_samples = _n_samples(file.path, frame)
         rate = given.sample_rate_hz or frame.rate
         if not rate:
-            seems = guessed_rate(file, frame)
-            why, hint = (
-                "its frames do not state the sample rate: give sample_rate_hz",
-                f"; their numbers suggest {seems:g}",
-            )
+            seems, is_least = guessed_rate(file, frame)
+            why = "its frames do not state the sample rate: give sample_rate_hz"
+            hint = f"; their numbers suggest {'at least ' if is_least else ''}{seems:g}"
             raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
