@@ -83,7 +83,7 @@ def f_engine(
                 heaps[item.time + heap * shape.spectra_per_heap * shape.step] = masked, there
             sums[...] = np.nan
 
-    for at, flags in chunks(received, cuts, -(-shape.head // shape.packet)):
+    for at, flags in chunks(received, cuts, shape.head // shape.packet):
         time, n = origin + at * shape.packet, flags.shape[1]
         end_before = time
         moved = (time - end) * BITS // 8  # the head moves on, also over a gap

@@ -287,7 +287,7 @@ def test_synctime_comes_before_the_time_of_pktstart(tmp_path: Path) -> None:
 
 
 def test_files_that_it_names_are_recordings_or_refused(tmp_path: Path) -> None:
-    """Of code, of a pickle, of a folder or of a pipe nothing runs, and nobody waits; paths may lead elsewhere."""
+    """Code and pickles do not run, folders and pipes are refused without a wait, and paths may lead elsewhere."""
     (tmp_path / "in").mkdir()
     ran = tmp_path / "ran"
     (tmp_path / "x.py").write_text(f"open({str(ran)!r}, 'w')\n" * 100)

@@ -51,7 +51,7 @@ def test_power_lies_where_the_times_of_dumps_say(kind: str) -> None:
 
 
 def test_files_say_it(tmp_path: Path) -> None:
-    """And of voltages, which are correlated afterwards; files of before say nothing."""
+    """Files of voltages say the middle too, for a later correlation; older files do not."""
     samples, _ = pulses(False)
     whole = correlate([samples, samples], BANDS, batches_per_dump=3, header=HEADER, running=ON_HOST)
     assert whole.info.middle_samples == (3 * 4 * 32 - 32) / 2 + 8 * 32 / 2

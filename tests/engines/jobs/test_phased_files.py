@@ -41,7 +41,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Beside:
 
 
 def test_a_source_a_degree_beside_it_has_the_phase_of_theory(beside: Beside) -> None:
-    """And what pyuvdata makes of fringes that run is what delays make of them; an image has its peak at the source."""
+    """pyuvdata phases running fringes to what delays make of them, and the image has its peak at the source."""
     array, centre, source = beside.array, beside.centre, beside.source
     files = {}
     for name, at in (("running", None), ("stopped", centre)):
