@@ -38,6 +38,11 @@ class _Process(SpawnProcess):
         return _starter.submit(_start, process_obj).result()
 
 
+def environment() -> dict[str, str]:
+    """Returns a copy of the environment, without what ``_start`` adds to it for a moment."""
+    return _starter.submit(lambda: dict(os.environ)).result()
+
+
 def _start(process_obj: Any) -> Popen:
     added = {name: "1" for name in THREADS if name not in os.environ}
     os.environ.update(added)

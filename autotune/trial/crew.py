@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..devices import Target
+from ..system.processes import environment
 from .compile import CompilePool
 from .worker import Worker
 
@@ -26,22 +27,27 @@ class Crew:
     @staticmethod
     def begun(target: Target, n_processes: int, compile_deadline_s: float, opens: bool) -> "Crew":
         """Returns new processes, which import their modules; with ``opens``, the device's process starts first."""
+        surroundings = _surroundings()
         worker = Worker(target)
         if opens:
             worker.begin()
         pool = CompilePool(target, n_processes, compile_deadline_s).__enter__()
-        return Crew(worker, pool, (os.getcwd(), dict(os.environ)))
+        return Crew(worker, pool, surroundings)
 
     def serves(self, target: Target, n_processes: int, compile_deadline_s: float) -> bool:
         """Returns whether this crew suits a bench of this device, these numbers and the present surroundings."""
         pool = self.pool
         is_enough = pool.n_processes >= n_processes and pool.deadline_s == compile_deadline_s
-        return pool.target == target and is_enough and self.surroundings == (os.getcwd(), dict(os.environ))
+        return pool.target == target and is_enough and self.surroundings == _surroundings()
 
     def end(self) -> None:
         """Ends all processes."""
         self.pool.__exit__()
         self.worker.__exit__()
+
+
+def _surroundings() -> tuple[str, dict[str, str]]:
+    return os.getcwd(), environment()
 
 
 @contextmanager

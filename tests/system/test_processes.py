@@ -8,13 +8,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from autotune.system import processes
 from autotune.system.processes import Child, Died, RankedPool, _Process, _serve, uninterrupted, work_quietly
 
 from ..family import gone
@@ -219,3 +220,26 @@ def test_a_process_that_is_not_wanted_any_more_says_nothing(capfd: pytest.Captur
     ours.close()
     process.join(60)
     assert process.exitcode == 0 and capfd.readouterr().err == ""
+
+
+def test_what_a_start_adds_is_not_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is made in the middle of a start would differ from the next one."""
+    for name in processes.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    before, in_the_middle, goes_on = processes.environment(), threading.Event(), threading.Event()
+
+    def start(process: object) -> object:
+        in_the_middle.set()
+        goes_on.wait(60)
+        return process
+
+    monkeypatch.setattr(processes, "Popen", start)
+    with ThreadPoolExecutor(2) as threads:
+        started = threads.submit(processes._Process._Popen, "a process")
+        in_the_middle.wait(60)
+        assert processes.THREADS[0] in os.environ
+        seen = threads.submit(processes.environment)
+        wait([seen], 0.2)
+        goes_on.set()
+        assert started.result() == "a process"
+        assert seen.result() == before
