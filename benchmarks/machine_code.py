@@ -126,8 +126,9 @@ def cases(kernel: Kernel[Any], all_trials: bool) -> Iterator[Case]:
     device = of_architecture(ARCH)
     for problem in (*kernel.tuned, *kernel.extra_problems):
         yield _case(kernel, "default", problem, kernel.default_config(problem, device))
-    for path in sorted((GOLDENS / kernel.name).glob("*.cu")):
-        yield _golden(kernel, path)
+    if (path := GOLDENS / f"{kernel.name}.json").exists():
+        for name, golden in json.loads(path.read_text()).items():
+            yield _golden(kernel, name, golden["variant"])
     for folder in find_sweeps(RESULTS):
         about = folder.about()
         if about.kernel == kernel.name and about.device.kind == "cuda":
@@ -151,15 +152,14 @@ def _recorded(folder: SweepFolder, all_trials: bool) -> Iterator[tuple[str, dict
         yield from ((f"trial {trial.number}", dict(trial.config)) for trial in folder.trials())
 
 
-def _golden(kernel: Kernel[Any], path: Path) -> Case:
-    """Returns what the first line of a golden names: ``// ddc[taps=256,decimation=16|ALGORITHM=register,WGS=64]``."""
-    with path.open() as file:
-        names = file.readline().strip().removeprefix(f"// {kernel.name}[").removesuffix("]").split("|")
+def _golden(kernel: Kernel[Any], of: str, variant: str) -> Case:
+    """Returns the case of a variant's name, such as ``ddc[taps=256,decimation=16|ALGORITHM=register,WGS=64]``."""
+    names = variant.removeprefix(f"{kernel.name}[").removesuffix("]").split("|")
     baked, chosen = (dict(item.split("=", 1) for item in part.split(",")) for part in names)
     problem = {name: _like(getattr(kernel.tuned[0], name), text) for name, text in baked.items()}
     values = {name: parameter.values[0] for name, parameter in kernel.space.parameters.items()}
     config = {name: _like(values[name], text) for name, text in chosen.items()}
-    return _case(kernel, f"golden {path.stem}", kernel.problem({**kernel.host_sizes, **problem}), config)
+    return _case(kernel, f"golden {of}", kernel.problem({**kernel.host_sizes, **problem}), config)
 
 
 def _like(example: Any, text: str) -> Any:

@@ -1,8 +1,7 @@
-"""What the tests of every kernel do: variants that cover a space, mutants that must fail, and committed renders."""
+"""What the tests of every kernel do: variants that cover a space, and mutants that must fail."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from autotune.trial.bench import Bench
 from autotune.trial.verify import verify
 from autotune.trial.worker import Job
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 _sessions: dict[str, Session] = {}
 
 
@@ -90,18 +88,3 @@ def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:
     """Samples [n_pols, n] packed by way of their binary digits."""
     digits = samples[..., np.newaxis] >> np.arange(bits - 1, -1, -1) & 1
     return np.packbits(digits.reshape(len(samples), -1).astype(np.uint8), axis=1)
-
-
-def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[str, Any]) -> None:
-    """The committed text is what is rendered."""
-    path = GOLDEN / kernel.name / f"{name}.cu"
-    is_same = render(kernel, problem, Config(config)).source == path.read_text()
-    assert is_same, f"{path.name} is another: run this module (python -m tests.kernels.test_x) and read the diff"
-
-
-def write_goldens(kernel: Kernel[Any], goldens: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> None:
-    """Commit to what is rendered now: `python -m tests.kernels.test_<kernel>`, and read the diff."""
-    folder = GOLDEN / kernel.name
-    folder.mkdir(exist_ok=True)
-    for name, (problem, config) in goldens.items():
-        (folder / f"{name}.cu").write_text(render(kernel, problem, Config(config)).source)

@@ -10,7 +10,8 @@ from autotune.devices import Target, find_device
 from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
-from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
+from .common import check, check_mutant, covering, first_is_quick, session_on
+from .goldens import check_golden, write_goldens
 
 KERNEL = Accumulate()
 CHANNELS = Config(GRID="channels", WGS=128, VECTOR=1, COARSEN=2, DEPTH=4, READ="plain", CLEAR="plain", STORE="plain")

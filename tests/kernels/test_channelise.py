@@ -14,7 +14,8 @@ from autotune import Config, UsageError
 from autotune.devices import Target, find_device
 from autotune.devices.cuda import of_architecture
 
-from .common import check, check_golden, check_mutant, first_is_quick, write_goldens
+from .common import check, check_mutant, first_is_quick
+from .goldens import check_golden, write_goldens
 
 KERNEL = Channelise()
 BOTH: dict[str, Any] = dict(

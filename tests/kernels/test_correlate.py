@@ -17,7 +17,8 @@ from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
 from ..devices.bench import Bench
-from .common import check, check_golden, covering, first_is_quick, session_on, write_goldens
+from .common import check, covering, first_is_quick, session_on
+from .goldens import check_golden, write_goldens
 
 KERNEL = Correlate()
 DEFAULT = KERNEL.tuned[0]

@@ -13,7 +13,8 @@ from autotune.devices import Target, find_device
 from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory, numpy_case
 
-from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
+from .common import check, check_mutant, covering, first_is_quick, packed_bits, session_on
+from .goldens import check_golden, write_goldens
 
 KERNEL = Ddc()
 REGISTER = Config(ALGORITHM="register", WGS=64, COARSEN=4, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct")

@@ -15,7 +15,8 @@ from autotune.devices import Target, find_device
 from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
-from .common import check, check_golden, check_mutant, first_is_quick, mutated, packed_bits, session_on, write_goldens
+from .common import check, check_mutant, first_is_quick, mutated, packed_bits, session_on
+from .goldens import check_golden, write_goldens
 
 KERNEL = Ddc()
 HOPPER = Device("a GPU", "cuda", "sm_90")

@@ -17,14 +17,13 @@ from autotune.trial.measure import repeated
 
 from .common import (
     check,
-    check_golden,
     check_gpu_mutant,
     check_mutant,
     first_is_quick,
     mutated,
     session_on,
-    write_goldens,
 )
+from .goldens import check_golden, write_goldens
 
 KERNEL = Ddc()
 WGMMA = Config(

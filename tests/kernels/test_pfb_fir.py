@@ -11,7 +11,8 @@ from autotune.devices import Target, find_device
 from autotune.rendering.render import render
 from autotune.trial.case import CaseInMemory
 
-from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
+from .common import check, check_mutant, covering, first_is_quick, packed_bits, session_on
+from .goldens import check_golden, write_goldens
 
 KERNEL = PfbFir()
 DEFAULT = KERNEL.tuned[0]
