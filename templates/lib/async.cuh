@@ -1,5 +1,5 @@
-// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
-// 16. Of the 16 bytes, `n` are read, and the others become 0.
+// Starts a copy of 16 bytes from global to shared memory and does not wait for it. Both addresses are multiples of 16.
+// With `n`, the copy reads the first n bytes only and writes 0 to the others.
 __device__ __forceinline__ void copy_async(void* to, const void* from, int n)
 {
 #ifdef AUTOTUNE_HOST
@@ -24,7 +24,7 @@ __device__ __forceinline__ void copy_async(void* to, const void* from)
 #endif
 }
 
-// The copies so far, of this thread, since the last such call: a group.
+// Makes one group of the copies that this thread has started since the last call.
 __device__ __forceinline__ void close_group()
 {
 #ifdef AUTOTUNE_HOST
@@ -34,7 +34,7 @@ __device__ __forceinline__ void close_group()
 #endif
 }
 
-// Wait until at most N of this thread's groups are under way.
+// Waits until at most N of this thread's groups are under way.
 template <int N>
 __device__ __forceinline__ void wait_for_groups()
 {

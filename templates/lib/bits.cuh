@@ -1,4 +1,4 @@
-// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+// Returns (value & mask) ^ pattern in one instruction; a compiler that sees two constants uses two instructions.
 __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
 {
 #ifdef AUTOTUNE_HOST

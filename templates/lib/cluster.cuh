@@ -1,6 +1,6 @@
-// Clusters of blocks, of sm_90 and later: blocks that run at the same time, and reach each other's shared memory. A
-// block is known by its rank, blockIdx.x % the blocks of a cluster, where clusters lie along x.
-// The host runs them one after another, so there a block has no others. Source: PTX ISA, "Cluster of Cooperative Thread
+// Clusters of blocks, on sm_90 and later. The blocks of a cluster run at the same time and can access each other's
+// shared memory. Clusters lie along x, so the rank of a block is blockIdx.x modulo the number of blocks in a cluster.
+// The host runs blocks one after another, so each block is alone there. Source: PTX ISA, "Cluster of Cooperative Thread
 // Arrays", "barrier.cluster", "mapa" and "cp.async.bulk.tensor".
 // Needs     lib/tma.cuh (TensorMap, arrive, copy_box)
 // Provides  RUN_TOGETHER, sync_cluster, arrive_at, copy_box_to
@@ -10,8 +10,8 @@ constexpr bool RUN_TOGETHER = false;
 constexpr bool RUN_TOGETHER = true;
 #endif
 
-// Waits for all threads of all blocks, but those that have ended: then published barriers are seen, and nothing else
-// that was written. It brings the threads of a warp together, too.
+// Waits for all threads of all blocks, except threads that have ended. Afterwards each block sees the barriers that the
+// others have published, but no other writes of theirs. The call also reconverges the threads of a warp.
 __device__ __forceinline__ void sync_cluster()
 {
 #ifdef AUTOTUNE_HOST
@@ -25,9 +25,9 @@ __device__ __forceinline__ void sync_cluster()
 #endif
 }
 
-// At the barrier of the block of that rank, which has the same address in its shared memory as in this block's. Whoever
-// waits there knows that this thread has read what it read before. What it wrote, only threads of its own block see: to
-// show it to others, too, takes hundreds of cycles.
+// Arrives at the barrier of the block `rank`, which lies at the same address in the shared memory of each block. A
+// thread that waits there knows that the reads of this thread before the call are complete. Only threads of this
+// thread's own block see its writes: making them visible to other blocks takes hundreds of cycles.
 __device__ __forceinline__ void arrive_at(unsigned barrier, int rank)
 {
 #ifdef AUTOTUNE_HOST
@@ -42,8 +42,8 @@ __device__ __forceinline__ void arrive_at(unsigned barrier, int rank)
 #endif
 }
 
-// As copy_box(), to the same address of each block whose rank is a bit of `blocks`; the bytes count for the barrier of
-// the same address in each.
+// Does what copy_box() does for each block whose rank is a bit of `blocks`. The box goes to the same address in each,
+// and its bytes count for the barrier at the same address in each.
 __device__ __forceinline__ void copy_box_to(
     unsigned blocks, unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
 {

@@ -1,10 +1,10 @@
-// Tensor cores, through mma.sync: a warp multiplies small matrices that lie in the registers of its 32 lanes, all of
-// which must take part. A row of A and a column of B are `bytes` of 16 or 32, whatever the type of their elements; with
-// lane l4 l3 l2 l1 l0, and byte y4 .. y0 of a row or column (y4 is absent where they have 16 bytes):
+// Products on tensor cores, by mma.sync: a warp multiplies small matrices in the registers of its 32 lanes, and all
+// lanes must take part. A row of A and a column of B have 16 or 32 bytes, whatever the type of their elements. Elements
+// lie in lane l4 l3 l2 l1 l0 as follows (r1 of A and r0 of B are absent if rows have 16 bytes):
 //     A (16 rows)       register r1 r0       row: r0 l4 l3 l2      byte: r1 l1 l0 and two bits in the register
 //     B (8 columns)     register r0       column: l4 l3 l2         byte: r0 l1 l0 and two bits in the register
 //     C (16 x 8 sums)   register r1 r0       row: r1 l4 l3 l2    column: l1 l0 r0
-__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])  // 32 of s8 a row
+__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])  // rows of 32 int8
 {
 #ifdef AUTOTUNE_HOST
     cuda_host_mma_m16n8k32_s8(c, a, b);
@@ -16,7 +16,7 @@ __device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[4], const u
 #endif
 }
 
-__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[2], const unsigned (&b)[1])  // 16 of s8 a row
+__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[2], const unsigned (&b)[1])  // rows of 16 int8
 {
 #ifdef AUTOTUNE_HOST
     cuda_host_mma_m16n8k16_s8(c, a, b);
@@ -28,7 +28,7 @@ __device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[2], const u
 #endif
 }
 
-__device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])  // 16 of f16 a row
+__device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])  // rows of 16 halves
 {
 #ifdef AUTOTUNE_HOST
     cuda_host_mma_m16n8k16_f16(c, a, b);
@@ -40,9 +40,9 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const
 #endif
 }
 
-// N (1, 2 or 4) matrices of 8 rows of 16 bytes, from shared memory. Lane l4 .. l0 gives the address of row l2 l1 l0 of
-// matrix l4 l3, a multiple of 16; addresses of lanes from 8 N on are ignored. The lane takes word l1 l0 of row l4 l3 l2
-// of each matrix: what A and B want, 8 rows and 16 bytes a register.
+// Loads N (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory. Lane l4 .. l0 passes the address of row
+// l2 l1 l0 of matrix l4 l3, a multiple of 16; addresses from lanes 8 N and above are ignored. The lane receives word
+// l1 l0 of row l4 l3 l2 of each matrix. So a register receives 8 rows of 16 bytes of A or B.
 template <int N>
 __device__ __forceinline__ void load_matrices(unsigned (&words)[N], const void* row)
 {
@@ -69,7 +69,8 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[N], const void* 
 #endif
 }
 
-// The same for elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
+// Does the same for matrices of 16-bit elements and transposes them: a lane receives elements l1 l0 0 and l1 l0 1 of
+// column l4 l3 l2.
 template <int N>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], const void* row)
 {

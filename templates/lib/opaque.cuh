@@ -1,5 +1,5 @@
-// Hides where a number came from: it stays in its register, because the compiler cannot compute it again from others
-// wherever it is used.
+// Hides the origin of a number from the compiler, which then keeps it in a register instead of computing it again at
+// each use.
 template <class Number>
 __device__ __forceinline__ Number opaque(Number number)
 {

@@ -1,19 +1,20 @@
-// A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
-// A frequency, in cycles a sample, is a 128-bit fraction in two words: rounded at 2^-128, it adds up to less than
-// 2^-64 cycles of error over any number of samples that fits 64 bits.
+// A phase is a 64-bit fraction of a cycle. When the integer wraps, the phase wraps, so it stays exact for ever.
+// A frequency, in cycles per sample, is a 128-bit fraction in two words. It is rounded at 2^-128, so its error stays
+// below 2^-64 cycles over any number of samples that fits into 64 bits.
 typedef unsigned long long Phase;
 
 struct Frequency {
     Phase high, low;
 };
 
-// f * n modulo 1
+// Returns f n modulo 1.
 __device__ __forceinline__ Phase advance(Frequency f, unsigned long long n)
 {
     return f.high * n + __umul64hi(f.low, n);
 }
 
-// e^(2 pi i phase). Its top 32 bits as a signed fraction of half a cycle: within 2^-25 half cycles of the phase.
+// Returns e^(2 pi i phase). The top 32 bits of the phase are taken as a signed fraction of half a cycle; as a float it
+// is within 2^-25 half cycles of the phase.
 __device__ __forceinline__ float2 unit_vector(Phase phase)
 {
     float2 z;

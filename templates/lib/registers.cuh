@@ -1,5 +1,5 @@
-// Registers move between warpgroups, from a pool that holds what the launch gave all threads: afterwards each thread
-// has N. All threads of a warpgroup take part. Source: PTX ISA, "setmaxnreg", sm_90a.
+// Move registers between warpgroups, through a pool of all registers that the launch allocated. Afterwards each thread
+// of the calling warpgroup has N registers. All its threads take part. Source: PTX ISA, "setmaxnreg", sm_90a.
 template <int N>
 __device__ __forceinline__ void give_registers()
 {

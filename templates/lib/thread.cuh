@@ -1,5 +1,5 @@
-// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what
-// follows from it before a loop, and keep it in registers, or in local memory, until it is used.
+// Returns threadIdx.x, read again. The compiler cannot tell that the number is the same as before. So it does not
+// compute values that depend on it before a loop and keep them in registers or in local memory until they are used.
 __device__ __forceinline__ int thread_again()
 {
 #ifdef AUTOTUNE_HOST

@@ -1,6 +1,6 @@
-// Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
-// shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
-// The host has them, too. Source: PTX ISA, "Tensors" and "mbarrier".
+// Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and barriers in
+// shared memory that wait for these copies. One thread starts a copy, and the data does not pass through registers.
+// The host simulates both. Source: PTX ISA, "Tensors" and "mbarrier".
 struct alignas(64) TensorMap {
     unsigned char bytes[128];
 };
@@ -15,7 +15,7 @@ __device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
     return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
 }
 
-// A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
+// Initialises a barrier. A phase of it is over when n_threads threads and all expected bytes have arrived.
 __device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
 {
 #ifdef AUTOTUNE_HOST
@@ -25,7 +25,7 @@ __device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
 #endif
 }
 
-// After the first threads' calls of init_barrier: copies, too, see the barriers.
+// Makes the barriers that this thread has initialised visible to copies and to other blocks of its cluster.
 __device__ __forceinline__ void publish_barriers()
 {
 #ifndef AUTOTUNE_HOST
@@ -51,8 +51,8 @@ __device__ __forceinline__ void arrive_and_expect(unsigned barrier, int n_bytes)
 #endif
 }
 
-// Returns when the phase of that parity is over: 0 for the first one, 1 for the next, and so on; a barrier that is new
-// counts as being past a phase of parity 1.
+// Waits until the barrier's phase of the given parity is over. Phases alternate: the first has parity 0, the next
+// parity 1. A new barrier counts as past a phase of parity 1.
 __device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
 {
 #ifdef AUTOTUNE_HOST
@@ -70,7 +70,7 @@ __device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
 #endif
 }
 
-// What this thread wrote to shared memory before, copies and tensor cores see after.
+// Makes this thread's earlier writes to shared memory visible to later copies and tensor-core products.
 __device__ __forceinline__ void publish_writes()
 {
 #ifndef AUTOTUNE_HOST
@@ -78,7 +78,7 @@ __device__ __forceinline__ void publish_writes()
 #endif
 }
 
-// The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+// Starts the copy of the box that begins at these coordinates, fastest axis first. Its bytes count for the barrier.
 __device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
 {
 #ifdef AUTOTUNE_HOST

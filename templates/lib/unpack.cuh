@@ -1,11 +1,11 @@
-// Packed samples: two's complement, BITS wide (2 to 16), the first sample in the most significant bits of the first
-// byte. They are unpacked in groups, the fewest samples (16 or 32) that fill whole 32-bit words.
+// Packed samples are two's complement, BITS wide (2 to 16), with the first sample in the most significant bits of the
+// first byte. They are unpacked in groups of 16 or 32 samples, the smallest number that fills whole 32-bit words.
 //
-// A float is made of a field without a conversion. The field stays where it is in the word, at bits [i, i + BITS) of
-// the low 23, the mantissa; with the exponent of 2^(23-i) above it, its lowest bit is worth 1:
+// A field becomes a float without a conversion. The field stays at its place in the word, bits [i, i + BITS) of the low
+// 23, which are the mantissa. With the exponent of 2^(23-i) above the mantissa, the field's lowest bit is worth 1:
 //     as_float((word & mask) ^ (exponent | sign bit of the field)) = 2^(23-i) + sample + 2^(BITS-1)
-// and one exact subtraction leaves the sample. Only a field that does not lie in the low 23 bits of a word needs a
-// shift, and the shifted word serves its neighbours: 5 shifts for 16 samples of 10 bits.
+// One exact subtraction leaves the sample. Only a field outside of the low 23 bits of a word needs a shift, and its
+// neighbours use the same shifted word: 16 samples of 10 bits take 5 shifts.
 constexpr int MANTISSA = 23;
 
 template <int BITS>
@@ -14,10 +14,11 @@ struct Group {
     static constexpr int WORDS = SAMPLES * BITS / 32;
 };
 
-// The first bit, counted from the group's first, of the 23 that sample number `sample` is taken from.
+// Returns the first of the 23 bits from which sample number `sample` of a group is taken, counted from the group's
+// first bit.
 __host__ __device__ constexpr int window_start(int bits, int sample)
 {
-    int shifted = -32;  // where the latest shifted window starts
+    int shifted = -32;  // first bit of the latest shifted window
     for (int s = 0;; ++s) {
         const int first = s * bits;
         const int in_word = first % 32;
@@ -31,7 +32,7 @@ __host__ __device__ constexpr int window_start(int bits, int sample)
 
 {% include "lib/bits.cuh" %}
 
-// Sample number SAMPLE of a group whose words are in most-significant-first order.
+// Returns sample number SAMPLE of a group. Its words have their most significant byte first.
 template <int BITS, int SAMPLE>
 __device__ __forceinline__ float unpack(const unsigned* words)
 {
@@ -50,7 +51,7 @@ __device__ __forceinline__ float unpack(const unsigned* words)
     return __uint_as_float(and_xor(window, mask, sign_and_exponent)) - bias;
 }
 
-// Samples FIRST to FIRST + COUNT of a group.
+// Unpacks samples [FIRST, FIRST + COUNT) of a group.
 template <int BITS, int FIRST, int COUNT>
 __device__ __forceinline__ void unpack_run(const unsigned* words, float* samples)
 {
@@ -60,11 +61,11 @@ __device__ __forceinline__ void unpack_run(const unsigned* words, float* samples
     }
 }
 
-// Where the words of a tile lie, which decides how they are loaded.
+// How the words of a tile are loaded, which depends on their place in the buffer.
 enum class Loads {
-    ALIGNED,  // from a multiple of 16 bytes on, inside the buffer: the widest loads
-    INSIDE,  // from any byte on, inside the buffer, with 4 bytes to spare
-    GUARDED,  // near the end of the buffer, which is not read past
+    ALIGNED,  // the tile starts at a multiple of 16 bytes and lies inside the buffer: the widest loads
+    INSIDE,  // the tile starts at any byte and ends at least 4 bytes before the end of the buffer
+    GUARDED,  // the tile is near the end of the buffer, and no load may pass the end
 };
 
 __device__ __forceinline__ Loads loads_of(long long offset, long long span, long long n_bytes)
@@ -74,7 +75,7 @@ __device__ __forceinline__ Loads loads_of(long long offset, long long span, long
     return offset % 16 == 0 ? Loads::ALIGNED : Loads::INSIDE;
 }
 
-// The 32-bit word at `offset`, a multiple of 4; bytes from n_bytes on are not read, and are 0.
+// Returns the 32-bit word at `offset`, a multiple of 4. Bytes from n_bytes on are not read; they become 0.
 __device__ __forceinline__ unsigned load_guarded(const unsigned char* bytes, long long offset, long long n_bytes)
 {
     if (offset + 4 <= n_bytes)
@@ -86,13 +87,13 @@ __device__ __forceinline__ unsigned load_guarded(const unsigned char* bytes, lon
     return word;
 }
 
-// The widest load, in words, that cuts WORDS words into equal parts.
+// Returns the width of the widest load, in words, that cuts `words` words into equal parts.
 __host__ __device__ constexpr int load_width(int words)
 {
     return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
 }
 
-// WORDS words at an address that load_width(WORDS) words divide.
+// Loads WORDS words from an address that is a multiple of load_width(WORDS) words.
 template <int WORDS>
 __device__ __forceinline__ void load_aligned(unsigned* words, const unsigned char* address)
 {
@@ -111,8 +112,9 @@ __device__ __forceinline__ void load_aligned(unsigned* words, const unsigned cha
     }
 }
 
-// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
-// MAY_BE_GUARDED: `loads` may say so; guarding is long code, which need not be everywhere.
+// Loads WORDS words from byte `offset` on and puts the most significant byte of each first. If `loads` is ALIGNED, the
+// address is a multiple of load_width(WORDS) words. MAY_BE_GUARDED: `loads` may be GUARDED. Code for guarded loads is
+// long, so callers that never need it leave it out.
 template <int WORDS, bool MAY_BE_GUARDED>
 __device__ __forceinline__ void load_words(
     unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes, Loads loads)
@@ -130,7 +132,7 @@ __device__ __forceinline__ void load_words(
         for (int i = 0; i <= WORDS; ++i)
             loaded[i] = load_guarded(bytes, (offset & ~3ll) + 4 * i, n_bytes);
     }
-    const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes, and reverses four
+    const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes and reverses four
 #pragma unroll
     for (int i = 0; i < WORDS; ++i)
         words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);

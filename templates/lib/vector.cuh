@@ -1,4 +1,4 @@
-// N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
+// N consecutive floats, which one instruction moves. Their address must be a multiple of 4 N bytes.
 template <int N>
 struct alignas(4 * N) Floats {
     float at[N];

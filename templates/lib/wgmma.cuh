@@ -1,10 +1,10 @@
-{# For sums of `sum` ("s32" or "f32", in registers "r" or "f") of elements `element` ("s8" or "f16"), N of `widths`;
-   `starts`: also without adding, which is what begins a sum; `row_element`: the rows' own, if it is another ("u8"
-   beside "s8"), for multiply_<row_element>. #}
-// Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
-// with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
-// the threads do, which must leave the registers of A and of the sums alone until they have waited.
-// The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+{# sum: type of the sums, "s32" or "f32"; register: type of their registers, "r" or "f"; element: type of the elements,
+   "s8" or "f16"; widths: values of N; starts: if true, also make products that begin a sum instead of adding to it;
+   row_element: a second type for the rows ("u8" beside "s8"), for which multiply_<row_element> is made. #}
+// Products by the four warps of a warpgroup, for sm_90a only. A is 64 rows of 32 bytes in registers, in the layout of
+// lib/mma.cuh with 16 rows per warp; B is N columns of 32 bytes in shared memory; a product adds to sums in registers.
+// Products run while the threads go on. The threads must not touch the registers of A and of the sums before they have
+// waited. The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 // Needs     Sum, the type of the sums
 // Provides  multiply, multiply_u8, begin_products, close_products, wait_for_products, rows_of_64_bytes
 {% for own in ((element, row_element) if row_element | default("") else (element,)) %}
@@ -44,7 +44,7 @@ __device__ __forceinline__ void {{ name }}<{{ n }}{{ "" if adds else ", false" }
 {% endfor %}
 {% endfor %}
 
-// Before the first product, and after threads have written to registers that the next one uses.
+// Call it before the first product, and before a product that uses registers to which threads have written.
 __device__ __forceinline__ void begin_products()
 {
 #ifndef AUTOTUNE_HOST
@@ -52,7 +52,7 @@ __device__ __forceinline__ void begin_products()
 #endif
 }
 
-// The products since the last such call: a group.
+// Makes one group of the products since the last call.
 __device__ __forceinline__ void close_products()
 {
 #ifndef AUTOTUNE_HOST
@@ -60,7 +60,7 @@ __device__ __forceinline__ void close_products()
 #endif
 }
 
-// Wait until at most N groups are under way.
+// Waits until at most N groups are under way.
 template <int N>
 __device__ __forceinline__ void wait_for_products()
 {
@@ -69,8 +69,8 @@ __device__ __forceinline__ void wait_for_products()
 #endif
 }
 
-// What describes an operand to the hardware: rows of 64 bytes, pieces of 16 swizzled within them; groups of 8 rows lie
-// 512 bytes apart. `address`: of the first row's 32 bytes.
+// Returns the hardware's descriptor of an operand with rows of 64 bytes, whose pieces of 16 bytes are swizzled. Groups
+// of 8 rows lie 512 bytes apart. `address` is that of the operand's 32 bytes in the first row.
 __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
 {
     constexpr unsigned long long SWIZZLE_64 = 2ull << 62, GROUP = 512ull / 16 << 32;

@@ -224,7 +224,7 @@ MUTANTS = {
     "without a barrier: largest": ("__syncthreads();  // the largest", "//", "launch_failed"),
     "without a barrier: mixed": ("__syncthreads();  // the mixed weights", "//", "launch_failed"),
     "without a barrier: fragments": ("__syncthreads();  // the fragments", "//", "launch_failed"),
-    "without a barrier: windows": ("__syncthreads();  // all have theirs", "//", "launch_failed"),
+    "without a barrier: windows": ("__syncthreads();  // all threads have their fragments", "//", "launch_failed"),
 }
 
 

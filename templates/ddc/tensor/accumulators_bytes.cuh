@@ -1,18 +1,20 @@
-// Accumulators of bytes, by wgmma_int8: exact sums in int32, those of byte i of the weights worth 2^8i.
-// Needs     Shape; Weights: WeightBytes, which says in which columns they are
-// Provides  AccumulatorsBytes: as AccumulatorsHalves of accumulators_halves.cuh
-// A column for each of the three bytes of the weights, of the real and of the imaginary part of each output, byte after
-// byte of a tile of up to four outputs. Samples of more than 8 bits are two bytes, and have columns of zeros behind
-// these: the lower byte is multiplied with all, and the upper one, which is worth 2^8 times as much, with those that
-// start a byte earlier. Tiles of two outputs have such zeros in any case, for whole octets.
-// A lane's numbers are of its first row, the warp's row `lane` / 4, and, if it has numbers of two, of the row 8
-// further.
+// Accumulators of bytes, by wgmma_int8: exact sums in int32. A sum of products with byte i of the weights is worth
+// 2^(8 i).
+// Needs     Shape; Weights: WeightBytes, which says in which columns the bytes are
+// Provides  AccumulatorsBytes: the same names as AccumulatorsHalves of accumulators_halves.cuh
+// There is a column for each of the three bytes of the weights and each part, real and imaginary, of an output. In a
+// tile of up to four outputs, all columns of byte 0 come first, then those of byte 1, then those of byte 2. If samples
+// have more than 8 bits, they are two bytes, and columns of zeros follow: the lower byte is multiplied by all columns,
+// and the upper byte, which is worth 2^8 times as much, by the columns from one byte earlier on. Tiles of two outputs
+// always have these zeros, for whole octets.
+// A lane has numbers of its first row, which is the warp's row `lane` / 4. If TILE_ROWS is 2, it also has numbers of
+// the row 8 further on.
 template <class Shape, class Weights>
 struct AccumulatorsBytes {
     typedef int Sum;
     static constexpr int TILE_ROWS = Shape::OUTPUTS_PER_STEP == 2 ? 1 : 2;
-    static constexpr int NUMBERS_PER_TILE = Shape::OUTPUTS_PER_STEP;  // both parts of an output, of TILE_ROWS rows
-    // Two bytes of a number add up in an int.
+    static constexpr int NUMBERS_PER_TILE = Shape::OUTPUTS_PER_STEP;  // both parts of an output, in TILE_ROWS rows
+    // Whether the sums of two bytes of a number add up in an int.
     static constexpr bool TWO_ADD_UP = 257ll * (Shape::OPERANDS_PER_SAMPLE == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;
 
     __device__ __forceinline__ static int first_row_of(int lane)
@@ -35,14 +37,15 @@ struct AccumulatorsBytes {
         return i / 4 * 8 + i % 2;
     }
 
-    // Whole warps call it: lanes have two bytes of both rows' numbers in tiles of two outputs, and trade them.
+    // Converts the sums of a tile to the lane's numbers. All lanes of a warp call it: in tiles of two outputs, a lane
+    // has sums of two of the bytes, for both rows, and exchanges half of them with another lane.
     __device__ __forceinline__ static void numbers_of(float (&numbers)[NUMBERS_PER_TILE], const Sum* tile, int lane)
     {
         constexpr int BYTES = Weights::BYTES_PER_WEIGHT;
         if constexpr (TILE_ROWS == 2) {
 #pragma unroll
             for (int i = 0; i < NUMBERS_PER_TILE; ++i) {
-                const Sum* const bytes = tile + i / 4 * (4 * BYTES) + i % 4;  // 4 from one to the next
+                const Sum* const bytes = tile + i / 4 * (4 * BYTES) + i % 4;  // sums of a number's bytes lie 4 apart
                 float number = static_cast<float>(bytes[4 * (BYTES - 1)]);
                 if constexpr (TWO_ADD_UP) {
                     if constexpr (BYTES == 4)

@@ -1,12 +1,12 @@
-// Accumulators of halves, by wgmma: float32, whose columns are the high and the low part of the same number.
+// Accumulators of halves, by wgmma: sums in float32. Neighbouring columns are the high and the low part of one number.
 // Needs     Shape
 // Provides  AccumulatorsHalves: Sum; which numbers of a finished tile a lane has (first_row_of, first_number_of,
 //           row_of, place_of), and numbers_of, which makes them of its sums; pin
-// A lane's numbers are of its first row, the warp's row `lane` / 4, and of the row 8 further.
+// A lane has numbers of its first row, which is the warp's row `lane` / 4, and of the row 8 further on.
 template <class Shape>
 struct AccumulatorsHalves {
     typedef float Sum;
-    static constexpr int NUMBERS_PER_TILE = Shape::OCTETS_PER_TILE * 2;  // a part of an output of an octet, two rows
+    static constexpr int NUMBERS_PER_TILE = Shape::OCTETS_PER_TILE * 2;  // a part of an output per octet, in two rows
 
     __device__ __forceinline__ static int first_row_of(int lane)
     {
@@ -18,13 +18,13 @@ struct AccumulatorsHalves {
         return lane % 4;
     }
 
-    // Returns 1 where number `i` is of the second row.
+    // Returns 1 if number `i` belongs to the second row, and otherwise 0.
     __host__ __device__ static constexpr int row_of(int i)
     {
         return i % 2;
     }
 
-    // Returns where number `i` goes in its row, from the lane's first one.
+    // Returns the place of number `i` in its row of the window, counted from the lane's first number.
     __host__ __device__ static constexpr int place_of(int i)
     {
         return i / 2 * 4;
@@ -37,7 +37,7 @@ struct AccumulatorsHalves {
             numbers[i] = tile[i * 2] + tile[i * 2 + 1] * 0x1p-11f;
     }
 
-    // Keeps what uses the sum from moving to before this.
+    // Keeps the compiler from moving a use of the sum to before this call.
     __device__ __forceinline__ static void pin(Sum& sum)
     {
 #ifndef AUTOTUNE_HOST

@@ -1,18 +1,19 @@
-// Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
+// Decode, to bytes: packed samples become bytes, four at a time, in the registers of a product's operands.
 // Needs     Shape; lib/opaque.cuh (opaque), part.cuh (Words, Operands)
-// Provides  DecodeBytes: as DecodeHalves of decode_halves.cuh. What `decode` leaves has other bits below each byte's
-//           own; `finished` takes them away
-// A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
-// second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
-// SAMPLE_BITS). Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of
-// each four. Samples that are P = BYTE_PERIOD apart start at the same bit of a byte. Four such samples share a
-// register, so that two shifts serve all four. With B = BYTES_PER_PERIOD:
+// Provides  DecodeBytes: the same names as DecodeHalves of decode_halves.cuh. Bytes that `decode` returns have bits of
+//           other samples below their own bits; `finished` clears these
+// A sample becomes one byte, or two if it has more than 8 bits. The first byte has the top bits of the sample, and the
+// second, which is unsigned, has the rest. Bits are at the top of their byte, so samples are multiplied by
+// 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
+// Any sample of a step may be multiplied by any row of the weights, if both are in the same order. Lane l1 l0 of a row
+// takes every fourth group, from group l1 l0 on. Samples that are P = BYTE_PERIOD apart start at the same bit of a
+// byte. Four of them share a register, so two shifts serve all four. With B = BYTES_PER_PERIOD:
 //     group              4 P samples, 4 B bytes: whole words
 //     gathered g         its bytes g, g + B, g + 2 B, g + 3 B, for g < B
 //     samples j + P (0 1 2 3), which start at bit o of byte s:     gathered s << o | gathered (s + 1) >> (8 - o)
-//     register q of a step's, for one row, which product q / 2 takes:     j = q % P of the lane's group q / P
-// Where all steps start alike within a word and the weights leave the room, runs start up to 3 P samples earlier
-// (`skew`), so that groups are words of shared memory, too (GROUPS_ARE_WORDS).
+//     register q of a step, for one row, which product q / 2 takes:     j = q % P of the lane's group q / P
+// If all steps start at the same bit of a word and the weights leave room, runs start up to 3 P samples earlier
+// (`skew`), so that groups are also whole words of shared memory (GROUPS_ARE_WORDS).
 template <class Shape>
 struct DecodeBytes {
     static constexpr int BYTES_PER_PERIOD = Shape::BYTE_PERIOD * SAMPLE_BITS / 8;
@@ -20,11 +21,11 @@ struct DecodeBytes {
     static_assert(Shape::SAMPLES_PER_GROUP == 4 * Shape::BYTE_PERIOD, "four samples share a register");
     static_assert(Shape::WORDS_PER_GROUP == BYTES_PER_PERIOD + !Shape::GROUPS_ARE_WORDS);
 
-    int bit;  // of the lane's first group, in its row of a stage
-    unsigned selector;  // of the four bytes of a word in two
-    unsigned top_bits[Shape::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
+    int bit;  // first bit of the lane's first group, in its row of a stage
+    unsigned selector;  // takes the four bytes of a word from two words
+    unsigned top_bits[Shape::OPERANDS_PER_SAMPLE];  // mask of each byte's own bits
 
-    // `rest`: where in its first 16 bytes a row starts.
+    // `rest` is the byte at which a row starts in its first 16 bytes.
     __device__ __forceinline__ explicit DecodeBytes(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
 #pragma unroll
@@ -35,7 +36,7 @@ struct DecodeBytes {
         align_to(bit);
     }
 
-    // Returns by how many samples the block's runs start earlier, so that groups start where they should.
+    // Returns by how many samples the block's runs start earlier, so that groups start at whole words.
     __device__ __forceinline__ static int skew_of(long long first_byte)
     {
         const int bytes = static_cast<int>(first_byte & 3);  // BYTES_PER_PERIOD is 2, or an odd number
@@ -44,8 +45,8 @@ struct DecodeBytes {
             : 0;
     }
 
-    // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one);
-    // those of the other rows follow SAMPLES_PER_GROUP samples apart.
+    // Returns which sample of a product lane 0 (of the four of a row) has in byte `b` (0: the lowest) of register `r`.
+    // The samples of the other lanes follow at a distance of SAMPLES_PER_GROUP.
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int b)
     {
         const unsigned q = 2 * product + r;
@@ -53,13 +54,14 @@ struct DecodeBytes {
         return first + q % Shape::BYTE_PERIOD + b * Shape::BYTE_PERIOD;
     }
 
-    // Gets ready for groups that start at this bit of their row.
+    // Sets the selector for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         selector = opaque(0x3210u + 0x1111u * (group_bit >> 3 & 3));
     }
 
-    // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.
+    // Decodes the words of the part's first `n` products to bytes. Samples are in the top bits of bytes, with any bits
+    // below them.
     __device__ __forceinline__ void decode(Operands<Shape>& bytes, const Words<Shape>& words, int n) const
     {
 #pragma unroll
@@ -79,8 +81,8 @@ struct DecodeBytes {
         }
     }
 
-    // Takes the bits below a byte's own away, by an instruction that the compiler cannot leave out or move; `number`:
-    // of the operand among those of the part.
+    // Clears the bits below each byte's own by an instruction that the compiler can neither leave out nor move.
+    // `number` is that of the operand among the operands of the part.
     __device__ __forceinline__ unsigned finished(unsigned bytes, int number) const
     {
         const unsigned own = top_bits[number % Shape::OPERANDS_PER_SAMPLE];
@@ -94,7 +96,7 @@ struct DecodeBytes {
     }
 
 private:
-    // Register Q and those behind it, of one row.
+    // Decodes register Q and the later ones, for one row.
     template <int Q>
     __device__ __forceinline__ void decode_from(
         Operands<Shape>& bytes, int row, const unsigned (&groups)[Shape::GROUPS_PER_PART][BYTES_PER_PERIOD]) const
@@ -109,7 +111,8 @@ private:
         }
     }
 
-    // Bits [AT, AT + N) of four samples' BYTES_PER_PERIOD bytes each, in the top bits of bytes, whatever is below them.
+    // Returns bits [AT, AT + N) of each of the group's four periods of BYTES_PER_PERIOD bytes, in the top bits of four
+    // bytes, with any bits below them.
     template <int AT, int N>
     __device__ __forceinline__ static unsigned bits_of(const unsigned (&words)[BYTES_PER_PERIOD])
     {
@@ -122,12 +125,12 @@ private:
         }
     }
 
-    // Byte G of a group and those BYTES_PER_PERIOD, twice and three times as many behind it.
+    // Returns byte G of each of the group's four periods of BYTES_PER_PERIOD bytes.
     template <int G>
     __device__ __forceinline__ static unsigned gathered(const unsigned (&words)[BYTES_PER_PERIOD])
     {
         constexpr int b0 = G, b1 = G + BYTES_PER_PERIOD, b2 = G + 2 * BYTES_PER_PERIOD, b3 = G + 3 * BYTES_PER_PERIOD;
-        constexpr unsigned low = b0 % 4 | (b1 % 4 | (b1 / 4 > b0 / 4) * 4) << 4;  // of the words of bytes 0 and 1
+        constexpr unsigned low = b0 % 4 | (b1 % 4 | (b1 / 4 > b0 / 4) * 4) << 4;  // selects bytes b0 and b1
         if constexpr (BYTES_PER_PERIOD == 1) {
             return words[0];
         } else if constexpr (BYTES_PER_PERIOD == 2) {

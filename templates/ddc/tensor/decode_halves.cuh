@@ -1,23 +1,24 @@
-// Decode, to halves: packed samples become halves in the registers that a product takes them from.
+// Decode, to halves: packed samples become halves, in the registers of a product's operands.
 // Needs     Shape; lib/bits.cuh (and_xor), lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div),
 //           part.cuh (Words, Operands)
 // Provides  DecodeHalves: skew_of, sample_of: which sample meets which row of the weights
 //           its constructor, align_to, bit: where a lane's first group starts in its row of a stage
-//           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
-// Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes SAMPLES_PER_GROUP
-// consecutive ones, whole bytes, from each MMAS_PER_GROUP products.
-//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if groups are of 4; a register holds
+//           decode, then finished: words -> halves above BIAS -> halves. mma_sync uses `unbiased` instead of finished
+// Any sample of a step may be multiplied by any row of the weights, if both are in the same order. For each
+// MMAS_PER_GROUP products, lane l1 l0 of a row takes SAMPLES_PER_GROUP consecutive samples, which are whole bytes.
+//     fragment of product m: with groups of 4, lane l has samples m 16 + 4 l + (0 1 2 3) of the row. A register holds
 //     two, the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
-// A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
+// A field becomes a half without a conversion: below the exponent of 1024, the lowest bit of the mantissa is worth 1.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
-// 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Samples of even widths that are BYTE_PERIOD apart start at the same bit of a byte. They share a register, so that one
-// PRMT finds the bytes of both, and one shift and one mask serve both:
+// Samples of 11 and 12 bits are two fields; one instruction multiplies the upper one by 4 and adds it to the lower one.
+// Samples of even widths that are BYTE_PERIOD apart start at the same bit of a byte. Two of them share a register, so
+// one PRMT fetches the bytes of both, and one shift and one mask serve both:
 //     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + BYTE_PERIOD
-//                                                                 of 8 bits, 2 j and 2 j + 1
-// Where a group then lies in two words only if it starts at an even byte, runs may have to start BYTE_PERIOD samples
-// earlier (`skew`): the weights must leave the room.
-// Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+//                                                                 with 8 bits, 2 j and 2 j + 1
+// Some widths fit a group into two words only if the group starts at an even byte (GROUPS_START_EVEN). Then runs may
+// start BYTE_PERIOD samples earlier (`skew`), if the weights leave room for that.
+// If steps start at any bit of a byte, so do groups: words are then shifted into place, and samples are taken one by
+// one.
 #include <cuda_fp16.h>
 
 template <class Shape>
@@ -25,38 +26,38 @@ struct DecodeHalves {
     static constexpr int ALIGNED_WORDS = ceil_div(Shape::BITS_PER_GROUP, 32);
     // A group is loaded from the byte on in which it starts.
     static constexpr int SHIFTED_WORDS = ceil_div(Shape::BITS_PER_GROUP + (Shape::STEPS_ARE_BYTES ? 0 : 7), 32);
-    // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
-    // start.
+    // If NARROW, a group lies in 5 bytes: one PRMT fetches a pair of samples from two words, wherever the group starts.
     static constexpr bool NARROW =
         Shape::STEPS_ARE_BYTES && !Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
-    static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
-    static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+    static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group lie in the same two bytes
+    static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // bits that fit into the mantissa
     static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
-    static constexpr unsigned EXPONENT = 0x6400;  // of 1024
-    // Decoding leaves halves that are too large by so much.
+    static constexpr unsigned EXPONENT = 0x6400;  // the half 1024
+    // The half by which decoded halves are too large.
     static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
     static_assert(Shape::MMAS_PER_GROUP * 4 == Shape::SAMPLES_PER_GROUP && Shape::OPERANDS_PER_SAMPLE == 1);
     static_assert(Shape::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
-    int bit;  // of the lane's first group, in its row of a stage
-    int shift;  // by which groups start behind a whole byte, where steps do
-    // There is one for each pair, if samples are paired (selector_of); for samples 0 and 1, 2 and 3, if NARROW; or one.
+    int bit;  // first bit of the lane's first group, in its row of a stage
+    int shift;  // bits from a whole byte to the start of a group; 0 if steps are whole bytes
+    // If samples are paired, there is a selector for each pair (selector_of). If NARROW, there is one for samples 0 and
+    // 1 and one for samples 2 and 3. Otherwise there is a single one.
     unsigned selectors[4];
 
-    // `rest`: where in its first 16 bytes a row starts.
+    // `rest` is the byte at which a row starts in its first 16 bytes.
     __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
         align_to(bit);
     }
 
-    // Returns by how many samples the block's runs start earlier, so that groups start where they should.
+    // Returns by how many samples the block's runs start earlier, so that groups start at an even byte.
     __device__ __forceinline__ static int skew_of(long long first_byte)
     {
         return Shape::GROUPS_START_EVEN && first_byte % 2 != 0 ? Shape::BYTE_PERIOD : 0;  // an odd number of bytes
     }
 
-    // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one);
-    // those of the other rows follow SAMPLES_PER_GROUP samples apart.
+    // Returns which sample of a product lane 0 (of the four of a row) has in half `h` (0: the low one) of register `r`.
+    // The samples of the other lanes follow at a distance of SAMPLES_PER_GROUP.
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int h)
     {
         const int first = product / Shape::MMAS_PER_GROUP * (4 * Shape::SAMPLES_PER_GROUP);
@@ -65,12 +66,12 @@ struct DecodeHalves {
                                      : first + in_group * 4 + r * 2 + 1 - h;
     }
 
-    // Gets ready for groups that start at this bit of their row.
+    // Sets the selectors and the shift for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         shift = Shape::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
         const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
-        if constexpr (Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0, 4; samples 3, 7
+        if constexpr (Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // four bytes; samples 0, 4; samples 3, 7
             selectors[0] = opaque(rest + 0x4321u);
             selectors[1] = opaque(0x0145u + (rest & 0xff00u));
             selectors[2] = opaque(0x2345u + (rest & 0x00ffu));
@@ -86,7 +87,7 @@ struct DecodeHalves {
         }
     }
 
-    // Makes halves above BIAS of the words of the part's first `n` products.
+    // Decodes the words of the part's first `n` products to halves, which are too large by BIAS.
     __device__ __forceinline__ void decode(
         Operands<Shape>& halves, const Words<Shape>& words, int n = Shape::MMAS_PER_PART) const
     {
@@ -104,7 +105,7 @@ struct DecodeHalves {
         }
     }
 
-    // Takes BIAS away, by an instruction that the compiler cannot leave out or move.
+    // Subtracts BIAS by an instruction that the compiler can neither leave out nor move.
     __device__ __forceinline__ unsigned finished(unsigned halves, int) const
     {
 #ifdef AUTOTUNE_HOST
@@ -123,7 +124,8 @@ struct DecodeHalves {
     }
 
 private:
-    // ---- groups of samples that are taken one by one: the two registers of product IN_GROUP of a group, and behind it
+    // ---- groups whose samples are taken one by one
+    // Decodes product IN_GROUP and the later ones of a group, for row r: two registers each.
     template <int IN_GROUP>
     __device__ __forceinline__ void decode_group(
         Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
@@ -136,7 +138,7 @@ private:
                 halves[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
             } else {
                 unsigned aligned[ALIGNED_WORDS];
-                unsigned whole[SHIFTED_WORDS];  // from a byte on
+                unsigned whole[SHIFTED_WORDS];  // from the group's first byte on
 #pragma unroll
                 for (int w = 0; w < SHIFTED_WORDS; ++w)
                     whole[w] = __byte_perm(words[w], words[w + 1 < Shape::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
@@ -158,27 +160,27 @@ private:
         return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
     }
 
-    // Returns which two bytes one PRMT takes for a sample, most significant first.
+    // Returns the first of the two bytes that one PRMT takes for a sample, most significant first.
     __host__ __device__ static constexpr int byte_of(int sample)
     {
         const int first = sample * SAMPLE_BITS / 8;
         const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
-        return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
+        return in_one && first > 0 ? first - 1 : first;  // a sample of one byte is the second, so none is past the end
     }
 
-    // Returns the bits behind it in those two bytes.
+    // Returns how many bits follow the sample in those two bytes.
     __host__ __device__ static constexpr int shift_of(int sample)
     {
         return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
     }
 
-    // Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
+    // Returns a word whose bits [AT, AT + SAMPLE_BITS) are sample SAMPLE of a group, whatever its other bits are.
     template <int SAMPLE, int AT>
     __device__ __forceinline__ static unsigned place(const unsigned (&group)[ALIGNED_WORDS])
     {
         constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
         constexpr int word = (end - 1) / 32;
-        constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
+        constexpr int right = (word + 1) * 32 - end - AT;  // bits by which the word is shifted
         constexpr bool in_two = end - SAMPLE_BITS < word * 32;
         if constexpr (right < 0)
             return group[word] << -right;
@@ -188,7 +190,8 @@ private:
             return group[word] >> right;
     }
 
-    // ---- pairs of samples that start at the same bit of a byte: the registers of a group's products, from `first` on
+    // ---- pairs of samples that start at the same bit of a byte
+    // Decodes a group for row r, to the registers of products from `first` on.
     __device__ __forceinline__ void decode_pairs(
         Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
@@ -201,8 +204,8 @@ private:
         }
     }
 
-    // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
-    // group.
+    // Decodes a group of 10-bit samples for row r, to the four registers of two products. A register takes bytes i,
+    // i + 1, i + 5 and i + 6 of the group.
     __device__ __forceinline__ void decode_pairs_of_10(
         Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
@@ -221,8 +224,8 @@ private:
         return Shape::BYTE_PERIOD == 1 ? 2 * pair : pair;
     }
 
-    // Selects the bytes of sample `leader`, most significant first, and of the one BYTE_PERIOD behind it; where a
-    // sample lies in one byte, twice that byte.
+    // Returns the selector of the two bytes of sample `leader`, most significant first, and of those of the sample
+    // BYTE_PERIOD behind it. A sample in a single byte takes that byte twice.
     __host__ __device__ static constexpr unsigned selector_of(int leader)
     {
         const int from_first_to_other = Shape::BYTE_PERIOD * SAMPLE_BITS / 8;
@@ -232,7 +235,8 @@ private:
     __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
 
     // ---- fields to halves
-    // Makes halves above BIAS of samples in the low SAMPLE_BITS of halves, whatever is above them.
+    // Returns halves, too large by BIAS, of two samples. `fields` has them in the low SAMPLE_BITS of its two 16-bit
+    // halves, with any bits above them.
     __device__ __forceinline__ static unsigned two_halves(unsigned fields)
     {
         constexpr unsigned LOW = (1u << LOW_BITS) - 1;
@@ -242,13 +246,14 @@ private:
         } else {
             constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
             const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
-            // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
+            // 256 (top bits, signed) - 256, so that 4 times this number also subtracts the 1024 of the lower part.
             const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
             return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
         }
     }
 
-    // Does so with two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
+    // Does the same for two words: `high` has a sample in the low SAMPLE_BITS of its high half, `low` one in those of
+    // its low half.
     __device__ __forceinline__ static unsigned two_halves(unsigned high, unsigned low)
     {
         if constexpr (TOP_BITS == 0) {

@@ -1,41 +1,42 @@
-// Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
+// Epilogue: it takes finished outputs from a warp's window in shared memory, rotates them by the mixer's phasors and
+// stores them.
 // Needs     Shape; lib/phase.cuh (Frequency, Phase, advance, multiply, unit_vector),
 //           lib/vector.cuh (Floats, load_floats, store_floats)
 // Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
 // Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
 //           bytes.
-// Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
-//           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
-//           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
+// Phasors   Output j is rotated by e^(2 pi i (f D j + phase)). A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and
+//           behind each row there is room for the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of
+//           every OUTPUTS_PER_PHASOR outputs has such a phasor. Lanes have the phasors from it to their outputs (Pair).
 template <class Shape>
 struct Epilogue {
     static constexpr int OUTPUTS_PER_PHASOR = Shape::OUTPUTS_PER_WINDOW < 32 ? Shape::OUTPUTS_PER_WINDOW : 32;
-    static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
+    static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // lanes that store outputs of one row, two each
     static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
     static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
-    // Outputs whose samples are whole bytes, wherever they start.
+    // The fewest outputs whose samples are always a whole number of bytes.
     static constexpr int LEAD_UNIT =
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
-    // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
-    // alone.
+    // Unroll factor of the stores of single outputs. With LEAD_UNIT 1 all outputs are paired, and only the ends of a
+    // row need these stores.
     static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : Shape::ROWS_PER_WARP / ROWS_PER_STORE;
     static_assert(Shape::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
 
-    // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
-    // bytes; fewer, if only they are a whole number of bytes of samples.
+    // Returns by how many outputs runs start before a row's first output, so that their first output lies at a multiple
+    // of 128 bytes. The lead is rounded down to LEAD_UNIT, so that its samples are whole bytes.
     __device__ __forceinline__ static int lead_of(const float2* row)
     {
         return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / LEAD_UNIT * LEAD_UNIT;
     }
 
-    // A lane's two outputs of OUTPUTS_PER_PHASOR. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may
-    // have any length, and leads are of LEAD_UNIT outputs, the two are half of them apart, so that lanes still store
-    // next to each other.
+    // The two outputs that a lane stores of each OUTPUTS_PER_PHASOR. They are neighbours if pairs of outputs lie at
+    // multiples of 16 bytes. Rows of any length and leads of LEAD_UNIT outputs may prevent that. Then the two are
+    // LANES_PER_ROW apart, so that neighbouring lanes still store to neighbouring places.
     struct Pair {
         const bool is_paired;
         const int apart;
         const int first;
-        float2 phasors[2];  // from the first of OUTPUTS_PER_PHASOR outputs to these, and out of the weights' scale
+        float2 phasors[2];  // from the first of OUTPUTS_PER_PHASOR outputs to these, times the scale of sums
 
         __device__ __forceinline__ Pair(int lane, const float2* row, int lead)
             : is_paired(LEAD_UNIT == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
@@ -61,16 +62,16 @@ struct Epilogue {
     const int lane;
     float* const window;
     const Frequency frequency;
-    const Phase phase;  // of output -lead
-    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const Phase phase;  // phase of output -lead
+    const long long first;  // first output of the warp's runs; outputs in the lead are below 0
     const int lead;
-    const int n_rows;  // that are stored: ROWS_PER_WARP, or one less
-    const int begin, end;  // of what is in the baseband of these rows, from the first output on
-    const bool is_whole;  // that is all
+    const int n_rows;  // rows whose outputs are stored: ROWS_PER_WARP, or one less
+    const int begin, end;  // outputs [begin, end) of these rows, counted from `first`, are in the baseband
+    const bool is_whole;  // whether these are all outputs of the rows
     const Pair pair;
-    float2* const to;  // where the first of the pair goes, of the first OUTPUTS_PER_PHASOR
+    float2* const to;  // place in the baseband of the first output of the lane's first pair
 
-    // `first`: output of the warp's first run, counted from output -lead.
+    // `first` is the first output of the warp's first run, counted from output -lead.
     __device__ __forceinline__ Epilogue(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
         const Pair& pair, long long first, int n_rows)
@@ -83,7 +84,7 @@ struct Epilogue {
     {
     }
 
-    // Stores outputs [at, at + OUTPUTS_PER_WINDOW) of each run, or those of them that it has.
+    // Stores outputs [at, at + OUTPUTS_PER_WINDOW) of each run, as far as the run has them.
     __device__ __forceinline__ void drain(int at)
     {
         if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
@@ -102,7 +103,7 @@ struct Epilogue {
             const int offset = at + part * OUTPUTS_PER_PHASOR;
             if (Shape::OUTPUTS_PER_RUN % Shape::OUTPUTS_PER_WINDOW != 0
                 && offset + pair.first >= Shape::OUTPUTS_PER_RUN)
-                continue;  // the run ends in this window; what is behind it was never put
+                continue;  // the run ends in this window, and the places behind its end were never written
             if (pair.is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
                 for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE)
@@ -132,21 +133,21 @@ struct Epilogue {
     }
 
 private:
-    // Returns whether outputs [offset, offset + OUTPUTS_PER_PHASOR) of all runs, or those that these have, are in the
-    // baseband.
+    // Returns whether outputs [offset, offset + OUTPUTS_PER_PHASOR) of all runs, as far as the runs have them, are in
+    // the baseband.
     __device__ __forceinline__ bool is_inside(int offset) const
     {
         return offset >= begin
             && (n_rows - 1) * Shape::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, Shape::OUTPUTS_PER_RUN) <= end;
     }
 
-    // `output`: from the first one in the baseband on.
+    // Returns whether `output`, counted from the first output in the baseband, is in the baseband.
     __device__ __forceinline__ bool is_stored(int output) const
     {
         return static_cast<unsigned>(output) < static_cast<unsigned>(end - begin);
     }
 
-    // Rotates the lane's first or second output of OUTPUTS_PER_PHASOR.
+    // Returns the lane's output I of each OUTPUTS_PER_PHASOR, rotated.
     template <int I>
     __device__ __forceinline__ float2 rotated(float2 y, const float* phasor) const
     {

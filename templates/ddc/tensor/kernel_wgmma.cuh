@@ -1,17 +1,17 @@
-// ALGORITHM tensor, MMA wgmma or wgmma_int8: the products of kernel_sync.cuh, by the four warps of a warpgroup together
-// and while they decode the samples of the next step. The runs of the four are the 64 rows of a product. For sm_90a
-// only.
-// Steps   as there: SAMPLES_PER_STEP new samples of each row, and OUTPUTS_PER_STEP more outputs done. A tile stays in
-//         the place where it began, since wgmma adds to sums where they are. So the weights move: they lie in shared
-//         memory as a ring of blocks, unrolled, and each step reads it from one block further back.
+// ALGORITHM tensor, MMA wgmma or wgmma_int8: the four warps of a warpgroup make the products of kernel_sync.cuh
+// together, while they decode the samples of the next step. The runs of the four warps are the 64 rows of a product.
+// For sm_90a only.
+// Steps   As in kernel_sync.cuh, a step takes SAMPLES_PER_STEP new samples of each row and completes OUTPUTS_PER_STEP
+//         outputs. A tile stays in the place where it began, since wgmma adds to sums in place. So the weights move:
+//         they are an unrolled ring of blocks in shared memory, which each step reads from one block further back.
 //             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  2       L = N_TILES
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
-//         The code of L steps is written out, so that places are registers (mainloop_unrolled.cuh), or there is that of
-//         one, and runs overlap (mainloop_rolled.cuh). Then sums may move instead, to the places before their own with
-//         each step, and blocks L-1 L-2 .. 0 stay: half the shared memory.
-// wgmma       halves, sums in float32. Columns as there.
-// wgmma_int8  bytes, exact sums in int32 (accumulators_bytes.cuh has their columns).
+//         Either the code of L steps is written out, so that places are registers (mainloop_unrolled.cuh). Or the code
+//         is that of one step, and runs overlap (mainloop_rolled.cuh). Then sums may move instead, each step to the
+//         place before their own, and blocks L-1 L-2 .. 0 stay, which takes half the shared memory.
+// wgmma       Operands are halves, and sums are float32. Columns are those of kernel_sync.cuh.
+// wgmma_int8  Operands are bytes, and sums are exact, in int32. accumulators_bytes.cuh has their columns.
 
 {% include "ddc/tensor/shape.cuh" %}
 
@@ -73,7 +73,7 @@ typedef MainloopUnrolled<Shape, Decode, Ring, Mma, Pipeline, Output> Mainloop;
 struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[Shape::N_WARPS][Shape::N_STAGES][Shape::ROWS_PER_WARP][Shape::STAGE_PITCH];  // 128 aligned
-    alignas(16) unsigned char scratch[Shape::SCRATCH_BYTES];  // mixed weights, and then the windows
+    alignas(16) unsigned char scratch[Shape::SCRATCH_BYTES];  // mixed weights, then windows
     alignas(16) unsigned long long barriers[Shape::N_WARPS][Shape::N_STAGES];
 };
 static_assert(sizeof(Shared) == Shape::SHARED_BYTES, "what the definition asks for at launch");
@@ -89,17 +89,18 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     constexpr int ROWS_PER_WARP = Shape::ROWS_PER_WARP;
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // tells the compiler that lanes agree
     const int lane = opaque(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     Mixed::Fetched fetched;
     Mixed::fetch(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = Output::lead_of(row);
-    // The warp's first run; past the last output: zeros, for products that need all warps.
+    // The warp's first run is `run`. Runs past the last output are zeros, since products need all four warps.
     constexpr int RUNS_PER_BLOCK = Shape::N_WARPS * ROWS_PER_WARP - Shape::RUNS_OVERLAP;
     const long long run = static_cast<long long>(blockIdx.x) * RUNS_PER_BLOCK + warp * ROWS_PER_WARP;
-    // The warp's first row starts here; below 0 before the buffer. It is exact, since `lead` is of whole bytes.
+    // The first byte of the warp's first row; below 0 it lies before the buffer. It is exact, since the samples of
+    // `lead` outputs are whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Shape::RUN_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = Decode::skew_of(first_byte);
@@ -107,21 +108,21 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     Pipeline pipeline(
         lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
     Output::Pair pair(lane, row, lead);
-#pragma unroll 1  // the code of stages once
+#pragma unroll 1  // so that the code of a stage exists once
     for (int i = 0; i < Shape::N_STAGES; ++i) {
         pipeline.begin_stage(0);
-        if (i == 0) {  // while the first one's copies wait for each other, and weights are on their way
+        if (i == 0) {  // meanwhile the first stage and the weights are on their way
             pair.make_phasors(frequency);
             pair.scale_phasors(Mixed::mix(shared.scratch, fetched, frequency));
         }
     }
     shared.ring.fill(shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS_PER_WARP * Shape::WINDOW_PITCH);
-    // The warpgroup is needed if outputs of it are stored, or if it completes those of the runs before it.
+    // The warpgroup is needed if some of its outputs are stored, or if it completes outputs of the runs before it.
     const int n_before = Shape::RUNS_OVERLAP ? Shape::WARM_UP_STEPS * Shape::OUTPUTS_PER_STEP : 0;
     const bool is_needed = (run - warp % 4 * ROWS_PER_WARP) * Shape::OUTPUTS_PER_RUN - n_before < n_out + lead;
     if (!is_needed) {
-        pipeline.wait_for_begun();  // a block without any, which long leads may need, must not end before them
+        pipeline.wait_for_begun();  // a block may have no outputs, but must not end before its copies
         Mainloop::skip(window, lane);
         return;
     }

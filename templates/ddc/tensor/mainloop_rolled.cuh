@@ -1,25 +1,28 @@
-// Mainloop, rolled: the code of one step, for chains that are cut (CHAIN 8) and for bytes; runs overlap.
+// Mainloop, rolled: a loop whose body is one step, for chains that are cut (CHAIN 8) and for bytes. Runs overlap.
 // Needs     Shape; Decode: DecodeHalves, DecodeBytes or DecodeFields; Weights: WeightHalves or WeightBytes;
 //           Ring: WeightRing; Mma: Wgmma; Accumulators; Pipeline: TmaPipeline; Output: Epilogue;
 //           lib/opaque.cuh (opaque), lib/wgmma.cuh (begin_products, close_products, wait_for_products),
 //           lib/vector.cuh (ceil_div), part.cuh (Words, Operands, load_words)
-// Provides  MainloopRolled: run, for a warpgroup; skip, instead of it
-// Chains  Products of halves are cut into chains of MMAS_PER_CHAIN at most: a chain has registers of its own, and
-//         float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and
-//         all added to the sums by the tensor core.
-// Parts   of a step: MMAS_PER_PART products, whose operands are in registers together; the last part may have fewer.
+// Provides  MainloopRolled: run, for a warpgroup; skip, which a warpgroup without outputs calls instead
+// Chains  Products of halves are cut into chains of at most MMAS_PER_CHAIN. A chain has registers of its own, and
+//         float32 additions add it to the sums. The addition of a step's last chain also moves the sums. Products of
+//         bytes are exact, so the tensor core adds all of them to the sums.
+// Parts   A part is MMAS_PER_PART products of a step, whose operands are in registers together. The last part may have
+//         fewer.
 //             part p     |finish p|decode p + 1, load p + 2|finish p + 1|decode p + 2, load p + 3| ..
 //                                 |  products of p         ..            |  products of p + 1   ..
-//         Products take operands from two sets of registers by turns. The compiler would not decode between the start
-//         of products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
-//         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
-//         last two parts: there the stage may end, and the next one's words follow without a gap.
-// Loop    the code of one step, of at least two parts. Where sums stay, its only piece that depends on the place is the
-//         one that takes the outputs that are done, for each place another; where they move, it is the first place.
-// Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
-//         the samples of the next run end and do not begin: overlap-add. The first WARM_UP_STEPS steps of a row leave
-//         what it has of the run before it behind its window; at the end each row adds what the next one left to the
-//         outputs that are still open. The last row of a block is there for that alone: the next block begins with it.
+//         Products take their operands from two sets of registers in turn. The compiler would not decode between the
+//         start of products and a wait for them, so a part waits for the products of the part before it; at the end of
+//         a chain it waits for all. A step's last part is followed by the next step's first part. All words of a step
+//         are loaded before its last two parts. There the stage may end, and the words of the next stage follow without
+//         a gap.
+// Loop    The body is one step of at least two parts. If sums stay, one piece of it depends on the step: it takes the
+//         finished outputs from one of the places, and has code for each. If sums move, they are always at the first
+//         place.
+// Runs    The runs of a block's rows are consecutive. The samples of a run begin outputs that the samples of the next
+//         run complete (overlap-add). In its first WARM_UP_STEPS steps a row stores its share of the previous run's
+//         last outputs behind its window. At the end each row adds the share that the next row has stored to its last
+//         outputs. The last row of a block exists for this share alone, and the next block begins with the same run.
 template <
     class Shape, class Decode, class Weights, class Ring, class Mma, class Accumulators, class Pipeline, class Output>
 struct MainloopRolled {
@@ -33,7 +36,7 @@ struct MainloopRolled {
     static_assert(!CUTS_CHAINS || (Shape::MMAS_PER_CHAIN % Shape::MMAS_PER_PART == 0 && Shape::SUMS_MOVE),
         "whole parts a chain, and sums that move as it is added");
 
-    // Takes the runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
+    // Processes the runs of a warpgroup, step after step. `rows` is the lane's first row in the first stage.
     __device__ __forceinline__ static void run(
         Pipeline& pipeline, Output& epilogue, Decode& decode, const unsigned* rows, float* lane_window, unsigned ring)
     {
@@ -47,12 +50,12 @@ struct MainloopRolled {
         load_words<Shape>(words, from + Shape::PART_STRIDE, Shape::mmas_of_part(1));
         float* to = lane_window + (Shape::WARM_UP_STEPS > 0 ? Shape::OVERLAP_AT : 0);
         int window_end = Shape::WARM_UP_STEPS > 0 ? 0 : Shape::STEPS_PER_WINDOW;
-        // The compiler cannot tell that it is 0: it would keep a zero for each register of a tile, and move them
-        // all from there.
+        // If the compiler could tell that it is 0, it would keep a zero for each register of a tile and copy them all
+        // from there.
         Sum zero = 0;
         if constexpr (!Shape::SUMS_MOVE)
             zero = opaque(static_cast<int>(blockIdx.z));
-        int block = 0;  // of weights, that the first place meets
+        int block = 0;  // block of weights by which samples are multiplied for the first place
 #pragma unroll 1
         for (int step = -Shape::WARM_UP_STEPS; step < Shape::END_STEP;) {
             DoneTile done;
@@ -73,16 +76,16 @@ struct MainloopRolled {
                 window_end += Shape::STEPS_PER_WINDOW;
             }
         }
-        // There is no row behind the block's last one; what becomes of that one is not stored.
+        // There is no row behind the block's last one, and outputs of the last one are not stored.
         const float* const overlap = lane_window + Shape::OVERLAP_AT + Shape::WINDOW_PITCH;
-        // Rows, from the lane's first one on.
+        // Rows whose outputs are stored, from the lane's first row on.
         const int n_behind = epilogue.n_rows - Accumulators::first_row_of(epilogue.lane);
         const float* const first = overlap - (n_behind < 1) * Shape::WINDOW_PITCH;
         put_overlap<0>(epilogue, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * Shape::WINDOW_PITCH}, sums);
     }
 
-    // Stands for `run` where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
-    // added to the row before the warp's `window` is not stored either.
+    // Replaces `run` in a warpgroup whose outputs nobody needs, which leaves the tensor cores to the others. It only
+    // stores zeros for the row before the warp's `window`, whose last outputs are not stored either.
     __device__ __forceinline__ static void skip(float* window, int lane)
     {
         if (Shape::WARM_UP_STEPS > 0) {
@@ -93,17 +96,17 @@ struct MainloopRolled {
     }
 
 private:
-    static constexpr int LAST_GROUPS =  // of a step's last part
+    static constexpr int LAST_GROUPS =  // groups in a step's last part
         ceil_div(Shape::mmas_of_part(Shape::PARTS_PER_STEP - 1) * Shape::GROUPS_PER_PART, Shape::MMAS_PER_PART);
 
-    // The stages of a warp, which it loads words from one after the other.
+    // The stages of a warp, from which it loads words one after the other.
     struct Stages {
         Pipeline& pipeline;
-        const unsigned* const rows;  // the lane's first row of the first one
-        int slot;  // of the one at hand
+        const unsigned* const rows;  // the lane's first row in the first stage
+        int slot;  // place of the stage at hand
         unsigned parity;
-        int end;  // the step behind it
-        int bit;  // of the lane's first group of a step, in its row
+        int end;  // first step behind the stage at hand
+        int bit;  // first bit of the lane's first group of the step, in its row
 
         __device__ __forceinline__ Stages(Pipeline& pipeline, const unsigned* rows, int bit)
             : pipeline(pipeline), rows(rows), slot(0), parity(0),
@@ -112,17 +115,18 @@ private:
             pipeline.wait_for_stage(slot, parity);
         }
 
-        // Returns the lane's words of the step.
+        // Returns the address of the lane's words of the step.
         __device__ __forceinline__ const unsigned* words() const
         {
             return rows + slot * (Shape::ROWS_PER_WARP * Shape::STAGE_PITCH * 4) + (bit >> 5);
         }
 
-        // Returns the words of the step behind `step`, whose last part's are `words_of_last`.
+        // Returns the address of the lane's words of the step after `step`. `words_of_last` are those of the last part
+        // of `step`.
         __device__ __forceinline__ const unsigned* next_step(int step, const Words<Shape>& words_of_last)
         {
             if (step == Shape::END_STEP - 1)
-                return words();  // what becomes of these is not used
+                return words();  // these words are decoded, but not used
             bit += Shape::BITS_PER_STEP;
             if (step + 1 == end) {
                 __syncwarp();  // nobody reads the stage any more
@@ -143,9 +147,9 @@ private:
         }
     };
 
-    // Adds the products of a step with the N_TILES blocks of weights from `block` on to the sums; where these move, the
-    // first of them are then `done`. decoded: the operands of its first part; words: of its second; from: where its
-    // words are. All three are then the next step's.
+    // Adds the products of a step with the N_TILES blocks of weights from `block` on to the sums. If sums move, those
+    // of the first tile go to `done`. `decoded` has the operands of the step's first part, `words` the words of its
+    // second part, and `from` is the address of its words. On return, all three belong to the next step.
     __device__ __forceinline__ static void take_step(
         DoneTile& done, Sums& sums, Operands<Shape>& decoded, Words<Shape>& words, const unsigned*& from,
         Stages& stages, int step, unsigned ring, int block, Decode& decode)
@@ -179,7 +183,7 @@ private:
             close_products();
             if (Shape::BITS_PER_STEP % 32 != 0 && part == Shape::PARTS_PER_STEP - 1)
                 decode.align_to(stages.bit);  // the next step's first part
-            // While the products go on.
+            // The products run meanwhile.
             decode.decode(decoded, words, Shape::mmas_of_part((part + 1) % Shape::PARTS_PER_STEP));
             const int loaded = (part + 2) % Shape::PARTS_PER_STEP;
             load_words<Shape>(words, from + loaded * Shape::PART_STRIDE, Shape::mmas_of_part(loaded));
@@ -201,12 +205,12 @@ private:
                     move_sums(done, sums, chain);
                 continue;
             }
-            wait_for_products<1>();  // the part before is done: its operands' registers are free
+            wait_for_products<1>();  // the previous part is done, so its operands' registers are free
         }
     }
 
-    // Takes the first tile out of the sums, after adding the chain's if there is one. The others move to the places
-    // before their own, and leave zeros for a new one.
+    // Adds the chain, if there is one, to the sums, and moves each tile to the place before its own. The first tile
+    // goes to `done`, and zeros for a new tile come to the last place.
     __device__ __forceinline__ static void move_sums(DoneTile& done, Sums& sums, const Sums& chain)
     {
 #pragma unroll
@@ -222,8 +226,8 @@ private:
             sums[(Shape::N_TILES - 1) * Mma::SUMS_PER_TILE + i] = 0;
     }
 
-    // Puts the outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few
-    // comparisons.
+    // Puts the outputs that a step with blocks from `block` on has completed into the window. `block` is from FIRST to
+    // LAST; bisection takes few comparisons.
     template <int FIRST, int LAST>
     __device__ __forceinline__ static void put_place_of(int block, float* to, Sums& sums, int lane, Sum zero)
     {
@@ -238,9 +242,9 @@ private:
         }
     }
 
-    // Puts, behind the last step, the outputs that it leaves open, tile after tile, added to what the next rows have of
-    // them; `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the
-    // lane.
+    // Puts the outputs that are still open after the last step into the window, from tile TILE on, and adds the shares
+    // of the next rows to them. `overlap` is the place of the lane's first number in these shares, for both its rows;
+    // `lane_window` is that in the window.
     template <int TILE>
     __device__ __forceinline__ static void put_overlap(
         Output& epilogue, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
@@ -265,7 +269,7 @@ private:
         }
     }
 
-    // All rows of the block have left what the rows before them add.
+    // Waits until all rows of the block have stored the shares that the rows before them add.
     __device__ __forceinline__ static void rows_have_left()
     {
         __syncthreads();

@@ -1,9 +1,9 @@
-// Mainloop, by mma.sync: part after part; the next part is decoded while tensor cores multiply this one.
+// Mainloop, by mma.sync: it goes part after part, and decodes the next part while tensor cores multiply this one.
 // Needs     Shape; Decode: DecodeHalves; Fragments: WeightFragments; Pipeline: CpAsyncPipeline; Output: Epilogue;
 //           part.cuh (Words, Operands, load_words), mma_sync.cuh (Tile, multiply_add)
 // Provides  MainloopSync: run, for a warp, once
-// A tile moves to the place before its own with the product that adds to it, since sums may be written to other
-// registers than they are read from: place 0 is done.
+// The first product of a step that adds to a tile also moves the tile to the place before its own, since mma.sync may
+// write sums to other registers than it reads. At the end of the step, the tile at place 0 is finished.
 template <class Shape, class Decode, class Fragments, class Pipeline, class Output>
 struct MainloopSync {
     typedef Tile Tiles[Shape::N_TILES][Shape::OCTETS_PER_TILE];
@@ -13,12 +13,12 @@ struct MainloopSync {
     static_assert(Shape::STEPS_PER_WINDOW % Shape::STEPS_PER_ITERATION == 0, "whole iterations a window");
     static_assert(Shape::DRIFT == 0, "rows start alike within 16 bytes");
 
-    Words<Shape> words;  // of the next part
-    Operands<Shape> part;  // the one at hand
+    Words<Shape> words;  // words of the next part
+    Operands<Shape> part;  // operands of the part at hand
     Tiles tiles = {};  // sums
 
-    // Takes the runs of a warp, step after step. `lane_words`: the lane's first word of its first row of the first
-    // stage.
+    // Processes the runs of a warp, step after step. `lane_words` is the lane's first word in its first row of the
+    // first stage.
     __device__ __forceinline__ void run(
         Pipeline& pipeline, Output& epilogue, const Decode& decode, const unsigned* lane_words,
         const Fragments& weights)
@@ -39,7 +39,7 @@ struct MainloopSync {
                 } else {
                     from += Shape::STEPS_PER_ITERATION * Shape::PARTS_PER_STEP * Shape::PART_STRIDE;
                     if (step + Shape::STEPS_PER_ITERATION == Shape::END_STEP) {
-                        from = lane_words + slot * STAGE_WORDS;  // what becomes of these words is not used
+                        from = lane_words + slot * STAGE_WORDS;  // these words are decoded, but not used
                     } else if (step + Shape::STEPS_PER_ITERATION == stage_end) {
                         __syncwarp();  // nobody reads the stage any more
                         pipeline.begin_stage();
@@ -76,8 +76,8 @@ private:
             operands[i / 4][i % 4] = Decode::unbiased(operands[i / 4][i % 4]);
     }
 
-    // Adds part number `part` of a step, MMAS_PER_PART fragments of samples times its weights, to all tiles. What the
-    // first product of a step adds to is the tile in the place behind; behind the last there is a new one.
+    // Adds the products of part number `part` of a step, MMAS_PER_PART fragments of samples times weights, to all
+    // tiles. The first product of a step reads each tile from the place behind; at the last place a new tile begins.
     __device__ __forceinline__ static void multiply_part(
         Tiles& tiles, const Operands<Shape>& samples, const Fragments& weights, int part)
     {
@@ -113,7 +113,7 @@ private:
         }
     }
 
-    // Puts the tile of step `step` + `u` into the window: a lane has one part of one output of an octet, for two rows.
+    // Puts the tile of step `step` + `u` into the window. A lane has one part of one output per octet, in two rows.
     __device__ __forceinline__ static void put(
         const Output& epilogue, const Tile (&tile)[Shape::OCTETS_PER_TILE], int step, int u)
     {

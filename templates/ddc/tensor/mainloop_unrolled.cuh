@@ -1,28 +1,28 @@
-// Mainloop, unrolled: steps whose products are all added by the tensor core (CHAIN 0).
+// Mainloop, unrolled: steps whose products the tensor core adds up (CHAIN 0).
 // Needs     Shape; Decode: DecodeHalves; Ring: WeightRing; Mma: Wgmma; Pipeline: TmaPipeline; Output: Epilogue;
 //           lib/opaque.cuh (opaque), lib/wgmma.cuh (begin_products, close_products),
 //           part.cuh (Words, Operands, load_words)
-// Provides  MainloopUnrolled: run, for a warpgroup; skip, instead of it
-// Loop    the code of N_TILES steps is written out, so that places are registers. A loop that ends in its middle, to
-//         copy samples or to store outputs, goes on there.
-// Time    step v starts its products; decodes the samples of step v + 1, whose words are in registers, and loads the
-//         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
-//         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
-//         registers of their own.
+// Provides  MainloopUnrolled: run, for a warpgroup; skip, which a warpgroup without outputs calls instead
+// Loop    The code of N_TILES steps is written out, so that places are registers. If the loop stops in its middle, to
+//         copy samples or to store outputs, it goes on at the same step.
+// Time    Step v starts its products. It decodes the samples of step v + 1, whose words are in registers, and loads the
+//         words of step v + 2. It waits for the products, moves the finished outputs from the sums to the window, and
+//         sets their sums to zero for a new tile. No products run when the loop ends; if they did, ptxas would give
+//         each step its own registers for sums.
 template <class Shape, class Decode, class Ring, class Mma, class Pipeline, class Output>
 struct MainloopUnrolled {
     typedef typename Mma::Sums Sums;
     typedef unsigned StepOperands[Shape::MMAS_PER_STEP][4];
     static constexpr int STEP_STRIDE = Shape::PARTS_PER_STEP * Shape::PART_STRIDE;  // words
     static constexpr int STAGE_WORDS = Shape::ROWS_PER_WARP * Shape::STAGE_PITCH * 4;
-    // The place of a run's first step in its window.
+    // Place of a run's first step in its window.
     static constexpr int FIRST_PLACE =
         (Shape::STEPS_PER_WINDOW - Shape::WARM_UP_STEPS % Shape::STEPS_PER_WINDOW) % Shape::STEPS_PER_WINDOW;
     static_assert(Shape::STEPS_PER_STAGE >= 2, "samples of a stage's first two steps are there when a run begins");
     static_assert(Shape::BITS_PER_STEP % 32 == 0);
     static_assert(Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP);
 
-    // Takes the runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
+    // Processes the runs of a warpgroup, step after step. `rows` is the lane's first row in the first stage.
     __device__ __forceinline__ static void run(
         Pipeline& pipeline, Output& epilogue, const Decode& decode, const unsigned* rows, float* lane_window,
         unsigned ring)
@@ -42,7 +42,7 @@ struct MainloopUnrolled {
         int stage_end = stage_end_after(step - 1);
         int window_end = step - FIRST_PLACE + Shape::STEPS_PER_WINDOW;
         float* to = lane_window + FIRST_PLACE * (2 * Shape::OUTPUTS_PER_STEP);  // step 0 comes first in its window
-        int place = 0;  // of the tile that step begins
+        int place = 0;  // place of the tile that `step` begins
         while (true) {
             const int end = opaque(step < stage_end && stage_end < window_end ? stage_end : window_end);
 #pragma unroll 1
@@ -72,7 +72,7 @@ struct MainloopUnrolled {
                 window_end += Shape::STEPS_PER_WINDOW;
             }
             if (step == Shape::END_STEP - 1) {
-                next = lane_words + slot * STAGE_WORDS;  // what the last step makes of it is not used
+                next = lane_words + slot * STAGE_WORDS;  // the last step decodes these words, but nothing uses them
             } else if (step == stage_end) {
                 __syncwarp();  // nobody reads the stage any more
                 unsigned loaded = 0;
@@ -91,12 +91,12 @@ struct MainloopUnrolled {
         }
     }
 
-    // Stands for `run` where no outputs are needed: the other warpgroups have the tensor cores for themselves.
+    // Replaces `run` in a warpgroup whose outputs nobody needs, which leaves the tensor cores to the others.
     __device__ __forceinline__ static void skip(float*, int) {}
 
 private:
-    // Takes step v of a run, v % N_TILES = PLACE, and decodes the step after it, whose words are in `words`; `next`:
-    // where the words behind those are. The outputs that are done go to the window at `to`.
+    // Processes step v of a run, with v % N_TILES = PLACE, and decodes the step after it, whose words are in `words`.
+    // `next` is the address of the words that follow them. Finished outputs go to the window at `to`.
     template <int PLACE>
     __device__ __forceinline__ static void take_step(
         Sums& sums, StepOperands& decoded, Words<Shape>& words, const unsigned* next, bool more, float* to,
@@ -115,8 +115,8 @@ private:
         Mma::template put_place<(PLACE + 1) % Shape::N_TILES>(to, sums, 0);
     }
 
-    // Decodes the parts of a step, from PART on. `next`: where the words of the part after this one are; behind the
-    // last part, those of the next step are loaded if there are `more`.
+    // Decodes the parts of a step from PART on. `next` is the address of the words of the part after PART. Behind the
+    // last part, the words of the next step are loaded if there are `more`.
     template <int PART>
     __device__ __forceinline__ static void decode_step(
         StepOperands& decoded, Words<Shape>& words, const unsigned* next, bool more, const Decode& decode)
@@ -129,8 +129,8 @@ private:
         }
     }
 
-    // Returns before which step words cannot be loaded from the stage any more, if the last ones loaded were of step
-    // `step` + 1: a step before the one that they are for is begun. Or there are none.
+    // Returns the step at which the stage has no more words to load, if the last words that were loaded belong to step
+    // `step` + 1. Words are loaded a step before the step that uses them. In the last stage it is END_STEP - 1.
     __device__ __forceinline__ static int stage_end_after(int step)
     {
         return step + Shape::STEPS_PER_STAGE < Shape::END_STEP - 1

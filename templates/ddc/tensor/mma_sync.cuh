@@ -1,8 +1,8 @@
-// MMA, by mma.sync: the products of a warp with one fragment of weights each.
+// MMA, by mma.sync: the products of a warp, each with one fragment of weights.
 // Needs     nothing
-// Provides  Tile, of sums; multiply_add
+// Provides  Tile: sums; multiply_add
 struct Tile {
-    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
+    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns in each
 };
 
 // Returns a b + c.

@@ -1,14 +1,14 @@
-// MMA, by wgmma: the products of a warpgroup with all blocks that a step meets, and its sums.
+// MMA, by wgmma: the products of a warpgroup's samples with all blocks of weights of a step, and its sums.
 // Needs     Shape; Accumulators; lib/wgmma.cuh (multiply, multiply_u8, wait_for_products)
 // Provides  Wgmma: Sums; product, and product_of_lower for the lower bytes of samples; wait, for all products;
-//           finish, which makes operands of what decoding left; put_tile and put_place, from sums to the window
+//           finish, the last instruction of decoding; put_tile and put_place, from sums to the window
 template <class Shape, class Accumulators>
 struct Wgmma {
     typedef typename Accumulators::Sum Sum;
     typedef Sum Sums[Shape::COLUMNS_PER_MMA / 2];  // [N_TILES][OCTETS_PER_TILE][4]: tiles
     static constexpr int SUMS_PER_TILE = Shape::OCTETS_PER_TILE * 4;
 
-    // Adds to the sums, or begins them.
+    // Starts a product, which adds to the sums or begins them.
     template <bool ADDS>
     __device__ __forceinline__ static void product(Sums& sums, const unsigned (&a)[4], unsigned long long b)
     {
@@ -16,15 +16,15 @@ struct Wgmma {
     }
 
 {% if shape.operands_per_sample > 1 %}
-    // Adds those of the lower bytes of samples, which have no sign.
+    // Starts a product of the lower bytes of samples, which are unsigned.
     __device__ __forceinline__ static void product_of_lower(Sums& sums, const unsigned (&a)[4], unsigned long long b)
     {
         multiply_u8<Shape::COLUMNS_PER_MMA>(sums, a, b);
     }
 
 {% endif %}
-    // Waits for the products. To the compiler they are over where they start: what uses the sums must not move to
-    // before here.
+    // Waits for all products. The compiler takes a product for complete where it starts, so pins keep uses of the sums
+    // behind the wait.
     __device__ __forceinline__ static void wait(Sums& sums)
     {
         wait_for_products<0>();
@@ -33,9 +33,9 @@ struct Wgmma {
             Accumulators::pin(sums[i]);
     }
 
-    // Makes the first `n` of N operands, which products take: decoding leaves its last instruction to here. ptxas lets
-    // products go on while the next samples are decoded only if their registers are written by an instruction that it
-    // cannot leave out, behind any branch.
+    // Finishes the first `n` of N operands of products, by the last instruction of decoding. ptxas lets products run
+    // while the next samples are decoded only if an instruction that it cannot leave out writes the operands'
+    // registers, behind any branch.
     template <int N, class Decode>
     __device__ __forceinline__ static void finish(
         unsigned (&taken)[N][4], const unsigned (&decoded)[N][4], const Decode& decode, int n = N)
@@ -48,7 +48,7 @@ struct Wgmma {
         }
     }
 
-    // Puts the outputs of a tile into the window; `to`: the lane's first one of its first row.
+    // Puts the outputs of a tile into the window. `to` is the place of the lane's first number in its first row.
     __device__ __forceinline__ static void put_tile(float* to, const Sum* tile, int lane)
     {
         float numbers[Accumulators::NUMBERS_PER_TILE];
@@ -58,7 +58,7 @@ struct Wgmma {
             to[Accumulators::row_of(i) * (8 * Shape::WINDOW_PITCH) + Accumulators::place_of(i)] = numbers[i];
     }
 
-    // Puts those of the tile at PLACE; zeros are left for the next tile.
+    // Puts the outputs of the tile at PLACE into the window and sets its sums to zero for the next tile.
     template <int PLACE>
     __device__ __forceinline__ static void put_place(float* to, Sums& sums, int lane, Sum zero = 0)
     {

@@ -1,13 +1,13 @@
-// A part of a step: the packed words that a lane loads of it, and the operands that they become.
+// A part of a step: the packed words that a lane loads for it, and the operands that decoding makes of them.
 // Needs     Shape
-// Provides  Words, Operands; load_words, from a stage to registers
+// Provides  Words, Operands; load_words, which loads from a stage into registers
 template <class Shape>
-using Words = unsigned[2][Shape::GROUPS_PER_PART][Shape::WORDS_PER_GROUP];  // [row of the lane's two]
+using Words = unsigned[2][Shape::GROUPS_PER_PART][Shape::WORDS_PER_GROUP];  // [lane's row, 0 or 1]
 
 template <class Shape>
 using Operands = unsigned[Shape::MMAS_PER_PART * Shape::OPERANDS_PER_SAMPLE][4];  // [product][register]
 
-// Loads the words of the part's first `n` products. `from`: the lane's first one of its first row.
+// Loads the words of the part's first `n` products. `from` is the lane's first word in its first row.
 template <class Shape>
 __device__ __forceinline__ void load_words(Words<Shape>& words, const unsigned* from, int n = Shape::MMAS_PER_PART)
 {

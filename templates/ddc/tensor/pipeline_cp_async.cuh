@@ -1,27 +1,29 @@
-// Pipeline, by cp.async: lanes copy a warp's samples to shared memory, a stage of all its rows at a time.
+// Pipeline, by cp.async: the lanes of a warp copy its samples to shared memory, one stage of all its rows at a time.
 // Needs     Shape; lib/async.cuh (copy_async, close_group, wait_for_groups), lib/vector.cuh (ceil_div)
 // Provides  CpAsyncPipeline: begin_stage, wait_for_stage; where the stage at hand starts (offset, drift, start, shift)
-// TAKES_ALL  or only what the copy engine of pipeline_tma.cuh leaves: stages near the ends of the buffer
-// A stage of a row starts at any byte, and at any bit if steps are not whole bytes; its copies start at the multiple of
+// TAKES_ALL  if true, this pipeline copies all stages; if false, only those near the ends of the buffer, which the copy
+//            engine of pipeline_tma.cuh cannot take
+// A stage of a row starts at any byte, and at any bit if steps are not whole bytes. Its copies start at the multiple of
 // 16 bytes before it.
-// Rows    lie in boxes, as the copy engine wants them: BOX_PITCH apart, the multiple of 16 bytes that is nearest to
-//         RUN_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
-//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
+// Rows    are placed in boxes as for the copy engine: BOX_PITCH apart, which is RUN_BYTES rounded to a multiple of 16.
+//         So rows drift within their box: each row starts DRIFT bytes further behind its copies than the row before
+//         it. If they drift, a box has 8 rows, and the next 8 rows are a second box with the same drifts.
 
-// Returns how many copies a lane begins for a stage, with so many lanes a row.
+// Returns how many copies each lane starts for a stage if lanes_per_row lanes copy a row.
 template <class Shape>
 __host__ __device__ constexpr int copies_by(int lanes_per_row)
 {
     return ceil_div(Shape::PIECES_PER_ROW, lanes_per_row) * ceil_div(Shape::ROWS_PER_WARP, 32 / lanes_per_row);
 }
 
-// Returns how many lanes copy pieces of one row: the largest of few numbers that needs the fewest copies.
+// Returns how many lanes copy pieces of one row: the number with the fewest copies per lane, and among equals the
+// largest.
 template <class Shape>
 __host__ __device__ constexpr int best_lanes()
 {
     int best = Shape::PIECES_PER_ROW < 32 ? Shape::PIECES_PER_ROW : 32;
     if (Shape::DRIFT != 0 && Shape::ROWS_PER_BOX % (32 / best) != 0)
-        best = 16;  // so that rows copied together are of one box
+        best = 16;  // so that rows that are copied together lie in one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
         if (copies_by<Shape>(lanes) < copies_by<Shape>(best))
             best = lanes;
@@ -30,30 +32,30 @@ __host__ __device__ constexpr int best_lanes()
 
 template <class Shape, bool TAKES_ALL>
 struct CpAsyncPipeline {
-    static constexpr int LANES = best_lanes<Shape>();  // that copy pieces of one row
+    static constexpr int LANES = best_lanes<Shape>();  // lanes that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr int UNUSED_BYTES =
         (Shape::STAGES_PER_RUN * Shape::STEPS_PER_STAGE - Shape::STEPS_PER_RUN) * Shape::BITS_PER_STEP / 8;
-    static constexpr int LAST_PIECES = Shape::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
-    // Bytes of a row that stages take at most.
+    static constexpr int LAST_PIECES = Shape::PIECES_PER_ROW - UNUSED_BYTES / 16;  // pieces in a row's last stage
+    // Bytes of a row that its stages take at most.
     static constexpr long long RUN_SPAN =
         (Shape::STAGES_PER_RUN - 1ll) * Shape::BITS_PER_STAGE / 8 + Shape::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
     const int lane_row;
     const int lane_piece;
-    uint4* const stages;  // the lane's first piece in the first of them
+    uint4* const stages;  // the lane's first piece in the first stage
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // where copies of the warp's first stage start, in the buffer: a multiple of 16
-    const bool is_inside;  // no stage reaches out of the buffer
-    const int offset;  // of the first stage behind its copies, of a row that does not drift
-    const int drift;  // of the rows that the lane reads
-    int start;  // of the stage that is read, in bits, as `offset`
-    int stage;  // the next one
-    int slot;  // where it goes
+    const long long first;  // byte of the buffer at which the copies of the warp's first stage start, a multiple of 16
+    const bool is_inside;  // whether all stages lie inside the buffer
+    const int offset;  // bytes from its copies to the first stage, in a row that does not drift
+    const int drift;  // bytes by which the rows that the lane reads drift
+    int start;  // bits from its copies to the stage that is read, in a row that does not drift
+    int stage;  // number of the next stage to copy
+    int slot;  // place of this next stage in shared memory
 
-    // `first_byte`: of the warp's first row.
+    // `first_byte` is the first byte of the warp's first row.
     __device__ __forceinline__ CpAsyncPipeline(
         int lane, uint4 (*stages)[Shape::ROWS_PER_WARP][Shape::STAGE_PITCH], const unsigned char* samples,
         long long n_bytes, long long first_byte)
@@ -68,7 +70,8 @@ struct CpAsyncPipeline {
     {
     }
 
-    // Begins the copies of the next stage. Closes a group in any case, so that the number under way stays the same.
+    // Begins the copies of the next stage. It closes a group even if there are none, so that the number of groups under
+    // way stays the same.
     __device__ __forceinline__ void begin_stage()
     {
         if (stage < Shape::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
@@ -90,25 +93,26 @@ struct CpAsyncPipeline {
         read_next();
     }
 
-    // The next stage is read.
+    // Makes the next stage the one that is read.
     __device__ __forceinline__ void read_next()
     {
         if constexpr (!Shape::STAGES_START_ALIKE)
             start = start + Shape::BITS_PER_STAGE & 127;
     }
 
-    // Returns where the copies of the next stage start, from those of the first one.
+    // Returns the bytes from the start of the first stage's copies to the start of the next stage's copies.
     __device__ __forceinline__ int start_of_stage() const
     {
         return Shape::STAGES_START_ALIKE ? stage * (Shape::BITS_PER_STAGE / 8)
                                      : (offset * 8 + stage * Shape::BITS_PER_STAGE) / 128 * 16;
     }
 
-    // Returns by how many words the stage that is read starts further than the first one, where stages are whole words.
+    // Returns by how many words the stage that is read starts further behind its copies than the first stage does. It
+    // is exact if stages are whole words.
     __device__ __forceinline__ int shift() const { return Shape::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
-    // Begins the copies of a stage; what lies outside of the buffer becomes 0.
+    // Begins the copies of a stage. Bytes outside of the buffer become 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
@@ -117,13 +121,14 @@ private:
             (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + Shape::PIECES_PER_ROW * 16 < FAR, "places are ints");
         const int pieces = stage + 1 < Shape::STAGES_PER_RUN ? Shape::PIECES_PER_ROW : LAST_PIECES;
         const long long from = first + start_of_stage() + lane_row * Shape::BOX_PITCH + lane_piece * 16;
-        const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
+        // The buffer begins and ends so many bytes from the lane's first piece.
+        const int begin = capped(-from), end = capped(n_bytes - from);
         uint4* const to = stages + slot * (Shape::ROWS_PER_WARP * Shape::STAGE_PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll
         for (int i = 0; i < copies_by<Shape>(LANES); ++i) {
             const int r = i % ROW_COPIES * ROWS_AT_ONCE, p = i / ROW_COPIES * LANES;
-            // All lanes have a piece to copy, but for the last rows and the last pieces.
+            // All lanes have a piece to copy, except at the last rows and the last pieces.
             if ((r + ROWS_AT_ONCE > Shape::ROWS_PER_WARP && lane_row + r >= Shape::ROWS_PER_WARP)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
@@ -133,7 +138,8 @@ private:
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * Shape::STAGE_PITCH + p, address + further);
             } else {
-                // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
+                // Behind the buffer `left` is below 0, and before the buffer it is larger than the buffer. A copy of no
+                // bytes may point anywhere.
                 const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
                 copy_async(to + r * Shape::STAGE_PITCH + p, address + further, n);

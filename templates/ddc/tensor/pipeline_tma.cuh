@@ -1,10 +1,10 @@
-// Pipeline, by the copy engine of sm_90 (TMA): all rows of a warp's stage at once, as one or two boxes of an array
-// whose rows are BOX_PITCH apart, and longer than that.
+// Pipeline, by the copy engine of sm_90 (TMA): it copies all rows of a warp's stage at once, as one or two boxes of an
+// array. The rows of this array are BOX_PITCH apart and longer than that, so they overlap.
 // Needs     Shape; lib/tma.cuh (TensorMap, arrive_and_expect, copy_box, init_barrier, publish_barriers, shared_address,
 //           wait), lib/async.cuh (wait_for_groups), pipeline_cp_async.cuh (CpAsyncPipeline)
 // Provides  TmaPipeline: begin_stage, follow_stage, wait_for_stage, wait_for_begun; `pieces` says where stages start
-// Where a box could reach out of the buffer, lanes copy pieces (pipeline_cp_async.cuh); and on the host, which looks
-// for races only where no barriers in shared memory are used.
+// If a box could reach out of the buffer, lanes copy pieces instead (pipeline_cp_async.cuh). They also do on the host,
+// which checks for races only if a kernel uses no barriers in shared memory.
 template <class Shape>
 struct TmaPipeline {
     static constexpr int BOX_BYTES = Shape::ROWS_PER_BOX * Shape::STAGE_PITCH * 16;
@@ -12,14 +12,14 @@ struct TmaPipeline {
     static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
     CpAsyncPipeline<Shape, false> pieces;
-    const bool leads;  // the lane that has boxes copied
+    const bool leads;  // whether this lane starts the copies of boxes
     const TensorMap* const map;
-    const unsigned to;  // the first stage
-    const unsigned barriers;  // 8 bytes for each stage: over when it is there
-    const int y;  // of the boxes: their first row
-    const int x;  // and where in it the first one starts, in words
+    const unsigned to;  // address of the first stage
+    const unsigned barriers;  // address of the barriers, 8 bytes for each stage: over when its copies are complete
+    const int y;  // first row of the boxes in the array
+    const int x;  // word of that row at which the first box starts
 
-    // `first_byte`: of the warp's first row.
+    // `first_byte` is the first byte of the warp's first row.
     __device__ __forceinline__ TmaPipeline(
         int lane, uint4 (*stages)[Shape::ROWS_PER_WARP][Shape::STAGE_PITCH], const unsigned char* samples,
         long long n_bytes, long long first_byte, unsigned long long* barriers, const TensorMap& map)
@@ -38,15 +38,16 @@ struct TmaPipeline {
 #endif
     }
 
-    // Begins the next stage in the place of one that has been read; `loaded`: made of the words that were loaded last
-    // from there. __syncwarp() does not wait for loads that are under way, and the copy engine does not queue behind
-    // them.
+    // Begins the next stage in the place of a stage that has been read. `loaded` must be computed from the words that
+    // were loaded last from there: __syncwarp() does not wait for loads that are under way, and the copy engine does
+    // not queue behind them.
     __device__ __forceinline__ void follow_stage(unsigned loaded)
     {
-        begin_stage(static_cast<int>(loaded & blockIdx.z));  // which is 0 in all launches, and the compiler cannot tell
+        begin_stage(static_cast<int>(loaded & blockIdx.z));  // blockIdx.z is always 0, which the compiler cannot tell
     }
 
-    // Begins the copies of the next stage; `zero`: known only when all that was loaded from its place has been.
+    // Begins the copies of the next stage. `zero` is 0, but is computed from the words loaded from its place, so the
+    // copies wait for these loads.
     __device__ __forceinline__ void begin_stage(int zero)
     {
         if (!by_boxes()) {
@@ -70,7 +71,7 @@ struct TmaPipeline {
         pieces.slot = pieces.slot + 1 < Shape::N_STAGES ? pieces.slot + 1 : 0;
     }
 
-    // Waits for the first N_STAGES stages, none of which is read.
+    // Waits for the first N_STAGES stages, although nothing reads them.
     __device__ __forceinline__ void wait_for_begun() const
     {
         wait_for_groups<0>();
@@ -81,7 +82,8 @@ struct TmaPipeline {
 #endif
     }
 
-    // Waits for the stage at `slot`, the oldest under way; parity: of the rounds through all slots before it.
+    // Waits for the stage at `slot`, the oldest under way. `parity` is that of the number of earlier rounds through all
+    // slots.
     __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
     {
         if (!by_boxes()) {

@@ -1,88 +1,92 @@
-// Shape: the geometry of this variant. kernels/ddc/tensor.py derives it, under the same names, and says how; nothing
-// here is derived again, only asserted. Parts take it as their template parameter Shape.
-// Words    a run       consecutive outputs: a row of the samples' matrix; a warp has 16
-//          a step      OUTPUTS_PER_STEP outputs of each row begin, a tile; N_TILES tiles are under way
+// Shape: the geometry of this variant. kernels/ddc/tensor.py derives it under the same names and explains it. This file
+// derives nothing again, it only asserts. Parts of the kernel take it as their template parameter Shape.
+// Words    a run       consecutive outputs, which are a row of the samples' matrix; a warp has 16 runs
+//          a step      begins OUTPUTS_PER_STEP outputs of each row
+//          a tile      the outputs that one step begins; N_TILES tiles are under way
 //          a part      products of a step whose samples are in registers together
 //          a stage     steps whose samples are copied together
 //          a window    outputs of each row that are stored together
-//          a group     consecutive samples that a lane decodes together; lane l1 l0 of a row takes each fourth one
+//          a group     consecutive samples that a lane decodes together; lane l1 l0 takes every fourth group of a row
+//          an octet    8 columns of a product
 struct Shape {
     // The block
     static constexpr int N_THREADS = {{ shape.n_threads }};  // blockDim.x
     static constexpr int N_WARPS = {{ shape.n_warps }};
-    static constexpr int MIN_BLOCKS = {{ shape.min_blocks }};  // of a multiprocessor, which has registers for them
-    static constexpr int ROWS_PER_WARP = 16;  // of a matrix of samples
+    static constexpr int MIN_BLOCKS = {{ shape.min_blocks }};  // blocks whose registers fit a multiprocessor
+    static constexpr int ROWS_PER_WARP = 16;  // rows of the samples' matrix
 
     // Steps and tiles
-    static constexpr int OUTPUTS_PER_STEP = {{ shape.outputs_per_step }};  // of a row
+    static constexpr int OUTPUTS_PER_STEP = {{ shape.outputs_per_step }};  // in each row
     static constexpr int OUTPUTS_PER_RUN = {{ shape.outputs_per_run }};
-    static constexpr int OUTPUTS_PER_WINDOW = {{ shape.outputs_per_window }};  // of a row
-    static constexpr int SAMPLES_PER_STEP = {{ shape.samples_per_step }};  // of a row
-    static constexpr int BITS_PER_STEP = {{ shape.bits_per_step }};  // of a row
-    static constexpr bool STEPS_ARE_BYTES = {{ shape.steps_are_bytes | lower }};  // they start at any bit of a byte otherwise
-    static constexpr int STEPS_PER_ITERATION = {{ shape.steps_per_iteration }};  // of the mainloop
+    static constexpr int OUTPUTS_PER_WINDOW = {{ shape.outputs_per_window }};  // in each row
+    static constexpr int SAMPLES_PER_STEP = {{ shape.samples_per_step }};  // new samples in each row
+    static constexpr int BITS_PER_STEP = {{ shape.bits_per_step }};  // bits of these samples
+    static constexpr bool STEPS_ARE_BYTES = {{ shape.steps_are_bytes | lower }};  // or they start at any bit of a byte
+    static constexpr int STEPS_PER_ITERATION = {{ shape.steps_per_iteration }};  // in one iteration of the mainloop
     static constexpr int STEPS_PER_WINDOW = {{ shape.steps_per_window }};
     static constexpr int STEPS_PER_RUN = {{ shape.steps_per_run }};
-    static constexpr int WARM_UP_STEPS = {{ shape.warm_up_steps }};  // before the first outputs of a run are done
-    static constexpr int END_STEP = STEPS_PER_RUN - WARM_UP_STEPS;  // behind the last: step 0's are done first
-    static constexpr int N_TILES = {{ shape.n_tiles }};  // under way; also the blocks of weights, one for each
-    // The next run adds what a run's last samples begin; otherwise runs take the samples of their last outputs, too.
+    static constexpr int WARM_UP_STEPS = {{ shape.warm_up_steps }};  // steps before the first outputs of a run are done
+    // Steps are counted from the first that completes outputs, so the warm-up has numbers below 0.
+    static constexpr int END_STEP = STEPS_PER_RUN - WARM_UP_STEPS;  // behind the last step
+    static constexpr int N_TILES = {{ shape.n_tiles }};  // tiles under way, each with its block of weights
+    // Whether the next run completes the outputs that a run's last samples begin. Otherwise a run also takes the
+    // samples that its last outputs need.
     static constexpr bool RUNS_OVERLAP = {{ shape.runs_overlap | lower }};
 
     // Products (MMAs): a row's samples times a block's column of weights
-    static constexpr int SAMPLES_PER_MMA = {{ shape.samples_per_mma }};  // of a row: 32 bytes of operands
+    static constexpr int SAMPLES_PER_MMA = {{ shape.samples_per_mma }};  // in each row: 32 bytes of operands
     static constexpr int OPERANDS_PER_SAMPLE = {{ shape.operands_per_sample }};
-    static constexpr int MMAS_PER_STEP = {{ shape.mmas_per_step }};  // samples of the next step fill the last one up
+    static constexpr int MMAS_PER_STEP = {{ shape.mmas_per_step }};  // samples of the next step fill the last one
     static constexpr int MMAS_PER_PART = {{ shape.mmas_per_part }};  // a step's last part may have fewer
     static constexpr int PARTS_PER_STEP = {{ shape.parts_per_step }};
-    static constexpr int MMAS_PER_CHAIN = {{ shape.mmas_per_chain }};  // that tensor cores add before float32 does; 0: all
+    static constexpr int MMAS_PER_CHAIN = {{ shape.mmas_per_chain }};  // added by tensor cores before float32; 0: all
     static constexpr int COLUMNS_PER_OUTPUT = {{ shape.columns_per_output }};
-    static constexpr int OCTETS_PER_TILE = {{ shape.octets_per_tile }};  // of columns
-    static constexpr int FILL_OCTETS = {{ shape.fill_octets }};  // behind the last tile, where an even number is needed
-    static constexpr int COLUMNS_PER_MMA = {{ shape.columns_per_mma }};  // by wgmma: of all tiles, and what fills them up
-    static constexpr bool SUMS_MOVE = {{ shape.sums_move | lower }};  // with each step; or weights do
+    static constexpr int OCTETS_PER_TILE = {{ shape.octets_per_tile }};
+    static constexpr int FILL_OCTETS = {{ shape.fill_octets }};  // octets of zeros that make the number of octets even
+    static constexpr int COLUMNS_PER_MMA = {{ shape.columns_per_mma }};  // by wgmma: all tiles and FILL_OCTETS
+    static constexpr bool SUMS_MOVE = {{ shape.sums_move | lower }};  // sums move with each step; if not, weights do
 
     // Groups of samples
-    static constexpr int BYTE_PERIOD = {{ shape.byte_period }};  // samples, behind which one starts at the same bit of a byte
-    static constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // whole bytes
+    static constexpr int BYTE_PERIOD = {{ shape.byte_period }};  // samples so far apart start at the same bit of a byte
+    static constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // these are whole bytes
     static constexpr int BITS_PER_GROUP = {{ shape.bits_per_group }};
-    static constexpr int WORDS_PER_GROUP = {{ shape.words_per_group }};  // that a group lies in, wherever it starts
-    static constexpr int MMAS_PER_GROUP = {{ shape.mmas_per_group }};  // that whole groups are samples for
-    static constexpr int GROUPS_PER_PART = {{ shape.groups_per_part }};  // of a lane and a row
-    static constexpr int GROUP_STRIDE = {{ shape.group_stride }};  // words, from group to group of a lane
-    static constexpr int PART_STRIDE = {{ shape.part_stride }};  // words, from part to part
+    static constexpr int WORDS_PER_GROUP = {{ shape.words_per_group }};  // words that hold a group, wherever it starts
+    static constexpr int MMAS_PER_GROUP = {{ shape.mmas_per_group }};  // products that four lanes' groups fill
+    static constexpr int GROUPS_PER_PART = {{ shape.groups_per_part }};  // for each lane and row
+    static constexpr int GROUP_STRIDE = {{ shape.group_stride }};  // words from one group of a lane to its next
+    static constexpr int PART_STRIDE = {{ shape.part_stride }};  // words from part to part
     static constexpr bool SAMPLES_ARE_PAIRED = {{ shape.samples_are_paired | lower }};  // halves are made two at a time
-    static constexpr bool GROUPS_START_EVEN = {{ shape.groups_start_even | lower }};  // at an even byte, of paired samples
-    static constexpr bool GROUPS_ARE_WORDS = {{ shape.groups_are_words | lower }};  // of bytes: they start at words
+    static constexpr bool GROUPS_START_EVEN = {{ shape.groups_start_even | lower }};  // paired samples: at an even byte
+    static constexpr bool GROUPS_ARE_WORDS = {{ shape.groups_are_words | lower }};  // groups of bytes start at words
 
     // Stages and boxes of packed samples
     static constexpr int STEPS_PER_STAGE = {{ shape.steps_per_stage }};
-    static constexpr int N_STAGES = {{ shape.n_stages }};  // that there is room for
+    static constexpr int N_STAGES = {{ shape.n_stages }};  // stages for which there is room in shared memory
     static constexpr int STAGES_PER_RUN = {{ shape.stages_per_run }};
-    static constexpr int BITS_PER_STAGE = {{ shape.bits_per_stage }};  // of a row
-    static constexpr int PIECES_PER_ROW = {{ shape.pieces_per_row }};  // of 16 bytes, of a stage
-    static constexpr int STAGE_PITCH = {{ shape.stage_pitch }};  // pieces, from row to row
-    static constexpr long long RUN_BYTES = {{ shape.run_bytes }};  // from row to row of the samples
-    static constexpr long long BOX_PITCH = {{ shape.box_pitch }};  // bytes, from row to row of a box
+    static constexpr int BITS_PER_STAGE = {{ shape.bits_per_stage }};  // in each row
+    static constexpr int PIECES_PER_ROW = {{ shape.pieces_per_row }};  // pieces of 16 bytes in a stage
+    static constexpr int STAGE_PITCH = {{ shape.stage_pitch }};  // pieces from row to row
+    static constexpr long long RUN_BYTES = {{ shape.run_bytes }};  // bytes from row to row of the samples
+    static constexpr long long BOX_PITCH = {{ shape.box_pitch }};  // bytes from row to row of a box
     static constexpr int ROWS_PER_BOX = {{ shape.rows_per_box }};
-    static constexpr int DRIFT = {{ shape.drift }};  // bytes by which a row starts further behind its copies than the last
-    static constexpr int FIRST_DRIFT = {{ shape.first_drift }};  // of a box's first row
+    static constexpr int DRIFT = {{ shape.drift }};  // bytes: each row starts further behind its copies
+    static constexpr int FIRST_DRIFT = {{ shape.first_drift }};  // bytes from its copies to a box's first row
 
     // Weights
-    static constexpr int WEIGHT_GAP_SHIFT = {{ shape.weight_gap[0] }};  // behind each 2^.. mixed weights in shared memory
-    static constexpr int WEIGHT_GAP = {{ shape.weight_gap[1] }};  // there is room for so many, against conflicts of banks
-    static constexpr int MIXED_BYTES = {{ shape.mixed_bytes }};  // of the mixed weights and what belongs to them
-    static constexpr int N_FRAGMENTS = {{ shape.n_fragments }};  // of weights, as mma.sync takes them
-    static constexpr bool WEIGHTS_ARE_SHARED = {{ shape.weights_are_shared | lower }};  // or in registers, by mma.sync
-    static constexpr int BLOCKS_IN_RING = {{ shape.blocks_in_ring }};  // of weights, as wgmma takes them
+    static constexpr int WEIGHT_GAP_SHIFT = {{ shape.weight_gap[0] }};  // a gap follows each 2^.. mixed weights
+    static constexpr int WEIGHT_GAP = {{ shape.weight_gap[1] }};  // its length in weights, against bank conflicts
+    static constexpr int MIXED_BYTES = {{ shape.mixed_bytes }};  // size of MixedWeights
+    static constexpr int N_FRAGMENTS = {{ shape.n_fragments }};  // fragments of weights, as mma.sync takes them
+    static constexpr bool WEIGHTS_ARE_SHARED = {{ shape.weights_are_shared | lower }};  // or they are in registers
+    static constexpr int BLOCKS_IN_RING = {{ shape.blocks_in_ring }};  // blocks of weights, as wgmma takes them
 
     // Windows of outputs
-    static constexpr int WINDOW_PITCH = {{ shape.window_pitch }};  // words, from row to row
-    static constexpr int OVERLAP_AT = {{ shape.overlap_at }};  // words of a row before what it has of the run before it
+    static constexpr int WINDOW_PITCH = {{ shape.window_pitch }};  // words from row to row
+    static constexpr int OVERLAP_AT = {{ shape.overlap_at }};  // words of a row before its part of the run before it
     static constexpr int WINDOWS_BYTES = {{ shape.windows_bytes }};
     static constexpr int FRAGMENTS_AT = {{ shape.fragments_at }};  // bytes of the scratch memory before the fragments
-    static constexpr int SCRATCH_BYTES = {{ shape.scratch_bytes }};  // mixed weights and fragments, then the windows
-    static constexpr int SHARED_BYTES = {{ shape.shared_bytes }};  // dynamic, what a launch asks for
+    static constexpr int SCRATCH_BYTES = {{ shape.scratch_bytes }};  // mixed weights and fragments, later the windows
+    static constexpr int SHARED_BYTES = {{ shape.shared_bytes }};  // dynamic shared memory of a launch
 
     static_assert(N_THREADS == 32 * N_WARPS);
     static_assert(SAMPLES_PER_STEP == OUTPUTS_PER_STEP * DECIMATION && BITS_PER_STEP == SAMPLES_PER_STEP * SAMPLE_BITS);
@@ -101,20 +105,20 @@ struct Shape {
 
     static constexpr bool STAGES_START_ALIKE = BITS_PER_STAGE % 128 == 0;  // within 16 bytes
 
-    // Returns the products of part `part` of a step.
+    // Returns the number of products in part `part` of a step.
     __host__ __device__ static constexpr int mmas_of_part(int part)
     {
         return part == PARTS_PER_STEP - 1 ? MMAS_PER_STEP - part * MMAS_PER_PART : MMAS_PER_PART;
     }
 
-    // Returns where mixed weight k lies, 8 bytes each; a zero is at TAPS. Lanes take weights of outputs next to each
-    // other, DECIMATION apart, and of groups of samples: gaps keep most of them from meeting in a bank.
+    // Returns the place of mixed weight k, in units of 8 bytes; TAPS is the place of a zero. Lanes take weights of
+    // neighbouring outputs, DECIMATION apart, and of different groups; gaps spread most of these over different banks.
     __host__ __device__ static constexpr unsigned place_of_weight(unsigned k)
     {
         return k + (k >> WEIGHT_GAP_SHIFT) * WEIGHT_GAP;
     }
 
-    // Returns the place of the zero where there is no such weight; below 0 there is none either.
+    // Returns the place of mixed weight k, or that of the zero if k is below 0 or from TAPS on.
     __device__ __forceinline__ static unsigned place_of_any(int k)
     {
         return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));

@@ -1,8 +1,8 @@
 // Weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the largest
-// is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+// is in [2^14, 2^15). Then no half overflows, and a weight that is 2^28 times smaller is still a normal number.
 // Needs     Shape; Decode: DecodeHalves, whose sample_of says which sample meets which row
 // Provides  WeightHalves: split, and the constants of its scale, for weights_mixed.cuh
-//           take, words_of: what a lane has of a block, as mma.sync takes it, for weights_ring.cuh and
+//           take, words_of: a lane's weights of a block, as mma.sync takes them, for weights_ring.cuh and
 //           weights_fragments.cuh
 #include <cuda_fp16.h>
 
@@ -10,14 +10,14 @@ template <class Shape, class Decode>
 struct WeightHalves {
     typedef ushort4 Parts;  // (re high, re low, im high, im low)
 
-    static constexpr int LARGEST = 14;  // the exponent of the largest weight
-    static constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
-    // The exponent of a largest weight of 2^-100, below which the scale would overflow.
+    static constexpr int LARGEST = 14;  // exponent of the largest weight after scaling
+    static constexpr unsigned ALMOST = 0;  // last bits: weights so close below 2^n count as 2^n
+    // The biased exponent of 2^-100. If the largest weight were smaller, the scale would overflow.
     static constexpr unsigned LEAST_EXPONENT = 27;
-    static constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
+    static constexpr int SAMPLE_SCALE = 0;  // exponent of the factor by which samples are multiplied
     static constexpr int OCTETS_PER_UNIT = 1;  // octets of columns, which have whole outputs
     static constexpr bool ALTERNATES_REGISTERS = false;  // see words_of
-    static constexpr int COLUMNS_EARLIER = 0;  // that a sample's first operand is multiplied with
+    static constexpr int COLUMNS_EARLIER = 0;  // columns by which a sample's first operand starts earlier
 
     __device__ __forceinline__ static Parts split(float re, float im)
     {
@@ -26,10 +26,10 @@ struct WeightHalves {
     }
 
     struct Taken {
-        unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
+        unsigned short halves[2][2];  // the lane's weights of a product: both registers that mma.sync takes
     };
 
-    // Takes, for product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
+    // Loads the weights of a block for product `product` of a step and the lane's column of octet `unit`.
     __device__ __forceinline__ static Taken take(
         const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
     {
@@ -51,7 +51,7 @@ struct WeightHalves {
         return taken;
     }
 
-    // Makes the two registers.
+    // Packs the halves into two registers.
     __device__ __forceinline__ static void words_of(unsigned (&words)[OCTETS_PER_UNIT][2], const Taken& taken, int)
     {
 #pragma unroll

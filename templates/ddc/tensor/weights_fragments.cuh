@@ -1,4 +1,4 @@
-// Weights as mma.sync takes them: fragments in registers, or in shared memory where there are too many.
+// Weights as mma.sync takes them: fragments in registers, or in shared memory if there are too many.
 // Needs     Shape; Weights: WeightHalves; weights_mixed.cuh (MixedWeights)
 // Provides  WeightFragments, made by the whole block; `fragment`
 template <class Shape, class Weights>
@@ -8,7 +8,7 @@ struct WeightFragments {
     uint2 own[Shape::WEIGHTS_ARE_SHARED ? 1 : Shape::N_FRAGMENTS];
     const uint2* shared;
 
-    // `scratch`: begins with the mixed weights, behind which fragments are made.
+    // `scratch` begins with the mixed weights. The fragments are made behind them.
     __device__ __forceinline__ WeightFragments(unsigned char* scratch, int skew)
         : shared(reinterpret_cast<const uint2*>(scratch + Shape::FRAGMENTS_AT) + threadIdx.x % 32)
     {
@@ -29,7 +29,7 @@ struct WeightFragments {
 #pragma unroll
             for (int i = 0; i < Shape::N_FRAGMENTS; ++i)
                 own[i] = shared[i * 32];
-            __syncthreads();  // all have theirs: windows may take the place of the fragments
+            __syncthreads();  // all threads have their fragments in registers, so windows may take their place
         }
     }
 

@@ -1,25 +1,27 @@
-// ALGORITHM register: a thread makes COARSEN consecutive outputs; a window of samples slides through its registers.
+// ALGORITHM register: a thread computes COARSEN consecutive outputs, and a window of samples slides through its
+// registers.
 // Work    thread t of a block <-> outputs [t COARSEN, (t + 1) COARSEN) of a tile, and the unpacking of chunk t
 //         one block           <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
-// Tile    samples as float, in order, in chunks of COARSEN rows of D; the gap after each makes the stride from thread
-//         to thread an odd number of vectors, so that neither unpacking nor filtering has bank conflicts
+// Tile    samples as float, in order, in chunks of COARSEN rows of D samples. A gap after each chunk makes the stride
+//         between threads an odd number of vectors, so neither unpacking nor filtering has bank conflicts.
 //             chunk 0 (thread 0)       | chunk 1 (thread 1)       | ... | chunk N_THREADS ... : the halo, which
 //             row 0 .. row COARSEN-1 gap row 0 .. row COARSEN-1 gap      the last outputs need beyond their own chunk
-// Filter  PHASES columns of the rows at a time. Output c meets row r of the taps at row c + r of the window:
-//         row r + COARSEN - 1 is loaded into the place of row r - 1, then meets, with the others, row r of the taps
+// Filter  PHASES columns of the rows at a time. Output c multiplies row r of the taps by row c + r of the window:
+//         row r + COARSEN - 1 is loaded into the place of row r - 1, and all rows are then multiplied by row r of the
+//         taps.
 constexpr int N_THREADS = {{ shape.n_threads }};  // blockDim.x
 constexpr int COARSEN = {{ config.COARSEN }};  // consecutive outputs that share a window of samples
-constexpr int PHASES = {{ config.PHASES }};  // columns of the window: the width of its loads
+constexpr int PHASES = {{ config.PHASES }};  // columns of the window, which is the width of its loads
 constexpr bool STAGED = {{ "true" if config.STORE == "staged" else "false" }};  // outputs pass through shared memory
 
-// The geometry, by kernels/ddc/threads.py.
-constexpr int ROWS_OF_TAPS = {{ shape.problem.rows_of_taps }};  // the last one filled up with zeros
-constexpr int OUTPUTS_PER_BLOCK = {{ shape.outputs_per_block }};  // of a tile: a block takes one tile after the other
-constexpr int SAMPLES_PER_CHUNK = {{ shape.samples_per_chunk }};  // from one thread's first to the next thread's
-constexpr int CHUNK_STRIDE = {{ shape.chunk_stride }};  // the same in shared memory, in floats
-constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // that fill whole words: the unit of unpacking
+// The geometry, which kernels/ddc/threads.py derives.
+constexpr int ROWS_OF_TAPS = {{ shape.problem.rows_of_taps }};  // zeros fill the last one
+constexpr int OUTPUTS_PER_BLOCK = {{ shape.outputs_per_block }};  // in one tile; a block processes tile after tile
+constexpr int SAMPLES_PER_CHUNK = {{ shape.samples_per_chunk }};  // from one thread's first sample to the next thread's
+constexpr int CHUNK_STRIDE = {{ shape.chunk_stride }};  // floats in shared memory from one chunk to the next
+constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // the unit of unpacking, which fills whole words
 constexpr int WORDS_PER_GROUP = {{ shape.words_per_group }};
-constexpr int GROUPS_PER_TILE = {{ shape.groups_per_tile }};  // with its halo
+constexpr int GROUPS_PER_TILE = {{ shape.groups_per_tile }};  // halo included
 constexpr int CHUNKS_PER_TILE = {{ shape.chunks_per_tile }};
 static_assert(OUTPUTS_PER_BLOCK == N_THREADS * COARSEN && SAMPLES_PER_CHUNK == COARSEN * DECIMATION);
 static_assert(SAMPLES_PER_GROUP == Group<SAMPLE_BITS>::SAMPLES && WORDS_PER_GROUP == Group<SAMPLE_BITS>::WORDS);
@@ -27,14 +29,14 @@ static_assert(ROWS_OF_TAPS * DECIMATION >= TAPS && DECIMATION % PHASES == 0, "a 
 static_assert(GROUPS_PER_TILE * SAMPLES_PER_GROUP >= (OUTPUTS_PER_BLOCK + ROWS_OF_TAPS - 1) * DECIMATION);
 static_assert(CHUNKS_PER_TILE * SAMPLES_PER_CHUNK >= GROUPS_PER_TILE * SAMPLES_PER_GROUP);
 
-// A thread can unpack the very samples that its outputs begin with.
+// Whether a thread can unpack its own chunk, the samples at which its outputs begin.
 constexpr bool OWN_CHUNKS = SAMPLES_PER_CHUNK % SAMPLES_PER_GROUP == 0;
-// Rows of taps without a loop, whole rounds of the window: up to 1536 multiply-adds, or one round.
+// Rows of taps that are unrolled: as many whole rounds of the window as have 1536 multiply-adds, and at least one.
 constexpr int FMAS_PER_ROUND = 2 * COARSEN * COARSEN * PHASES;
 constexpr int UNROLLED_ROWS = (FMAS_PER_ROUND < 1536 ? 1536 / FMAS_PER_ROUND : 1) * COARSEN;
 
 struct Shared {
-    alignas(16) float2 weights[DECIMATION / PHASES][ROWS_OF_TAPS][PHASES];  // w[k] e^(2 pi i f k), in the order of use
+    alignas(16) float2 weights[DECIMATION / PHASES][ROWS_OF_TAPS][PHASES];  // w[k] e^(2 pi i f k), in order of use
     alignas(16) float2 phasors[COARSEN];  // e^(2 pi i f D c)
     alignas(16) float2 tile_phasor;  // e^(2 pi i (f D j + phase)) of the tile's first output j
     alignas(16) float samples[CHUNKS_PER_TILE * CHUNK_STRIDE];
@@ -53,7 +55,7 @@ __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restr
         shared.phasors[c] = unit_vector(advance(frequency, c * DECIMATION));
 }
 
-// Where sample number SAMPLE of group number `group` of the tile lies.
+// Returns the index in shared memory of sample SAMPLE of group `group` of the tile.
 template <int SAMPLE>
 __device__ __forceinline__ int slot(int group)
 {
@@ -70,7 +72,7 @@ __device__ __forceinline__ int slot(int group)
     }
 }
 
-// Samples FIRST and on of a group, PHASES at a time: a run never leaves its row.
+// Unpacks samples FIRST and later of a group and stores them PHASES at a time. PHASES such samples lie in one row.
 template <int FIRST>
 __device__ __forceinline__ void store_group(float* samples, int group, const unsigned* words)
 {
@@ -82,7 +84,7 @@ __device__ __forceinline__ void store_group(float* samples, int group, const uns
     }
 }
 
-// COUNT consecutive groups; `offset`: the tile's first byte.
+// Unpacks COUNT consecutive groups. `offset` is the tile's first byte.
 template <int COUNT, bool MAY_BE_GUARDED>
 __device__ __forceinline__ void unpack_groups(
     float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes,
@@ -96,18 +98,19 @@ __device__ __forceinline__ void unpack_groups(
         store_group<0>(samples, group + i, words + i * WORDS_PER_GROUP);
 }
 
-// How many groups of a chunk to load at once, so that many wide loads are in flight: as many as MAX_WORDS allow.
+// Returns how many groups of a chunk to load at once. The more there are, the more wide loads are in flight; MAX_WORDS
+// limits them.
 __host__ __device__ constexpr int batch_of(int groups)
 {
-    constexpr int MAX_WORDS = 40;  // of the registers, few of which are in use while a tile is unpacked
+    constexpr int MAX_WORDS = 40;  // in registers, few of which are in use while a tile is unpacked
     int batch = groups;
     while (batch > 1 && (groups % batch != 0 || batch * WORDS_PER_GROUP > MAX_WORDS))
         --batch;
     return batch;
 }
 
-// Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo; near the end
-// of the buffer it is any groups.
+// Unpacks all samples of a tile into shared memory. A thread unpacks its own chunk and then its share of the halo. Near
+// the end of the buffer, and where chunks are not whole groups, it unpacks groups from anywhere in the tile.
 __device__ __forceinline__ void unpack_tile(
     float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes, Loads loads)
 {
@@ -125,9 +128,10 @@ __device__ __forceinline__ void unpack_tile(
         unpack_groups<1, true>(samples, group, packed, offset, n_bytes, loads);
 }
 
-// STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
-// Each multiply-add shares an operand with the one before it, its weight or its sample: read three registers at a time,
-// two of which may lie in one bank, they would not issue at full rate.
+// Multiplies the STEPS rows of taps from `weights` on by the window and adds the products to the sums. `row` is the
+// window's first row, and its first COARSEN - 1 rows are loaded.
+// Each multiply-add shares its weight or its sample with the one before it. Otherwise it would read three registers, of
+// which two may lie in one bank, and would not issue at full rate.
 template <int STEPS>
 __device__ __forceinline__ void slide(
     float2 (&sums)[COARSEN], Floats<PHASES> (&window)[COARSEN], const float* row, const float2 (*weights)[PHASES])
@@ -137,7 +141,7 @@ __device__ __forceinline__ void slide(
         const int newest = r + COARSEN - 1;
         window[newest % COARSEN] =
             load_floats<PHASES>(row + newest / COARSEN * CHUNK_STRIDE + newest % COARSEN * DECIMATION);
-        constexpr int LOAD = PHASES == 1 ? 2 : 4;  // floats of one load of weights
+        constexpr int LOAD = PHASES == 1 ? 2 : 4;  // floats in one load of weights
 #pragma unroll
         for (int p = 0; p < 2 * PHASES; p += LOAD) {
             const Floats<LOAD> h = load_floats<LOAD>(&weights[r][p / 2].x);
@@ -217,9 +221,9 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, {{ shape.min_blocks }}) 
         for (int c = 0; c < COARSEN; ++c)
             sums[c] = multiply(sums[c], multiply(phasor, shared.phasors[c]));
 
-        __syncthreads();  // nobody reads the tile any more: the next one, or the outputs, may take its place
+        __syncthreads();  // nobody reads the tile any more: the next tile, or the outputs, may take its place
         if constexpr (STAGED) {
-            // A warp's outputs lie in its own chunks, which no other warp touches before the next barrier
+            // A warp's outputs lie in its own chunks, which no other warp touches before the next barrier.
             float* chunk = shared.samples + t * CHUNK_STRIDE;
 #pragma unroll
             for (int c = 0; c < COARSEN; ++c)

@@ -1,4 +1,4 @@
-// COUNT consecutive outputs from number `first` of a row on, as many as the row has.
+// Stores COUNT consecutive outputs from number `first` of a row on, except those past the end of the row.
 template <int COUNT>
 __device__ __forceinline__ void store_run(float2* row, long long first, long long n_out, const float2* outputs)
 {

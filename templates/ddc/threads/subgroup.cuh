@@ -1,30 +1,30 @@
-// ALGORITHM subgroup: SG_SIZE threads share COARSEN outputs; each takes other phases of the decimation.
+// ALGORITHM subgroup: SG_SIZE threads share COARSEN outputs, and each sums different phases of the decimation.
 // Work    subgroup s of a block <-> outputs [s COARSEN, (s + 1) COARSEN) of a tile
 //         lane l of a subgroup  <-> phases l, l + SG_SIZE, ... of the D phases of a row of taps
 //         one block             <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
-// Tile    its samples stay packed, in the registers of all threads, in groups of 16 or 32:
+// Tile    The samples of a tile stay packed, in the registers of all threads, in groups of 16 or 32:
 //             thread t: groups t, t + N_THREADS, t + 2 N_THREADS, ...
-// Slice   phases [r SG_SIZE, (r + 1) SG_SIZE) of every row, unpacked into shared memory when they are needed: the
-//         lanes of a subgroup read one row, those of the next subgroup the row COARSEN further, SUBGROUP_STRIDE floats
-//         away
+// Slice   phases [r SG_SIZE, (r + 1) SG_SIZE) of every row, unpacked into shared memory when they are needed. The lanes
+//         of a subgroup read one row, and the lanes of the next subgroup read the row COARSEN rows further on,
+//         SUBGROUP_STRIDE floats away:
 //             row 0: l0 l1 .. | row 1: l0 l1 .. | ... | row COARSEN-1 | gap | row COARSEN ...
-//         An odd number of rows in SUBGROUP_STRIDE keeps a warp's reads free of bank conflicts. There are two slices,
-//         so that one can be written while the other is read.
+//         SUBGROUP_STRIDE is an odd number of rows, so a warp's reads have no bank conflicts. There are two slices: one
+//         is written while the other is read.
 constexpr int N_THREADS = {{ shape.n_threads }};  // blockDim.x
 constexpr int COARSEN = {{ config.COARSEN }};  // consecutive outputs that share a window of samples
 constexpr int SG_SIZE = {{ config.SG_SIZE }};  // threads that share COARSEN outputs, a power of two
 
-// The geometry, by kernels/ddc/threads.py.
-constexpr int ROWS_OF_TAPS = {{ shape.problem.rows_of_taps }};  // the last one filled up with zeros
-constexpr int N_SLICES = {{ shape.n_slices }};  // of SG_SIZE phases
-constexpr int OUTPUTS_PER_THREAD = {{ shape.outputs_per_thread }};  // that it is left with
-constexpr int OUTPUTS_PER_BLOCK = {{ shape.outputs_per_block }};  // of a tile: a block takes one tile after the other
-constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // that fill whole words: the unit of unpacking
+// The geometry, which kernels/ddc/threads.py derives.
+constexpr int ROWS_OF_TAPS = {{ shape.problem.rows_of_taps }};  // zeros fill the last one
+constexpr int N_SLICES = {{ shape.n_slices }};  // each has SG_SIZE phases
+constexpr int OUTPUTS_PER_THREAD = {{ shape.outputs_per_thread }};  // after the sums of a subgroup are added up
+constexpr int OUTPUTS_PER_BLOCK = {{ shape.outputs_per_block }};  // in one tile; a block processes tile after tile
+constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // the unit of unpacking, which fills whole words
 constexpr int WORDS_PER_GROUP = {{ shape.words_per_group }};
-constexpr int GROUPS_PER_TILE = {{ shape.groups_per_tile }};  // with its halo
+constexpr int GROUPS_PER_TILE = {{ shape.groups_per_tile }};  // halo included
 constexpr int GROUPS_PER_THREAD = {{ shape.groups_per_thread }};
-constexpr int SUBGROUP_STRIDE = {{ shape.subgroup_stride }};  // floats, from subgroup to subgroup
-constexpr int CHUNKS_PER_SLICE = {{ shape.chunks_per_slice }};  // of COARSEN rows
+constexpr int SUBGROUP_STRIDE = {{ shape.subgroup_stride }};  // floats from one subgroup's rows to the next one's
+constexpr int CHUNKS_PER_SLICE = {{ shape.chunks_per_slice }};  // each has COARSEN rows
 static_assert(OUTPUTS_PER_THREAD * SG_SIZE == COARSEN && OUTPUTS_PER_BLOCK == N_THREADS * OUTPUTS_PER_THREAD);
 static_assert(SAMPLES_PER_GROUP == Group<SAMPLE_BITS>::SAMPLES && WORDS_PER_GROUP == Group<SAMPLE_BITS>::WORDS);
 static_assert(ROWS_OF_TAPS * DECIMATION >= TAPS && N_SLICES * SG_SIZE >= DECIMATION);
@@ -64,8 +64,9 @@ __device__ __forceinline__ void load_groups(
     }
 }
 
-// Samples FIRST and on of a group, those that belong to slice number `slice`. Where groups and rows fit into each
-// other, KIND, the slice modulo the slices that a group meets, tells the compiler which samples those are.
+// store_group stores the samples of slice `slice` among samples FIRST and later of a group. If groups are whole rows,
+// or rows are whole groups, KIND tells the compiler which samples those are: it is the slice modulo KINDS, the number
+// of slices in which a group has samples.
 constexpr bool GROUP_OF_ROWS = SAMPLES_PER_GROUP % DECIMATION == 0;
 constexpr bool ROW_OF_GROUPS = DECIMATION % SAMPLES_PER_GROUP == 0 && SAMPLES_PER_GROUP % SG_SIZE == 0;
 constexpr int KINDS = GROUP_OF_ROWS ? N_SLICES : ROW_OF_GROUPS ? SAMPLES_PER_GROUP / SG_SIZE : 1;
@@ -107,7 +108,8 @@ __device__ __forceinline__ void store_slice(
     }
 }
 
-// STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
+// Multiplies the STEPS rows of taps from `weights` on by the window and adds the products to the sums. `row` is the
+// window's first row, and its first COARSEN - 1 rows are loaded.
 template <int STEPS>
 __device__ __forceinline__ void slide(
     float2 (&sums)[COARSEN], float (&window)[COARSEN], const float* row, const float2* weights)
@@ -140,8 +142,8 @@ __device__ __forceinline__ void filter_slice(float2 (&sums)[COARSEN], const floa
     slide<ROWS_OF_TAPS % COARSEN>(sums, window, row, weights);
 }
 
-// Sums over the WIDTH lanes of a subgroup: at each step a lane gives one half of its COUNT sums and keeps the other.
-// Lane l is left with sums [l COUNT / WIDTH, (l + 1) COUNT / WIDTH).
+// Adds up the sums of the WIDTH lanes of a subgroup. At each step a lane gives away one half of its COUNT sums and
+// keeps the other. At the end lane l holds sums [l COUNT / WIDTH, (l + 1) COUNT / WIDTH).
 template <int COUNT, int WIDTH>
 __device__ __forceinline__ void reduce(float2* sums)
 {
@@ -191,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) ddc(
         for (int slice = 0; slice < N_SLICES; ++slice) {
             float* unpacked = shared.slices[slice % 2];
             store_slice<0>(unpacked, slice, words);
-            __syncthreads();  // the slice is complete; and nobody reads the other one, which is written next
+            __syncthreads();  // the slice is complete, and nobody reads the other one, which is written next
             if (slice * SG_SIZE + lane < DECIMATION)
                 filter_slice(sums, unpacked + t / SG_SIZE * SUBGROUP_STRIDE + lane, &shared.weights[slice][0][lane]);
         }
