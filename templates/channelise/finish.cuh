@@ -1,11 +1,11 @@
 // The last step of a round: rows of bins in shared memory become voltages in global memory. A thread has
-// UNITS_PER_THREAD units of work, each a pair of bins and POST_SPECTRA spectra.
+// UNITS_PER_THREAD units of work. A unit is a pair of bins in POST_SPECTRA spectra.
 // Needs     pairs.cuh (bins_of, Place, first_place, second_place), phasor.cuh (Phasors),
 //           quantise.cuh (Pair, pair_of, make_voltages), row.cuh (Rows, row_of), voltages.cuh (Output)
 // Provides  FirstVoltages; Finish: store
 
-// Voltages of the first of two polarisations in turn, until those of the second are made: of one thread, in registers,
-// or of N threads, in shared memory.
+// With two polarisations in turn, the voltages of the first one, which wait for those of the second. N is 1 for one
+// thread's voltages, in registers, or the number of threads for those of a block, in shared memory.
 template <int N>
 struct FirstVoltages {
     unsigned words[UNITS_PER_THREAD * 2 * WORDS][N];
@@ -18,13 +18,13 @@ struct FirstVoltages {
 
 // The calling thread's units of work in a round.
 struct Finish {
-    static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
+    static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // more would take too many registers
     const float2* splits;
     const float4* polar;
     int group, round, thread;
     Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
 
-    // Loads of the pairs' factors are under way while the block waits for z.
+    // If EARLY, starts the loads of the pairs' factors, which are under way while the block waits for z.
     __device__ __forceinline__ Finish(
         const float2* __restrict__ splits, const float4* __restrict__ polar, int group, int round, int thread)
         : splits(splits), polar(polar), group(group), round(round), thread(thread)
@@ -35,7 +35,7 @@ struct Finish {
                 load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
     }
 
-    // Makes and stores voltages. z: the bins of all rows of the round.
+    // Computes the voltages of the thread's units and stores them. `z` has the bins of all rows of the round.
     template <int N>
     __device__ __forceinline__ void store(
         Rows& z, const Phasors& phasors, const Output& output, unsigned* __restrict__ saturated,

@@ -1,6 +1,6 @@
 // The first of two launches after the tables: a block filters COLUMNS neighbouring columns n2 (all n1, one part, one
-// polarisation), and transforms each along n1.
-//   between  out  float2 or __half2 [N_POLS][parts][PART_SPECTRA N_POINTS]  each part as place_between says
+// polarisation) and transforms each along n1.
+//   between  out  float2 or __half2 [N_POLS][parts][PART_SPECTRA N_POINTS]  place_between() orders a part
 //   grid = (groups of columns, fastest, and parts; polarisations)
 // Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
 //           transform.cuh (reversed, transform), lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
@@ -20,8 +20,8 @@ __device__ __forceinline__ float2 from_between(Between value) { return value; }
 constexpr int COLUMNS = {{ config.COLUMNS }};
 constexpr int COLUMN_THREADS = {{ config.COLUMN_THREADS }};  // blockDim.x of channelise_columns
 
-// Returns where value n2 of row k1 of spectrum s lies in a part of a polarisation. Spectra of neighbouring columns are
-// neighbours, so that a block stores long runs.
+// Returns the place of value n2 of row k1 of spectrum s in a part of a polarisation. Values of COLUMNS neighbouring
+// columns and all spectra of a part are contiguous, so that a block stores long runs.
 __device__ __forceinline__ int place_between(int s, int k1, int n2)
 {
     return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;

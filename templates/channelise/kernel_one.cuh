@@ -1,13 +1,13 @@
 // The only launch after the tables: a block processes one part at a time (all points, all polarisations), and takes the
 // next unclaimed part from a counter in global memory.
-//   grid = (at least as many blocks as run at once, or as there are parts; those that find no part do nothing)
-// While a block transforms a part, it reads where the following one starts and what its phasors follow from. So it goes
-// on without a wait; and without a barrier, if threads are PAIRED.
+//   grid = (at least the number of blocks that run at once, or the number of parts; blocks without a part do nothing)
+// While a block transforms a part, it reads the starts, delays and phases of the following part. So it goes on without
+// waiting for them, and if threads are PAIRED, without a barrier.
 // Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
 //           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
 // Provides  channelise
-struct Plan {  // what a block knows of a part
+struct Plan {  // a part, with the phasors and the starts of its spectra
     Part part;
     Phasors phasors;
     Starts starts[N_POLS];
@@ -15,9 +15,9 @@ struct Plan {  // what a block knows of a part
 
 struct Shared {
     alignas(16) Rows z;
-    alignas(16) Plan plans[2];  // of the part at hand, and of the one that follows
+    alignas(16) Plan plans[2];  // those of the part at hand and of the following part
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
-    alignas(16) unsigned ticket;  // number of the part that follows
+    alignas(16) unsigned ticket;  // number of the following part
 {% if config.TWIDDLES == "shared" %}
     alignas(16) float2 twiddles[N_TWIDDLES];
 {% endif %}
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         shared.twiddles[i] = twiddles[i];
 {% endif %}
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
-    constexpr int PLANNERS = ceil_div(N_POLS * SPECTRA, 32) * 32;  // threads: a thread <-> a spectrum of a polarisation
+    constexpr int PLANNERS = ceil_div(N_POLS * SPECTRA, 32) * 32;  // threads, one for each spectrum and polarisation
     const auto part_of_ticket = [&] { return part_at(shared.ticket, 0, SPECTRA, first_spectrum, n_spectra); };
     const auto start_in = [&](const Part& part) {
         const int thread = thread_again(), pol = thread / SPECTRA;
@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
     };
     if (threadIdx.x == 0)
         shared.ticket = atomicAdd(n_taken, 1u);
-    __syncthreads();  // the ticket is there
+    __syncthreads();  // the ticket is stored
     if (threadIdx.x < PLANNERS) {
         const Part part = part_of_ticket();
         put_plan(shared.plans[0], part, start_in(part), Phasor(part, delays, phases));
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 #pragma unroll 1
         for (int round = 0; round < ROUNDS; ++round) {
             const bool takes = round == 0 && threadIdx.x == 0, plans = round == 0 && threadIdx.x < PLANNERS;
-            const unsigned ticket = takes ? atomicAdd(n_taken, 1u) : 0;  // it is wanted after the filter
+            const unsigned ticket = takes ? atomicAdd(n_taken, 1u) : 0;  // needed after the filter
             unsigned long long power[POLS_AT_ONCE] = {};
             stream.filter(
                 power, round * POLS_AT_ONCE, plan.starts + round * POLS_AT_ONCE,
@@ -92,8 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
             __syncthreads();  // z is complete
 {% endif %}
 {% if config.SAMPLES == "ahead" %}
-            // What is filtered next, if that is known, is fetched: the second polarisation, or, from round 1 on, the next
-            // part.
+            // Fetches the samples that are filtered next, if they are known: those of the second polarisation or, from
+            // round 1 on, of the next part.
             if (round + 1 < ROUNDS)
                 stream.fetch(round + 1, plan.starts[round + 1].of[0]);
             else if (ROUNDS > 1)
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {% endif %}
             long long start = -1;
             Phasor phasor;
-            if (plans) {  // both are wanted after the transforms
+            if (plans) {  // both are needed after the transforms
                 const Part part = part_of_ticket();
                 start = start_in(part);
                 phasor = Phasor(part, delays, phases);
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {% endif %}
             finish.store(shared.z, plan.phasors, {voltages, n_times, plan.part}, saturated, first_voltages);
             if (!PAIRED)
-                __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
+                __syncthreads();  // z is free; if PAIRED, a thread overwrites only values that it has read itself
         }
     }
 }

@@ -1,15 +1,15 @@
 // The second of two launches after the tables: a block transforms rows (SPECTRA spectra of a part, the rows whose bins
-// are pairs, all polarisations), and makes voltages of them.
-//   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
-// The last part comes first: what the launch before has stored last is still in the L2 cache.
+// are pairs, all polarisations) and makes voltages of them.
+//   grid = (SPECTRA spectra of a part, fastest, groups of pairs, and parts)
+// The last part comes first, since the values that the previous launch has stored last are still in the L2 cache.
 // Needs     part.cuh (Part, part_at), kernel_columns.cuh (Between, from_between, place_between),
 //           row.cuh (Rows, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           voltages.cuh (Output), lib/thread.cuh (thread_again)
 // Provides  channelise
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
-constexpr int N_GROUPS = {{ shape.n_pair_groups }};  // of pairs; a block has the rows of one
+constexpr int N_GROUPS = {{ shape.n_pair_groups }};  // groups of pairs; a block has the rows of one group
 
-// Returns k1 of the row of which a block has that half of each pair.
+// Returns k1 of the row that has half `half` of each pair of the group.
 __device__ __forceinline__ int row_of_half(int group, int half)
 {
     return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;

@@ -1,5 +1,5 @@
-// The first launch, short: channelise_tables makes the tables that the others look up.
-//   twiddles  float2 [N_TWIDDLES]             of the first pass of each row, then of the second one
+// The first launch, which is short: channelise_tables computes the tables for the other launches.
+//   twiddles  float2 [N_TWIDDLES]             those of the first pass of each row, then those of the second pass
 //   splits    float2 [N_ALL_PAIRS]            e^(i pi k / N) of the first bin k of each pair
 //   polar     float4 [N_POLS][N_ALL_PAIRS]    (size, angle) of the gains of both bins of each pair
 // Needs     pairs.cuh (bins_of), samples.cuh (SAMPLE_SCALE)
@@ -25,8 +25,8 @@ __device__ __forceinline__ float2 twiddle(int i, int r, float cycles)
     return phasor(-(cycles * r + (i - m / 2)) / (2 * m));
 }
 
-// Returns (size, angle) of a gain. The size takes a sum of scaled samples, twice as large where split() of quantise.cuh
-// makes it, to where all voltages lie between -1/2 and 1/2.
+// Returns (size, angle) of a gain. The size maps a sum of scaled samples to the range -1/2 to 1/2 of voltages. It is
+// halved for real samples, since split() of quantise.cuh doubles their sums.
 __device__ __forceinline__ float2 polar_form(float2 gain)
 {
     constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * 2 * MOST);

@@ -1,5 +1,5 @@
-// Pairs of bins: X[k] and X[N - k] of real samples follow from the same two bins of the complex points, so that a
-// thread finishes both. A block has the pairs of one group, N_PAIRS of them, in HALVES rows of each spectrum.
+// Pairs of bins: X[k] and X[N - k] of real samples follow from the same two bins of the complex points, so one thread
+// finishes both. A block has the N_PAIRS pairs of one group, in HALVES rows of each spectrum.
 // Needs     nothing
 // Provides  bins_of; Place, first_place, second_place
 
@@ -13,7 +13,7 @@ __device__ __forceinline__ int2 bins_of(int group, int i)
     return make_int2(a, a == 0 ? N_POINTS / 2 : N_POINTS - a);
 }
 
-// Where a bin lies: which of the HALVES rows of its spectrum, and at what place in it.
+// The place of a bin: one of the HALVES rows of its spectrum, and the index in this row.
 struct Place {
     int half, at;
 };

@@ -1,13 +1,12 @@
-// Parts: each heap's spectra are cut into parts of PART_SPECTRA, which blocks share out.
+// Parts: each heap's spectra are cut into parts of PART_SPECTRA, which blocks divide among them.
 // Needs     nothing
 // Provides  Part; part_at
 
-// A range of spectra of one heap: one part, or the piece of it that a block handles. Those numbered [from, to) are
-// made.
+// A range of spectra of one heap: one part, or the piece of it that a block handles. Spectra [from, to) are computed.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
-    int from, to;  // counted from there
+    int from, to;  // counted from in_heap
 
     __device__ __forceinline__ bool has_any() const { return from < to; }
     __device__ __forceinline__ bool has(int s) const { return from <= s && s < to; }
@@ -20,7 +19,7 @@ __device__ __forceinline__ int clamped(long long value, int most)
     return value < 0 ? 0 : value > most ? most : static_cast<int>(value);
 }
 
-// Returns spectra `skipped` to `skipped` + n of part number `index`, counted from the part that has first_spectrum.
+// Returns spectra [skipped, skipped + n) of part number `index`, counted from the part that has first_spectrum.
 __device__ __forceinline__ Part part_at(
     long long index, int skipped, int n, long long first_spectrum, long long n_spectra)
 {

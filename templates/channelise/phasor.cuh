@@ -5,7 +5,7 @@ static_assert(N_POLS * SPECTRA <= THREADS, "a thread has the phasor of one spect
 
 typedef float2 Phasors[N_POLS][SPECTRA];  // (-pi delay, phase in [-pi, pi]) of each spectrum
 
-// The delay and the phase of the calling thread's spectrum: thread pol SPECTRA + s has spectrum s of polarisation pol.
+// The delay and the phase of the calling thread's spectrum. Thread pol SPECTRA + s has spectrum s of polarisation pol.
 struct Phasor {
     float delay = 0.0f, phase = 0.0f;
 
@@ -21,7 +21,7 @@ struct Phasor {
         delay = __ldg(delays + at), phase = __ldg(phases + at);
     }
 
-    // Puts it where all threads find it.
+    // Stores the phasor in shared memory, for all threads.
     __device__ __forceinline__ void put(Phasors& phasors) const
     {
         const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;

@@ -1,4 +1,4 @@
-// Total power: the squares of samples, added up by a thread, and then over a block.
+// Total power: the squares of samples, which a thread adds up first, and then the block.
 // Needs     samples.cuh (SAMPLE_SCALE)
 // Provides  add_squares; whole; add_sums
 
@@ -24,8 +24,8 @@ __device__ __forceinline__ unsigned long long whole(Squares sum)
         return static_cast<unsigned long long>(sum);
 }
 
-// Adds N sums over the BLOCK threads of a block to `total`, one atomic addition each. of_warps: shared memory. All
-// threads pass a barrier.
+// Adds up N sums over the BLOCK threads of a block, and adds each result to `total` by one atomic addition. `of_warps`
+// is in shared memory. All threads pass a barrier.
 template <int BLOCK, int N>
 __device__ __forceinline__ void add_sums(
     unsigned long long* total, unsigned long long (*of_warps)[BLOCK / 32], const unsigned long long (&sums)[N])
@@ -43,7 +43,7 @@ __device__ __forceinline__ void add_sums(
         if (threadIdx.x % 32 == 0)
             of_warps[i][threadIdx.x / 32] = sum;
     }
-    __syncthreads();  // the sums of all warps are there
+    __syncthreads();  // the sums of all warps are stored
     if (threadIdx.x < N) {
         unsigned long long sum = 0;
 #pragma unroll

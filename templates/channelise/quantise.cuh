@@ -1,15 +1,15 @@
 // Quantisation: two bins of a spectrum become voltages.
 // Needs     pairs.cuh (bins_of)
 // Provides  Pair, pair_of; make_voltages
-constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
+constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages in a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
 
 // The factors of a pair of bins, which are the same in all spectra.
 struct Pair {
-    float2 split;  // e^(i pi k / N) of the first bin
-    float2 positions;  // (k - C/2) / C of both
+    float2 split;  // e^(i pi k / N) for the first bin k
+    float2 positions;  // (k - C/2) / C of both bins
     float4 polar;  // (size, angle) of both gains
-    float2 limits;  // of parts that do not saturate, before they are scaled
+    float2 limits;  // largest parts that do not saturate, before scaling
 };
 
 __device__ __forceinline__ float position(int bin) { return (2 * bin - N_CHANNELS) / (2.0f * N_CHANNELS); }
@@ -29,7 +29,7 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
-// Replaces the complex points' Z[k] and Z[N - k] with 2 X[k] and 2 X[N - k]. phasor: e^(i pi k / N).
+// Replaces the complex points' Z[k] and Z[N - k] with 2 X[k] and 2 X[N - k]. `phasor` is e^(i pi k / N).
 __device__ __forceinline__ void split(float2& first, float2& second, float2 phasor)
 {
     const float2 a = first, b = second;
@@ -40,14 +40,14 @@ __device__ __forceinline__ void split(float2& first, float2& second, float2 phas
     second.y = __fmaf_rn(-2.0f, even.y, first.y);
 }
 
-// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even,
-// because the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
+// Both parts of a voltage, in two's complement in the low BITS bits. They are rounded to nearest, halves to even,
+// because the last place of ROUNDED is worth 1. CODES keeps ROUNDED positive, and its low BITS bits are 0.
 struct Codes {
     unsigned re, im;
 };
 
-// Returns x e^(i phi) size, phi = phasor.x position + phasor.y + angle. A part beyond `limit`, before it is scaled,
-// saturates.
+// Returns the codes of x e^(i phi) size, phi = phasor.x position + phasor.y + angle. If a part exceeds `limit` before
+// scaling, the voltage saturates and `saturated` is incremented.
 __device__ __forceinline__ Codes quantise(
     float2 x, float2 phasor, float position, float size, float angle, float limit, unsigned& saturated)
 {
@@ -64,7 +64,7 @@ __device__ __forceinline__ Codes quantise(
         __float_as_uint(__fmaf_rn(clipped_im, 2 * MOST, ROUNDED))};
 }
 
-// Returns the codes of consecutive spectra in a word.
+// Returns a word with the codes of EACH consecutive spectra.
 __device__ __forceinline__ unsigned packed(const Codes* codes)
 {
     if constexpr (BITS == 8) {
@@ -83,8 +83,8 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Makes the voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin, words[1] of the second.
-// first, second: the bins in the first spectrum's row; phasors: of the spectra.
+// Computes the voltages of POST_SPECTRA spectra for a pair of bins: words[0] for the first bin, words[1] for the
+// second. `first` and `second` point to the bins in the first spectrum's row, and phasors[s] belongs to spectrum s.
 __device__ __forceinline__ void make_voltages(
     unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* phasors,
     unsigned& saturated)

@@ -7,7 +7,8 @@ typedef float2 Rows[N_ROWS][SLICE_VALUES];
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
-// Bins 0 and N / 2 of real samples are not a pair. Makes them one, for split() of quantise.cuh with c = 1, s = 0.
+// Makes bins 0 and N / 2 of real samples a pair, which they are not otherwise. split() of quantise.cuh then gives their
+// X with phasor 1.
 __device__ __forceinline__ void pair_up(float2& zero, float2& half)
 {
     const float sum = zero.x + zero.y, p = sum + half.x, q = sum - half.x, u = half.y;
@@ -15,10 +16,10 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms a row. load(lane, n) returns its point n2 = lane + n. first_twiddle, second_twiddle: the tables of both
-// passes; those of the first one are 1 where a row is a whole spectrum. The bins lie in order in `slice`; if has_zero
-// (row 0 of real samples), bin N2 / 2 lies at place N2. Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1
-// lane; bin q + RADIX_1 r.
+// Transforms a row. load(lane, n) returns its point n2 = lane + n. first_twiddle and second_twiddle read the tables of
+// the two passes; if a row is a whole spectrum, all twiddles of the first pass are 1. The bins are left in order in
+// `slice`. If has_zero (row 0 of real samples), bin N2 / 2 lies at place N2. Elements: n2 = lane + RADIX_2 j at first,
+// q + RADIX_1 lane after the first pass, bin q + RADIX_1 r at the end.
 template <class Load, class First, class Second>
 __device__ __forceinline__ void transform_row(
     float2* slice, int lane, bool has_zero, Load load, First first_twiddle, Second second_twiddle)
@@ -44,7 +45,7 @@ __device__ __forceinline__ void transform_row(
             y[first + reversed<RADIX_2>(l)] = slice[q * (RADIX_2 + 1) + l];
         transform_twiddled<RADIX_2>(y + first, [&](int i) { return second_twiddle(q + i); }, RADIX_1);
     }
-    __syncwarp();  // what the first pass left is in registers
+    __syncwarp();  // the results of the first pass are in registers
     if (!COMPLEX && lane == 0 && has_zero) {
         pair_up(y[0], y[RADIX_2 / 2]);
         slice[N2] = y[RADIX_2 / 2];

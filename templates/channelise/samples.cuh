@@ -1,14 +1,14 @@
-// Samples in global memory become points: two samples are the parts of a complex one, as floats.
+// Samples in global memory become points: two samples are the real and imaginary parts of a point, as floats.
 // Needs     lib/bits.cuh (and_xor)
 // Provides  SAMPLE_SCALE; Column: at, is_inside; fetch_bytes
-constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // what a sample of 1 becomes
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // the float of a sample of 1
 constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
-constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // and in the 23 bits of a mantissa, if the right bytes are taken
+constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // two samples also lie in the 23 bits of a mantissa, with suitable bytes
 constexpr bool IN_PLACE = {{ "true" if config.UNPACKING == "in_place" else "false" }};
 
-// A field of SAMPLE_BITS, its sign bit turned over, becomes the highest bits of the mantissa of a number in [1, 2):
+// A field of SAMPLE_BITS with its sign bit inverted becomes the highest bits of the mantissa of a number in [1, 2):
 //     as_float((bits & mask) ^ pattern) = 1.5 + sample 2^-SAMPLE_BITS
-// and one exact subtraction leaves the sample. A field e bits further down is part of a number in [2^e, 2^(e+1)).
+// One exact subtraction leaves the sample. A field e bits further down becomes part of a number in [2^e, 2^(e+1)).
 struct Field {
     unsigned mask;
     float offset;  // 2^e + 0.5: its bits are the pattern
@@ -25,14 +25,14 @@ struct Field {
     }
 };
 
-// How two samples are found that begin at bit `bit` of a word, and may end in the next one.
+// Unpacks two samples that begin at bit `bit` of a word and may end in the next word.
 class Unpacking {
 public:
     __device__ __forceinline__ explicit Unpacking(unsigned bit)
     {
         const int skipped = bit % 8;  // bits of the first byte
         if constexpr (IN_BYTES) {
-            const int down = skipped == 0 ? 2 : 1, e = 8 * down + skipped - 9;  // bytes, so that e is 0 to 7
+            const int down = skipped == 0 ? 2 : 1, e = 8 * down + skipped - 9;  // down in bytes, so that e is 0 to 7
             selector = (0x0123 + 0x1111 * (bit / 8)) >> 4 * down;
             first = Field(e), second = Field(e + SAMPLE_BITS);
         } else if constexpr (NARROW) {
@@ -44,7 +44,7 @@ public:
         }
     }
 
-    // Returns the point that begins in a, which b follows.
+    // Returns the point that begins in word a. Word b follows a.
     __device__ __forceinline__ float2 point(unsigned a, unsigned b) const
     {
         if constexpr (NARROW) {
@@ -59,12 +59,11 @@ public:
     }
 
 private:
-    unsigned selector, right, left;  // the bytes of both words that make `four`; bits by which samples are shifted
+    unsigned selector, right, left;  // selects four bytes of two words; shifts of both samples, in bits
     Field first, second;
 };
 
-// Loads a word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it
-// soon.
+// Loads a word of samples. The 256 bytes around it are loaded into the L2 cache, since other blocks need them soon.
 __device__ __forceinline__ unsigned load_word(const unsigned* from)
 {
 #ifdef AUTOTUNE_HOST
@@ -76,26 +75,26 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 #endif
 }
 
-// Brings bytes `first` to `end` to the L2 cache, for a block that wants them soon. All N threads of a block call it.
+// Loads bytes [first, end) into the L2 cache, for a block that needs them soon. All N threads of a block call it.
 template <int N>
 __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long first, long long end)
 {
     constexpr int LINE = 128;
     for (long long at = first + threadIdx.x * LINE; at < end; at += N * LINE) {
 #ifdef AUTOTUNE_HOST
-        static_cast<void>(__ldg(base + at));  // it must lie in the buffer
+        static_cast<void>(__ldg(base + at));  // checks that it lies in the buffer
 #else
         asm volatile("prefetch.global.L2 [%0];" : : "l"(base + at));
 #endif
     }
 }
 
-// Points of one column in global memory: point number `row` is `row` STEP samples further on.
-// GUARDED: the words may lie beyond the end, where they are 0.
+// The points of one column in global memory: point number `row` begins `row` STEP samples behind the first one.
+// GUARDED: words may lie beyond the end of the buffer; they count as 0.
 template <bool GUARDED>
 class Column {
 public:
-    // first_bit: of the first point, among all streams' samples, of which there are n_bytes.
+    // first_bit: bit at which the first point begins, in the samples of all streams; n_bytes: size of these samples.
     __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
         : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
           unpacking(static_cast<unsigned>(first_bit) % 32),
@@ -125,10 +124,10 @@ public:
     }
 
 private:
-    const unsigned* words;  // of the first point
+    const unsigned* words;  // first word of the first point
     Unpacking unpacking;
-    int second;  // 1 if it goes on in the next word, of which nothing is wanted else
-    long long left;  // bytes from there to the end
+    int second;  // 1 if a point ends in the next word; if 0, the next word is not needed
+    long long left;  // bytes from `words` to the end
 
     __device__ __forceinline__ unsigned guarded(long long offset) const
     {

@@ -1,10 +1,10 @@
-// Streams: FIR_THREADS threads of a block filter the columns of a part, a piece at a time: a thread has one column of
-// one run of FIR_SPECTRA spectra.
+// Streams: FIR_THREADS threads of a block filter the columns of a part, a piece at a time. In a piece a thread filters
+// one column of one run of FIR_SPECTRA spectra.
 // Needs     part.cuh (Part), samples.cuh (Column, fetch_bytes), taps.cuh (Weights, filter_column),
 //           power.cuh (add_squares, whole), lib/vector.cuh (ceil_div)
 // Provides  Starts; Stream: own_start, put_starts, filter, fetch
-constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
-constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // of a polarisation
+constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column in FIR_SPECTRA sums
+constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // pieces of a polarisation
 
 // First sample of each spectrum, or -1 to skip it. of_runs: first sample of each run of FIR_SPECTRA spectra, or -1 if
 // the run is not contiguous or passes the end of the buffer.
@@ -12,8 +12,8 @@ struct Starts {
     long long of[PART_SPECTRA], of_runs[N_RUNS];
 };
 
-// A column of which only rows from `first` on are there, rows 0 to `last` of another one; other rows repeat some of
-// these.
+// A column whose rows [first, first + last] are rows [0, last] of another column. Rows before and after repeat the
+// nearest of these.
 struct Shifted {
     Column<false> column;
     int first, last;
@@ -26,15 +26,16 @@ struct Stream {
     const float* weights;
     const long long* offsets;
     long long row_bytes;
-    int first_column;  // of the block
+    int first_column;  // first column of the block
 
-    // Returns where spectrum s of a part starts, if is_one says that there is one and the part has it; otherwise -1.
+    // Returns the first sample of spectrum s of a part. Returns -1 if is_one is false or the part lacks the spectrum.
     __device__ __forceinline__ long long own_start(const Part& part, int pol, int s, bool is_one) const
     {
         return is_one && part.has(s) ? offsets[(part.first() + s) * N_POLS + pol] : -1;
     }
 
-    // Puts what the threads of a warp know by own_start(), neighbouring spectra each, where all threads find it.
+    // Stores the starts that the threads of a warp have from own_start() in shared memory, for all threads.
+    // Neighbouring threads have neighbouring spectra.
     __device__ __forceinline__ void put_starts(Starts& starts, int pol, int s, bool is_one, long long own) const
     {
         constexpr unsigned ALL = 0xffffffffu >> (32 - FIR_SPECTRA);
@@ -51,9 +52,9 @@ struct Stream {
         }
     }
 
-    // Filters N polarisations from first_pol on, whose spectra start at starts[0] and so on. Of polarisation first_pol
-    // + p, put_of(p)(s, c, sum) gets the sum of spectrum s of the part and point c of the block; 0 for a spectrum that
-    // is skipped. Adds the squares of the newest samples to `power`.
+    // Filters N polarisations from first_pol on. starts[p] belongs to polarisation first_pol + p, and for it
+    // put_of(p)(s, c, sum) is called with the sum of spectrum s of the part and point c of the block. The sum is 0 for
+    // a spectrum that is skipped. Adds the squares of the newest samples to power[p].
     template <int N, class PutOf>
     __device__ __forceinline__ void filter(
         unsigned long long (&power)[N], int first_pol, const Starts* starts, PutOf put_of) const
@@ -73,8 +74,7 @@ struct Stream {
     }
 
 {% if config.get("SAMPLES") == "ahead" %}
-    // Brings samples of a part that starts at `from` to the L2 cache: what its spectra have that the part before has
-    // not.
+    // Loads samples of a part that starts at `from` into the L2 cache, except those that the previous part also uses.
     __device__ __forceinline__ void fetch(int pol, long long from) const
     {
         constexpr long long ROW_BYTES = 4 * ROW_WORDS;
@@ -88,12 +88,13 @@ struct Stream {
 private:
     __device__ __forceinline__ long long n_bytes() const { return row_bytes * N_POLS; }
 
-    // Returns the point of a spectrum that column c of the block is.
+    // Returns the number, in a spectrum, of the point in column c of the block.
     __device__ __forceinline__ int point(int c) const { return c / SEGMENT * N2 + first_column + c % SEGMENT; }
 
     __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
 
-    // Returns the calling thread's column of a piece. Paired: those in whose places it finds its pairs of bins.
+    // Returns the calling thread's column of a piece. If PAIRED, its columns are those at whose places in z its pairs
+    // of bins will lie.
     static __device__ __forceinline__ int column_of(int piece)
     {
         if constexpr (PAIRED) {
@@ -104,13 +105,13 @@ private:
         return (piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH;
     }
 
-    // Returns the bit at which point n begins of a spectrum that starts at sample `start`.
+    // Returns the bit at which point n of a spectrum begins. The spectrum starts at sample `start`.
     __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
     {
         return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
     }
 
-    // Filters a thread's column of a piece: put(s, c, sum) gets each sum. Returns the squares.
+    // Filters the thread's column of a piece and calls put(s, c, sum) with each sum. Returns the sum of squares.
     template <class Put>
     __device__ __forceinline__ unsigned long long filter_piece(
         int pol, int piece, const Starts& starts, Weights& w, Put put) const
@@ -129,10 +130,10 @@ private:
         return whole(squares);
     }
 
-    // Filters a run whose spectra start anywhere, at of[0] and so on. Spectra that follow each other are filtered like
-    // a run, of which the others are not wanted; samples beyond the end count as 0, and so does a spectrum that is
-    // skipped. Few runs come here. Inline, it would take registers from the others; called, it would spill what a
-    // thread of the only launch holds. Returns the squares.
+    // Filters a run whose spectra may start anywhere, at of[0] and so on. Spectra that follow each other are filtered
+    // together, like a run whose other spectra are not wanted. Samples beyond the end count as 0, and the sum of a
+    // skipped spectrum is 0. Few runs come here. It is not inlined, since it would take registers from the other runs;
+    // with only one launch it is, since a call would spill the registers of a thread. Returns the sum of squares.
     template <class Put>
     static __device__ {{ "__forceinline__" if config.ALGORITHM == "one" else "__noinline__" }} Squares
     filter_each(Stream stream, const long long* of, int pol, int n, Put put)
@@ -146,7 +147,7 @@ private:
             }
             const long long bit = stream.first_bit(pol, of[from], n);
             const Column<false> column(stream.samples, bit, stream.n_bytes());
-            const int last = to - from + TAPS - 2;  // row that they want
+            const int last = to - from + TAPS - 2;  // last row that they need
             if (of[from] < 0) {
                 for (int i = from; i < to; ++i)
                     put(i, make_float2(0.0f, 0.0f));
@@ -162,7 +163,7 @@ private:
         return squares;
     }
 
-    // Returns the weighted sum of the points from `row` on, and adds the squares.
+    // Returns the weighted sum of the points from `row` on, and adds the newest point's squares to `squares`.
     __device__ __forceinline__ float2 sum_of(const Column<true>& column, int row, int n, Squares& squares) const
     {
         float2 sum = make_float2(0.0f, 0.0f);

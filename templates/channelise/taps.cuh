@@ -1,7 +1,7 @@
-// The filter of one complex column: a thread makes the weighted sums of S spectra. It holds FIR_TAPS weights; each
-// point is unpacked once for each FIR_TAPS taps, and added to all of the sums that it is part of. If a thread holds the
-// weights of all taps, a sum begins with its first point and ends with its last: it holds no more sums at once than
-// there are taps.
+// The filter of one complex column: a thread computes the weighted sums of S spectra. It holds FIR_TAPS weights. Each
+// point is unpacked once for every FIR_TAPS taps and added to all sums that it is part of. If a thread holds the
+// weights of all taps, a sum begins with its first point and ends with its last, so at most TAPS sums are in registers
+// at once.
 // Needs     power.cuh (add_squares)
 // Provides  Weights: prepare, at; filter_column
 constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
@@ -11,8 +11,8 @@ constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
 struct Weights {
     float2 of[FIR_TAPS];
 
-    // Loads the weights of all taps, if a thread holds so many; otherwise filter_column() loads them, chunk by chunk.
-    // weights: of the column's first tap.
+    // Loads the weights of all taps if a thread holds so many; otherwise filter_column() loads them chunk by chunk.
+    // `weights` points to the weight of the column's first tap.
     __device__ __forceinline__ void prepare(const float* __restrict__ weights)
     {
         if (TAP_CHUNKS == 1)
@@ -28,9 +28,9 @@ struct Weights {
             of[t] = at(weights, first + t);
     }
 
-    // Returns one weight. Volatile: all loads of a column are under way at once. All parts want the same weights, so
-    // that they are the last to leave the L2 cache; but a block does not come back to a column soon, and twiddles have
-    // more of a small cache.
+    // Returns one weight. The load is volatile so that all loads of a column are under way at once. All parts use the
+    // same weights, so they are the last to be evicted from the L2 cache. They bypass the small L1 cache, since a block
+    // does not come back to a column soon and twiddles make better use of it.
     static __device__ __forceinline__ float2 at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -53,9 +53,9 @@ struct Weights {
     }
 };
 
-// Adds taps `first` to `first` + N of S spectra to their sums; with LAST, the squares of each spectrum's newest points,
-// too. put(s, sum) gets the complete sum of each spectrum s for which wants(s) is true as soon as it is known, behind
-// the load of the row after it, which must not wait for it.
+// Adds taps [first, first + N) of S spectra to their sums. With LAST, it also adds the squares of each spectrum's
+// newest points to `squares`, and calls put(s, sum) with the complete sum of each spectrum s for which wants(s) is
+// true. It calls put() as soon as the sum is known, but after starting the load of the next row, which must not wait.
 template <int S, int N, bool LAST, class Column, class Wants, class Put>
 __device__ __forceinline__ void add_taps(
     float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Wants& wants,
@@ -82,8 +82,8 @@ __device__ __forceinline__ void add_taps(
     }
 }
 
-// Filters S spectra, of which each starts STEP samples after the one before it. column: at(row) returns a point; w:
-// prepared.
+// Filters S spectra, each of which starts STEP samples after the one before it. column.at(row) must return a point, and
+// `w` must be prepared.
 template <int S, class Column, class Wants, class Put>
 __device__ __forceinline__ void filter_column(
     Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Wants& wants,

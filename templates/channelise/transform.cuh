@@ -6,7 +6,7 @@ __host__ __device__ constexpr int log_2(int n)
     return (n >= 2) + (n >= 4) + (n >= 8) + (n >= 16) + (n >= 32) + (n >= 64);
 }
 
-// Returns the place of point i of R in bit-reversed order. There is no loop, which a compiler might keep.
+// Returns the place of point i of R in bit-reversed order. It has no loop, which a compiler might keep.
 template <int R>
 __host__ __device__ constexpr int reversed(int i)
 {
@@ -14,7 +14,7 @@ __host__ __device__ constexpr int reversed(int i)
         >> (6 - log_2(R));
 }
 
-// Returns cos(2 pi i / 64), i <= 16. Nothing here calls itself, which a compiler would leave as a call.
+// Returns cos(2 pi i / 64), i <= 16. It is not recursive, since a compiler would leave a recursion as a call.
 __host__ __device__ constexpr float quarter(int i)
 {
     return i == 0 ? 1.0f
@@ -28,7 +28,7 @@ __host__ __device__ constexpr float quarter(int i)
 __host__ __device__ constexpr float cosine(int i) { return i <= 16 ? quarter(i) : -quarter(32 - i); }
 __host__ __device__ constexpr float sine(int i) { return i <= 16 ? quarter(16 - i) : quarter(i - 16); }
 
-// Makes (e + w o, e - w o) of (e, o): six multiply-adds.
+// Replaces (e, o) with (e + w o, e - w o), in six multiply-adds.
 __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float wi)
 {
     const float x = __fmaf_rn(-wi, o.y, __fmaf_rn(wr, o.x, e.x));
@@ -37,7 +37,7 @@ __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float 
     e = make_float2(x, y);
 }
 
-// The same, for w = 1 and for w = -i.
+// Do the same for w = 1 and for w = -i.
 __device__ __forceinline__ void butterfly_one(float2& e, float2& o)
 {
     const float2 a = e, b = o;
@@ -72,9 +72,9 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j, beginning with the pass whose butterflies are M apart. twiddles(i stride), i < R / 2, are
-// entry i of omega's table (kernel_tables.cuh). M is a template parameter, because a loop over it is not always
-// unrolled, and w would then lie in local memory.
+// Does the same for y[j] omega^j, beginning with the pass whose butterflies are M apart. twiddles(i stride), i < R / 2,
+// returns entry i of omega's table (kernel_tables.cuh). M is a template parameter because a loop over it is not always
+// unrolled, and then w would lie in local memory.
 template <int R, int M = 1, class Twiddles>
 __device__ __forceinline__ void transform_twiddled(float2* y, const Twiddles& twiddles, int stride)
 {

@@ -1,5 +1,5 @@
-// Voltages in global memory. A unit of work has POST_SPECTRA spectra of a bin: WORDS words of each polarisation, time
-// fastest.
+// Voltages in global memory. A unit of work stores POST_SPECTRA spectra of a bin: WORDS words for each polarisation,
+// time fastest.
 // Needs     part.cuh (Part)
 // Provides  Output: part, store
 template <int N>
@@ -7,10 +7,10 @@ struct alignas(4 * N) Words {
     unsigned at[N];
 };
 
-constexpr int INTERLEAVED = TIMES_PER_BLOCK * VOLTAGE_BYTES;  // bytes of a polarisation before those of the next one
-constexpr bool ONE_RUN = N_POLS == 1 || POST_SPECTRA >= TIMES_PER_BLOCK;  // all of a unit is contiguous
+constexpr int INTERLEAVED = TIMES_PER_BLOCK * VOLTAGE_BYTES;  // bytes of one polarisation before the next one's
+constexpr bool ONE_RUN = N_POLS == 1 || POST_SPECTRA >= TIMES_PER_BLOCK;  // all voltages of a unit are contiguous
 
-// Neighbouring lanes, as many as a run has chunks of 16 bytes, exchange theirs, so that they store a run together.
+// A run has CHUNKS chunks of 16 bytes. CHUNKS neighbouring lanes exchange chunks, so that they store a run together.
 constexpr int CHUNKS = ONE_RUN ? POST_SPECTRA * N_POLS * VOLTAGE_BYTES / 16 : 1;
 constexpr bool TOGETHER = CHUNKS > 1 && VECTOR_BYTES == 16;
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ void store_words(unsigned char* to, const unsigned (&
     }
 }
 
-// Puts both polarisations' words in the order of memory.
+// Puts the words of both polarisations into the order of memory.
 __device__ __forceinline__ void interleave(
     unsigned (&out)[2 * WORDS], const unsigned (&first)[WORDS], const unsigned (&second)[WORDS])
 {
@@ -41,7 +41,7 @@ __device__ __forceinline__ void interleave(
             out[2 * i] = __byte_perm(first[i], second[i], 0x5410);
             out[2 * i + 1] = __byte_perm(first[i], second[i], 0x7632);
         } else {
-            constexpr int RUN = INTERLEAVED >= 4 ? INTERLEAVED / 4 : 1;  // words of a polarisation
+            constexpr int RUN = INTERLEAVED >= 4 ? INTERLEAVED / 4 : 1;  // consecutive words of one polarisation
             out[i / RUN * 2 * RUN + i % RUN] = first[i];
             out[i / RUN * 2 * RUN + RUN + i % RUN] = second[i];
         }
@@ -67,8 +67,8 @@ struct Output {
         }
     }
 
-    // Stores POST_SPECTRA spectra of a bin from number s on, as far as the part has them. cells: the bin's values in z,
-    // SLICE_VALUES apart, which nobody reads any more; the next lane's lie `step` further.
+    // Stores POST_SPECTRA spectra of a bin from number s on, as far as the part has them. `cells` points to the bin's
+    // values in z, SLICE_VALUES apart, which are free to be overwritten; those of the next lane lie `step` further on.
     __device__ __forceinline__ void store(
         int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS], float2* cells, int step) const
     {
@@ -94,8 +94,8 @@ struct Output {
     }
 
 private:
-    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so
-    // that lanes read from different banks.
+    // Stores the runs of CHUNKS lanes, which exchange chunks through their cells. Chunk q of a lane's run goes to the
+    // cells of the lane q further on, so that lanes read from different banks.
     template <int N>
     __device__ __forceinline__ void store_run(int bin, int s, const unsigned (&words)[N], float2* cells, int step) const
     {
@@ -103,7 +103,7 @@ private:
         const auto cell = [&](int lane, int q) {
             return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES;
         };
-        __syncwarp();  // all have read what was there
+        __syncwarp();  // all have read the values in the cells
 #pragma unroll
         for (int q = 0; q < CHUNKS; ++q)
 #pragma unroll
@@ -111,7 +111,7 @@ private:
                 *reinterpret_cast<uint2*>(cell(own, q) + i * SLICE_VALUES) =
                     make_uint2(words[4 * q + 2 * i], words[4 * q + 2 * i + 1]);
         __syncwarp();
-        if (part.is_whole(s, POST_SPECTRA)) {  // for all lanes alike
+        if (part.is_whole(s, POST_SPECTRA)) {  // the same for all lanes
 #pragma unroll
             for (int lane = 0; lane < CHUNKS; ++lane) {
                 const float2* from = cell(lane, own);
