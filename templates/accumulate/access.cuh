@@ -25,14 +25,14 @@ __device__ __forceinline__ bool does_not_fit(long long sum)
     return static_cast<unsigned long long>(sum) + LARGEST > 2ull * LARGEST;
 }
 
-// To +-LARGEST: the most negative integer stays free, for what is missing.
+// Returns the sum, clipped to +-LARGEST. The most negative integer is free, and marks missing visibilities.
 __device__ __forceinline__ int clip(long long sum)
 {
     const int limit = sum < 0 ? -LARGEST : LARGEST, low = static_cast<int>(sum);
     return does_not_fit(sum) ? limit : low;
 }
 
-// What the other lane of a pair gives for it.
+// Returns the value that the other lane of a pair passes to trade().
 __device__ __forceinline__ int2 trade(int2 given)
 {
     return make_int2(__shfl_xor_sync(0xffffffffu, given.x, 1), __shfl_xor_sync(0xffffffffu, given.y, 1));

@@ -5,7 +5,7 @@ __device__ __forceinline__ T load(const unsigned char* address)
     return STREAMING_LOADS ? __ldcs(typed) : __ldg(typed);
 }
 
-// LOAD bytes from `samples` on. Not WHOLE: word by word, those of them that are among n_bytes; for others 0.
+// Loads LOAD bytes from `samples` on. If not WHOLE, it loads word by word, and words from n_bytes on become 0.
 template <bool WHOLE>
 __device__ __forceinline__ void load_chunk(
     unsigned (&words)[WORDS], const unsigned char* __restrict__ samples, int n_bytes)
@@ -33,7 +33,7 @@ __device__ __forceinline__ void store(uint4* address, uint4 values)
         *address = values;
 }
 
-// Asks for 128 bytes to be in the L2, and waits for nothing.
+// Starts to load 128 bytes into the L2 cache, and does not wait.
 __device__ __forceinline__ void prefetch(const unsigned char* address)
 {
 #ifndef AUTOTUNE_HOST
@@ -41,8 +41,8 @@ __device__ __forceinline__ void prefetch(const unsigned char* address)
 #endif
 }
 
-// One block in eight brings the samples of eight tiles into the L2, AHEAD bytes after `samples`, the first of n_bytes:
-// memory then reads longer runs between its writes.
+// In one block of eight, starts to load the samples of eight tiles into the L2 cache, from AHEAD bytes after `samples`
+// on and at most up to n_bytes. Memory then reads longer runs between its writes.
 __device__ __forceinline__ void bring_near(const unsigned char* samples, long long n_bytes)
 {
     constexpr int TILES = 8;

@@ -1,12 +1,14 @@
-// Nibbles of 8, which mark missing samples, become 0: the top bit goes where the three below it are clear.
+// Returns the word with nibbles of 8, which mark missing samples, set to 0: it clears the top bit of a nibble if the
+// three bits below are 0.
 __device__ __forceinline__ unsigned without_missing(unsigned word)
 {
-    const unsigned others = word << 1 | word << 2 | word << 3;  // their top bits: any of the three
+    const unsigned others = word << 1 | word << 2 | word << 3;  // top bit of a nibble: any of its three low bits
     return word & (others | ~0x88888888u);
 }
 
-// Sample I of a word as float, without a conversion. The nibble stays at bits [p, p + 4) of the mantissa; with the
-// exponent of 2^(23-p) its lowest bit is worth 1, and with its sign bit inverted it counts from 0, not from -8.
+// Returns sample I of a word as a float, without a conversion. The nibble stays at bits [p, p + 4) of the mantissa.
+// With the exponent of 2^(23-p) its lowest bit is worth 1, and with its sign bit inverted it counts from 0 and not from
+// -8.
 template <int I>
 __device__ __forceinline__ float sample(unsigned word)
 {
@@ -40,7 +42,7 @@ __device__ __forceinline__ unsigned as_word(__half2 pair)
     return *reinterpret_cast<const unsigned*>(&pair);
 }
 
-// Two floats, each rounded to the nearest bfloat16, to even where two are as near; a NaN becomes 0x7fff.
+// Returns two floats as bfloat16, rounded to nearest, halves to even; a NaN becomes 0x7fff.
 __device__ __forceinline__ unsigned pack_bfloat16(float low, float high)
 {
 #ifdef AUTOTUNE_HOST
@@ -56,7 +58,7 @@ __device__ __forceinline__ unsigned pack_bfloat16(float low, float high)
 #endif
 }
 
-// Samples I and I + 1 of a word as two values of 16 bits.
+// Returns samples I and I + 1 of a word as two values of 16 bits.
 template <int I>
 __device__ __forceinline__ unsigned pair(unsigned word, Scale by)
 {
@@ -64,7 +66,8 @@ __device__ __forceinline__ unsigned pair(unsigned word, Scale by)
     return OUT == Out::float16 ? as_word(__floats2half2_rn(low, high)) : pack_bfloat16(low, high);
 }
 
-// Samples I and I + 4 of a word as halves: as for float, with a mantissa of 10 bits, and exponents of 2^10.
+// Returns samples I and I + 4 of a word as halves. It works like sample(), with a mantissa of 10 bits and the exponent
+// of 2^10.
 template <int I>
 __device__ __forceinline__ unsigned halves(unsigned word)
 {
@@ -72,7 +75,7 @@ __device__ __forceinline__ unsigned halves(unsigned word)
     return as_word(__hsub2(as_half2(biased), as_half2(0x64086408)));  // 1024 + 8
 }
 
-// The values of a piece; of float32, the samples in the low half of `word`.
+// Returns the values of a piece. For float32 the piece is the low half of `word`.
 __device__ __forceinline__ uint4 convert(unsigned word, __half2 scale_offset)
 {
     Scale by = {};

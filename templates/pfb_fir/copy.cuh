@@ -1,5 +1,5 @@
-// Copies the rows of a part, a stage at a time. Item i of a stage is copy i % PIECE of row i / PIECE; a thread has items
-// threadIdx.x, + WGS, ...
+// Copies the rows of a part, a stage at a time. Item i of a stage is copy i % PIECE of row i / PIECE. A thread copies
+// items threadIdx.x, threadIdx.x + WGS, ...
 struct Copier {
     static constexpr int ITEMS = STAGE_ROWS * PIECE;
     static constexpr int OWN_ITEMS = ceil_div(ITEMS, WGS);
@@ -7,14 +7,15 @@ struct Copier {
     static constexpr long long ROW_BYTES = ROW_BITS / 8;
 
     const unsigned char* samples;
-    long long n_bytes;  // of all samples
-    long long first_bit;  // of the part's first row, in the buffer
+    long long n_bytes;  // size of all samples
+    long long first_bit;  // first bit in the buffer of the part's first row
     int n_rows;
-    int stage;  // the next one
-    bool inside;  // every row of every stage is in the buffer
-    const unsigned char* next[OWN_ITEMS];  // where the items of the next stage are, if EVEN
+    int stage;  // number of the next stage
+    bool inside;  // whether every row of every stage is in the buffer
+    const unsigned char* next[OWN_ITEMS];  // addresses of the thread's items of the next stage, if EVEN
 
-    // A part of `n` spectra. Its first turn has a row less than the others: place 0 is for row -1, which nobody reads.
+    // The part has `n` spectra. Its first turn has one row less than the others: place 0 is that of row -1, which
+    // nobody reads.
     __device__ __forceinline__ Copier(const unsigned char* samples, long long n_bytes, long long first_bit, int n)
         : samples(samples), n_bytes(n_bytes), first_bit(first_bit), n_rows(n + TAPS - 1), stage(0)
     {
@@ -29,7 +30,8 @@ struct Copier {
         }
     }
 
-    // Closes a group in any case, so that the number of groups under way stays the same.
+    // Starts the copies of the next stage. It closes a group even if there is none, so that the number of groups under
+    // way stays the same.
     __device__ __forceinline__ void next_stage(uint4 (*rows)[PIECE])
     {
         if (stage < PART_STAGES) {
@@ -51,7 +53,7 @@ struct Copier {
         close_group();
     }
 
-    // What lies outside of the buffer is 0; rows that no spectrum needs are left out.
+    // Copies an item. Bytes outside of the buffer become 0, and rows that no spectrum needs are left out.
     __device__ __forceinline__ void copy_guarded(uint4 (*rows)[PIECE], int item)
     {
         const int row = stage * STAGE_ROWS - 1 + item / PIECE;

@@ -1,4 +1,5 @@
-// Where row number `row` starts in its piece, in bits: `bit` for row 0. A constant where rows are multiples of 16 bytes.
+// Returns the bit at which row number `row` starts in its piece: `bit` for row 0, and for all rows if they are
+// multiples of 16 bytes.
 __device__ __forceinline__ unsigned row_start(unsigned bit, int row)
 {
     return (bit + static_cast<unsigned>(row) * static_cast<unsigned>(ROW_BITS % 128)) % 128;
@@ -9,7 +10,7 @@ __host__ __device__ constexpr bool sum_fits_a_word(int bits, int n)
     return 2 * bits - 2 < 32 && (static_cast<long long>(n) << (2 * bits - 2)) < 1ll << 32;
 }
 
-// A sum of squares of the samples of a turn.
+// The sum of squares of the samples of a turn.
 struct Squares {
     unsigned low = 0;
     unsigned long long high = 0;
@@ -25,7 +26,7 @@ struct Squares {
     __device__ __forceinline__ unsigned long long sum() const { return high + low; }
 };
 
-// The samples of a thread's columns, of a row that starts at bit `start` of its piece.
+// Reads the samples of a thread's columns from a row that starts at bit `start` of its piece, and adds their squares.
 __device__ __forceinline__ void read_row(Value (&values)[COLUMNS], const uint4* piece, unsigned start, Squares& squares)
 {
     const unsigned bit = start + threadIdx.x * (COLUMNS * SAMPLE_BITS);
@@ -39,9 +40,9 @@ __device__ __forceinline__ void read_row(Value (&values)[COLUMNS], const uint4* 
     } else {
         constexpr int FIELD = COLUMNS * SAMPLE_BITS;
         constexpr int N_WORDS = ceil_div(FIELD, 32);
-        unsigned field[N_WORDS];  // from its first bit on
-        if constexpr (FIELD + 7 <= 32) {  // it lies in the four bytes from that of its first bit on
-            const unsigned selector = 0x0123 + 0x1111 * (bit / 8 % 4);  // skips bytes, and reverses four
+        unsigned field[N_WORDS];  // the thread's samples, from the first bit on
+        if constexpr (FIELD + 7 <= 32) {  // they lie in four bytes
+            const unsigned selector = 0x0123 + 0x1111 * (bit / 8 % 4);  // skips bytes and reverses four
             field[0] = __byte_perm(words[0], words[1], selector) << bit % 8;
         } else {
             unsigned ordered[N_WORDS + 1];
@@ -78,7 +79,7 @@ __device__ __forceinline__ void store(float* address, Floats<N> values)
         __stcs(address, values.at[0]);
 }
 
-// One addition for a block.
+// Adds up `power` over the block, and adds the result to `total` by one atomic addition.
 __device__ __forceinline__ void add_power(unsigned long long* total, unsigned long long power)
 {
     __shared__ unsigned long long of_warps[WGS / 32];
@@ -87,7 +88,7 @@ __device__ __forceinline__ void add_power(unsigned long long* total, unsigned lo
         power += __shfl_xor_sync(0xffffffffu, power, step);
     if (threadIdx.x % 32 == 0)
         of_warps[threadIdx.x / 32] = power;
-    __syncthreads();  // the sums of all warps are there
+    __syncthreads();  // the sums of all warps are stored
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int warp = 1; warp < WGS / 32; ++warp)

@@ -1,6 +1,7 @@
-// Two's complement, VOLTAGE_BYTES in the low bits; what lies above is not defined. Clamping before rounding is the same
-// as after it, for the ends are integers. A sample is saturated when a part rounds beyond MAXIMUM, and MAXIMUM + 0.5
-// does, for MAXIMUM is odd; NaN is not below it, so it counts, and fmaxf makes -MAXIMUM of it.
+// Returns a voltage in two's complement in the low VOLTAGE_BYTES; the bits above are undefined. Clamping before
+// rounding gives the same result as after it, since the limits are integers. A voltage is saturated when a part rounds
+// beyond MAXIMUM. MAXIMUM + 0.5 does, since MAXIMUM is odd. NaN is not below it, so it counts as saturated, and fmaxf
+// makes -MAXIMUM of it.
 __device__ __forceinline__ unsigned quantise(float2 v, unsigned& saturated)
 {
     constexpr float MAX = MAXIMUM;
@@ -17,7 +18,7 @@ __device__ __forceinline__ unsigned quantise(float2 v, unsigned& saturated)
 {% endif %}
 }
 
-// Codes of consecutive voltages in a word.
+// Returns a word with the codes of consecutive voltages.
 __device__ __forceinline__ unsigned pack(const unsigned* codes)
 {
     if constexpr (BITS == 8)

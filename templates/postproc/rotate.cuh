@@ -1,6 +1,7 @@
 // The rotation of a spectrum and polarisation at channel k is (phase - delay (k - C/2) / C) half-turns.
-// PHASE fast: sine and cosine of each sample by the special function units.
-// PHASE accurate: those of a lane's first channel by sincospi; a complex product leads to its next, 32 further.
+// PHASE fast      The special function units compute sine and cosine for each sample.
+// PHASE accurate  sincospi computes them for a lane's first channel. A complex product gives each next channel of the
+//                 lane, which is 32 further on.
 constexpr bool STEPPED = !FAST && COARSEN > 1;
 
 __device__ __forceinline__ float2 multiply(float2 a, float2 b)
@@ -15,7 +16,8 @@ __device__ __forceinline__ float2 unit_vector(float half_turns)
     return z;
 }
 
-// The same within 1e-6. The units are that good up to half a turn: what is left, exactly, without the whole turns.
+// Returns the same within 1e-6. The special units are so accurate up to half a turn, so whole turns are subtracted
+// first, which is exact.
 __device__ __forceinline__ float2 fast_unit_vector(float half_turns)
 {
     const float turns = __fadd_rn(__fmaf_rn(half_turns, 0.5f, ROUND), -ROUND);  // a whole number
@@ -23,26 +25,27 @@ __device__ __forceinline__ float2 fast_unit_vector(float half_turns)
     return make_float2(__cosf(angle), __sinf(angle));
 }
 
-// Half-turns in [-1, 1]. Reduced in double precision, so that any phase is as good as a small one.
+// Returns an angle in half-turns, in [-1, 1]. It is reduced in double precision, so that a large phase is as accurate
+// as a small one.
 __device__ __forceinline__ float reduced(float radians)
 {
     const double half_turns = radians * 0.3183098861837907;  // 1 / pi
     return static_cast<float>(half_turns - 2.0 * rint(0.5 * half_turns));
 }
 
-// e^(-i pi delay 32 / C)
+// Returns e^(-i pi delay 32 / C).
 __device__ __forceinline__ float2 step_of(float delay)
 {
     return unit_vector(-delay * (32.0f / N_CHANNELS));
 }
 
-// (k - C/2) / C, rounded once
+// Returns (k - C/2) / C, rounded once.
 __device__ __forceinline__ float position(int channel)
 {
     return static_cast<float>(2 * channel - N_CHANNELS) / (2.0f * N_CHANNELS);
 }
 
-// A lane's channels of one spectrum and polarisation; turn: its phase, in half-turns, and its delay.
+// Rotates a lane's channels of one spectrum and polarisation. `turn` is its phase, in half-turns, and its delay.
 __device__ __forceinline__ void rotate(
     float2 (&rotated)[COARSEN], const float2 (&samples)[COARSEN], float2 turn, float2 step,
     const float (&positions)[COARSEN])

@@ -3,7 +3,7 @@ struct alignas(4 * N) Words {
     unsigned at[N];
 };
 
-// The type of N bytes that one instruction moves.
+// The type of N bytes, which one instruction moves.
 template <int N>
 struct VectorOf {
     typedef uint4 Type;
@@ -30,12 +30,13 @@ constexpr int ROW_BYTES = BLOCK_S * N_POLS * VOLTAGE_BYTES;
 constexpr int STRIDE = (ROW_BYTES + 16) / 4;  // words from row to row
 static_assert(ROW_BYTES / 16 % 2 == 0, "rows are an odd number of 16-byte units apart");
 
-// What a thread writes of a row: its TIMES spectra are one piece, or one for each polarisation in larger blocks.
+// A thread writes TIMES spectra of a row. They are one contiguous piece, or one for each polarisation if blocks have
+// more than TIMES spectra.
 constexpr bool SPLIT = TIMES < TIMES_PER_BLOCK;
-constexpr int PIECE = SPLIT ? TIMES : TIMES * N_POLS;  // voltages
+constexpr int PIECE = SPLIT ? TIMES : TIMES * N_POLS;  // voltages in a piece
 constexpr int PIECE_WORDS = PIECE * VOLTAGE_BYTES / 4;
 
-// What one thread stores at a time: the widest vector that all runs of the output are made of.
+// The bytes that one thread stores at a time: the widest vector that divides all runs of the output.
 constexpr int RUN_BYTES = (BLOCKS ? TIMES_PER_BLOCK : SPECTRA_PER_HEAP) * N_POLS * VOLTAGE_BYTES;
 constexpr int VECTOR = RUN_BYTES % 16 == 0 ? 16 : RUN_BYTES % 8 == 0 ? 8 : RUN_BYTES % 4 == 0 ? 4 : 2 - RUN_BYTES % 2;
 
@@ -49,8 +50,8 @@ static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks fo
 
 struct Tile {
     int heap;
-    int channel;  // the first
-    int spectrum;  // the first, in the heap
+    int channel;  // first channel
+    int spectrum;  // first spectrum, counted from the start of the heap
 };
 
 __device__ __forceinline__ Tile tile_of(int index)
@@ -63,7 +64,7 @@ __device__ __forceinline__ Tile tile_of(int index)
     return {index / (TILES_C * TILES_S), c * BLOCK_C, s * BLOCK_S};
 }
 
-// Where all tiles are whole, the compiler knows, and guards nothing.
+// Return whether a tile has a channel or a spectrum. If all tiles are whole, the compiler knows it and adds no guards.
 __device__ __forceinline__ bool has_channel(const Tile& tile, int c)
 {
     return N_CHANNELS % BLOCK_C == 0 || tile.channel + c < N_CHANNELS;
@@ -74,8 +75,9 @@ __device__ __forceinline__ bool has_spectrum(const Tile& tile, int s)
     return SPECTRA_PER_HEAP % BLOCK_S == 0 || tile.spectrum + s < SPECTRA_PER_HEAP;
 }
 
-// TIMES spectra from number s of the tile on, all polarisations, the lane's channels; `corner`: its first channel's
-// sample of the tile's first spectrum. All are loaded before any is used, so that many are under way.
+// Loads TIMES spectra from number s of the tile on: all polarisations, the lane's channels. `corner` is the sample of
+// the lane's first channel in the tile's first spectrum. All samples are loaded before the first is used, so that many
+// loads are under way.
 __device__ __forceinline__ void load_samples(
     float2 (&samples)[TIMES][N_POLS][COARSEN], const float2* __restrict__ corner, long long n_spectra,
     const Tile& tile, int s)
@@ -110,7 +112,8 @@ __device__ __forceinline__ void load_gains(
     }
 }
 
-// Of each spectrum and polarisation of the tile; `phases` and `delays` start at its first.
+// Computes the turns, and the steps if STEPPED, of each spectrum and polarisation of the tile. `phases` and `delays`
+// start at the tile's first spectrum.
 __device__ __forceinline__ void make_turns(
     Shared& shared, const float* __restrict__ phases, const float* __restrict__ delays, const Tile& tile)
 {
@@ -127,14 +130,15 @@ __device__ __forceinline__ void make_turns(
     }
 }
 
-// Where the voltage of time t, polarisation p lies among those of a thread, piece after piece.
+// Returns the place of the voltage of time t and polarisation p among a thread's voltages, which are ordered piece
+// after piece.
 __host__ __device__ constexpr int place(int t, int p)
 {
     return SPLIT ? p * TIMES + t
                  : t / TIMES_PER_BLOCK * TIMES_PER_BLOCK * N_POLS + p * TIMES_PER_BLOCK + t % TIMES_PER_BLOCK;
 }
 
-// The voltages of TIMES spectra from number s on into their row.
+// Writes the voltages of TIMES spectra from number s on to their row of the tile.
 __device__ __forceinline__ void stage(unsigned* row, int s, const unsigned (&codes)[TIMES * N_POLS])
 {
     constexpr int WIDTH = PIECE_WORDS % 4 == 0 ? 4 : PIECE_WORDS;  // words of one store: 1, 2 or 4
@@ -154,7 +158,7 @@ __device__ __forceinline__ void stage(unsigned* row, int s, const unsigned (&cod
     }
 }
 
-// Byte b of a row in the output; `channel` is its channel.
+// Returns the place in the output of byte b of the row of `channel`.
 __device__ __forceinline__ long long address(
     const Tile& tile, int channel, int b, long long receiver, long long n_spectra)
 {
@@ -170,13 +174,14 @@ __device__ __forceinline__ long long address(
     }
 }
 
-// Threads along rows: a row of the tile is contiguous in the output, or its blocks are.
+// Stores the tile with neighbouring threads along rows. A row of the tile, or each block of it, is contiguous in the
+// output.
 __device__ __forceinline__ void store_tile(
     unsigned char* __restrict__ voltages, const unsigned* rows, const Tile& tile, long long receiver,
     long long n_spectra)
 {
     typedef VectorOf<VECTOR>::Type Vector;
-    constexpr int VECTORS = ROW_BYTES / VECTOR;  // of a row
+    constexpr int VECTORS = ROW_BYTES / VECTOR;  // vectors in a row
 #pragma unroll 4  // independent stores
     for (int first = 0; first < BLOCK_C * VECTORS; first += WGS) {
         const int i = first + threadIdx.x;
