@@ -1,8 +1,8 @@
-"""The correlator's dump: accumulators summed, saturated to 32 bits, counted where they were, and cleared.
+"""The correlator's dump: it sums accumulators, saturates the sums to 32 bits, counts saturated ones, and clears.
 
-visibilities[c, b] = sum over z of accumulators[z, c, b], each part clipped to +-(2^31 - 1); a baseline without all of
-its data becomes (-2^31, 1). Exact integers throughout; 32 n_accumulators + 8 bytes a visibility, and nearly no
-arithmetic. Template: templates/accumulate.cu.j2; the page: docs/kernels/accumulate.md.
+visibilities[c, b] = sum over z of accumulators[z, c, b], each part clipped to +-(2^31 - 1). A baseline without all of
+its data becomes (-2^31, 1). All numbers are exact integers. A visibility takes 32 n_accumulators + 8 bytes and nearly
+no arithmetic. Template: templates/accumulate.cu.j2; page: docs/kernels/accumulate.md.
 """
 
 from collections.abc import Mapping
@@ -34,15 +34,15 @@ PRODUCTS = 4  # polarisation products of a baseline
 LARGEST = 2**31 - 1  # largest sum of either sign that is not clipped
 MISSING = (-(2**31), 1)  # the visibility of a baseline without all of its data: no sum is clipped to it
 MAX_RECEIVERS = 32767  # a channel's visibilities are counted in 31 bits
-MAX_LOADS = 16  # loads of 16 bytes that a thread has in flight: they take 64 registers
+MAX_LOADS = 16  # loads of 16 bytes that a thread has in flight; they take 64 registers
 EDGES = (LARGEST, LARGEST + 1, LARGEST - 1, -LARGEST, -LARGEST - 1, -LARGEST + 1, 2**32 + 5, 5 - 2**32, 2**40, -(2**40))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One dump."""
+    """The sizes of one dump."""
 
-    n_accumulators: int = baked(8, "accumulators that are added")
+    n_accumulators: int = baked(8, "accumulators that are summed")
     n_channels: int = runtime(64, "channels")
     n_receivers: int = runtime(256, "receivers of two polarisations; n (n + 1) / 2 baselines")
 
@@ -64,12 +64,12 @@ class Problem:
 
 
 SPACE = Space(
-    GRID=("flat", "channels"),  # tiles of all channels together, or of each channel: the grid's y axis
+    GRID=("flat", "channels"),  # flat: tiles of all channels together; channels: the grid's y axis has the channels
     WGS=(128, 256, 512),  # threads of a block
-    VECTOR=(1, 2),  # visibilities of one store of a thread
+    VECTOR=(1, 2),  # visibilities in one store of a thread
     COARSEN=(1, 2, 4, 8),  # stores of a thread
     DEPTH=(1, 2, 4, 8, 16),  # accumulators that are loaded before the first of them is added
-    TILES=when((1, 4), GRID="flat"),  # tiles that a block makes
+    TILES=when((1, 4), GRID="flat"),  # tiles that a block computes
     READ=("plain", "streaming"),  # loads of accumulators: =, __ldcs
     CLEAR=("plain", "streaming"),  # zeros into accumulators: =, __stcs
     STORE=("plain", "streaming"),  # stores of visibilities: =, __stcs
@@ -77,18 +77,18 @@ SPACE = Space(
 
 
 def tile(config: Config) -> int:
-    """Returns the visibilities that a block makes at once."""
+    """Returns the number of visibilities in a tile, which a block computes at once."""
     return int(config.WGS * config.VECTOR * config.COARSEN)
 
 
-@SPACE.constraint("half of the accumulators are loaded at once, or 8, or more; and both where there are two")
+@SPACE.constraint("a thread loads at least half of the accumulators at once, or 8; of two accumulators, both")
 def depth_suffices(problem: Problem, config: Config, device: Device) -> bool:
     n = problem.n_accumulators
     needed = min(8, ceil_div(n, 2) if n > 2 else n)
     return bool(needed <= config.DEPTH)
 
 
-@SPACE.constraint("no more accumulators are loaded at once than there are")
+@SPACE.constraint("a thread loads at most n_accumulators accumulators at once")
 def depth_is_needed(problem: Problem, config: Config, device: Device) -> bool:
     return bool(problem.n_accumulators >= config.DEPTH)
 
@@ -98,13 +98,13 @@ def loads_in_flight(problem: Problem, config: Config, device: Device) -> bool:
     return bool(2 <= config.DEPTH * config.VECTOR * config.COARSEN <= MAX_LOADS)
 
 
-@SPACE.constraint("the grid has room for the tiles, and for the channels where they are its y axis")
+@SPACE.constraint("the grid has room for the tiles and, with GRID=channels, for the channels")
 def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
     return all(n <= most for n, most in zip(grid(problem, config), device.max_grid, strict=True))
 
 
 def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
-    """Returns the grid, as GRID has it."""
+    """Returns the grid that GRID chooses."""
     if config.GRID == "channels":
         return ceil_div(problem.n_visibilities, tile(config)), problem.n_channels, 1
     tiles = ceil_div(problem.n_channels * problem.n_visibilities, tile(config))
@@ -112,7 +112,7 @@ def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
 
 
 class Accumulate(Kernel[Problem]):
-    """accumulators, present, saturated -> visibilities; accumulators are cleared, saturated is added to."""
+    """accumulators, present -> visibilities. It clears accumulators and adds to saturated."""
 
     space = SPACE
     default: Mapping[str, object] = dict(
@@ -139,9 +139,10 @@ class Accumulate(Kernel[Problem]):
         return Launch(grid(problem, config), (int(config.WGS), 1, 1))
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """All accumulators are read at once, up to 16, or 8 where some of more are left for a last turn. Records of the
-        H200 and H100, and drawn problems: tiles are of all channels together where a channel has less than 16 of them;
-        half of a tile where there are few; and more of it where a last turn has fewer accumulators to load.
+        """Returns a config that reads all accumulators at once, up to 16, or 8 if a last turn reads the rest of more
+        than 16. The other choices come from records of the H200 and H100 and from drawn problems: tiles span channels
+        if a channel has less than 16 tiles; tiles are half as large if there are few of them, and larger if a last turn
+        has fewer accumulators to load.
         """
         n, n_multiprocessors = problem.n_accumulators, device.n_multiprocessors or 100
         depth = max(depth for depth in (1, 2, 4, 8, 16) if depth <= n)
@@ -167,8 +168,8 @@ class Accumulate(Kernel[Problem]):
         return {"n_channels": np.int32(problem.n_channels), "n_baselines": np.int32(problem.n_baselines)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Returns the sizes of the accumulators; a number of baselines that no number of receivers has is found out
-        later.
+        """Returns the sizes of the accumulators. If no number of receivers has so many baselines, a later check of the
+        shape fails.
         """
         if len(shapes.get("accumulators", ())) != 5:
             return {}
@@ -182,8 +183,8 @@ class Accumulate(Kernel[Problem]):
         return Work(flops=float(parts * problem.n_accumulators), bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
-        """Draws sums of both signs that fit, and one in 16 at or beyond an edge; each accumulator is of more than 32
-        bits, so that all of it counts. One baseline in 8 lacks data.
+        """Draws sums of both signs that fit, and one in 16 at or beyond an edge. Each accumulator takes more than 32
+        bits, so that its upper bits matter. One baseline in 8 lacks data.
         """
         shape = self.arrays(problem)["visibilities"].shape
         accumulators = np.empty((problem.n_accumulators, *shape), np.int64)
@@ -199,8 +200,8 @@ class Accumulate(Kernel[Problem]):
         return {"accumulators": accumulators, "saturated": np.array([2**32 - 3], np.uint64), "present": present}
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """Returns one baseline; two channels of a little more than a tile; one that fills all of two tiles that it can;
-        and tiles that hold many channels.
+        """Returns one baseline; two channels of a little more than a tile; one channel that fills nearly two tiles; and
+        tiles that hold many channels.
         """
         size = tile(config)
         longer = [n for n in range(1, size) if size < 2 * n * (n + 1) <= 2 * size]
@@ -212,7 +213,7 @@ class Accumulate(Kernel[Problem]):
         )
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """Sums in 64 bits, exactly, a channel at a time."""
+        """Returns the exact sums in 64 bits, computed a channel at a time."""
         accumulators, present = inputs["accumulators"], inputs["present"] != 0
         visibilities = np.empty(accumulators.shape[1:], np.int32)
         n_saturated = 0

@@ -1,8 +1,8 @@
 """Four-bit samples to floating point: int4 [n_beams, n_freqs, n_times] -> float32, float16 or bfloat16.
 
-value = scale x + offset, or x itself; one rounding in float32 and one to the output's type, so every bit of the result
-is determined. 0.5 bytes in for 4 or 2 bytes out: a good variant writes at the memory's speed. Template:
-templates/dequantize.cu.j2; the page: docs/kernels/dequantize.md.
+value = scale x + offset, or x itself. It is rounded once in float32 and once to the output's type, so every bit of the
+result is determined. 0.5 bytes of input give 4 or 2 bytes of output, so a good variant writes at the memory's speed.
+Template: templates/dequantize.cu.j2; page: docs/kernels/dequantize.md.
 """
 
 from collections.abc import Mapping
@@ -30,20 +30,20 @@ from autotune import (
 
 GROUP = 256  # samples that share a scale and an offset
 STORE_BYTES = 16  # bytes that a thread writes in one store
-REFERENCE_GROUPS = 1 << 10  # groups that the reference holds at once: they stay in a CPU's cache
+REFERENCE_GROUPS = 1 << 10  # groups that the reference holds at once; they stay in a CPU's cache
 DTYPES: dict[str, Any] = {"float32": np.float32, "float16": np.float16, "bfloat16": np.uint16}  # NumPy has no bfloat16
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A type of values, whether they are scaled, and how many samples there are."""
+    """The type of the values, their scaling, and the number of samples."""
 
     out_type: str = baked("float32", "float32, float16 or bfloat16")
-    scale_offset: bool = baked(False, "a float16 scale and offset for each 256 samples of a row")
+    scale_offset: bool = baked(False, "each 256 samples of a row have a float16 scale and offset")
     missing: bool = baked(False, "-8 marks a missing sample, which becomes 0")
     n_beams: int = runtime(2, "beams")
     n_freqs: int = runtime(16384, "rows of a beam")
-    n_times: int = runtime(32768, "samples of a row: a multiple of 8, of 256 with scale_offset")
+    n_times: int = runtime(32768, "samples of a row: a multiple of 8, or of 256 with scale_offset")
 
     def __post_init__(self) -> None:
         if self.out_type not in DTYPES:
@@ -78,20 +78,20 @@ class Problem:
 
 
 SPACE = Space(
-    GRID=("flat", "rows"),  # tiles of the whole array, or of each row: x time, y frequency, z beam
+    GRID=("flat", "rows"),  # flat: tiles of the whole array; rows: tiles of each row, with x time, y frequency, z beam
     WGS=(128, 256),  # threads of a block
-    LOAD=(2, 4, 8, 16),  # bytes of one load of a thread
+    LOAD=(2, 4, 8, 16),  # bytes in one load of a thread
     EXCHANGE=("none", "shuffle"),  # whether lanes exchange pieces so that a warp stores contiguously
     UNROLL=(1, 2, 4),  # loads of a thread, all before its first store
     READ=("plain", "streaming"),  # loads: __ldg or __ldcs
     STORE=("plain", "streaming"),  # stores: = or __stcs
-    AHEAD=when((0, 512), GRID="flat"),  # KiB of samples ahead of a tile that are brought into the L2; 0: none
-    RESERVED=when((0, 19, 38), GRID="flat"),  # KiB of shared memory of a block, unused: fewer run at a time
+    AHEAD=when((0, 512), GRID="flat"),  # KiB from a tile to the samples that it prefetches into the L2; 0: no prefetch
+    RESERVED=when((0, 19, 38), GRID="flat"),  # KiB of unused shared memory of a block, so that fewer run at a time
 )
 
 
 def pieces(problem: Problem, config: Config) -> int:
-    """Returns the stores that a load makes; 0 where it is less than one."""
+    """Returns the number of stores that one load gives, rounded down."""
     return int(config.LOAD) * 2 * problem.out_bytes // STORE_BYTES
 
 
@@ -101,16 +101,16 @@ def reserved_bytes(config: Config) -> int:
 
 
 def tile_bytes(config: Config) -> int:
-    """Returns the bytes of samples of one block."""
+    """Returns the bytes of samples in one tile."""
     return int(config.WGS * config.LOAD * config.UNROLL)
 
 
-@SPACE.constraint("a load is worth 16 bytes of output or more")
+@SPACE.constraint("a load gives at least 16 bytes of output")
 def load_fills_a_store(problem: Problem, config: Config, device: Device) -> bool:
     return pieces(problem, config) >= 1
 
 
-@SPACE.constraint("lanes exchange only where a load is worth several stores, and must where it is worth more than two")
+@SPACE.constraint("lanes exchange only if a load gives several stores, and must exchange if it gives more than two")
 def exchange_is_needed(problem: Problem, config: Config, device: Device) -> bool:
     n = pieces(problem, config)
     return n >= 2 if config.EXCHANGE == "shuffle" else n <= 2
@@ -121,31 +121,31 @@ def stores_in_flight(problem: Problem, config: Config, device: Device) -> bool:
     return bool(1 <= pieces(problem, config) * config.UNROLL <= 8)
 
 
-@SPACE.constraint("samples that were brought near are read without a hint")
+@SPACE.constraint("samples that were prefetched are read without a cache hint")
 def hint_of_loads(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.READ == "plain" or config.get("AHEAD", 0) == 0)
 
 
-@SPACE.constraint("at least 512 threads of a multiprocessor run at a time")
+@SPACE.constraint("at least 512 threads run on a multiprocessor at a time")
 def enough_run(problem: Problem, config: Config, device: Device) -> bool:
     reserved = reserved_bytes(config)
     return bool(reserved == 0 or device.max_shared_bytes // reserved * config.WGS >= 512)
 
 
-@SPACE.constraint("the grid has room for the tiles, and as rows for the frequencies and beams")
+@SPACE.constraint("the grid has room for the tiles and, with GRID=rows, for the frequencies and beams")
 def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
     return all(n <= most for n, most in zip(grid(problem, config), device.max_grid, strict=True))
 
 
 def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
-    """Returns the grid, as GRID has it."""
+    """Returns the grid that GRID chooses."""
     if config.GRID == "flat":
         return ceil_div(problem.n_bytes, tile_bytes(config)), 1, 1
     return ceil_div(problem.row_bytes, tile_bytes(config)), problem.n_freqs, problem.n_beams
 
 
 class Dequantize(Kernel[Problem]):
-    """samples, and scale_offset where the problem has it -> values."""
+    """samples, and scale_offset if the problem has it -> values."""
 
     space = SPACE
     default: Mapping[str, object] = dict(
@@ -175,7 +175,7 @@ class Dequantize(Kernel[Problem]):
     host_sizes: Mapping[str, int] = {"n_beams": 2, "n_freqs": 3, "n_times": 1280}
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
-        """There is no scale_offset where the problem has none."""
+        """Returns all arguments, without scale_offset if samples are not scaled."""
         return tuple(name for name in self.arguments if problem.scale_offset or name != "scale_offset")
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
@@ -195,7 +195,7 @@ class Dequantize(Kernel[Problem]):
         return Launch(grid(problem, config), (int(config.WGS), 1, 1), reserved_bytes(config))
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """Loads are worth two stores, whatever the type: in records of the H200 and H100 within 3 % of the best."""
+        """Returns loads of two stores for every type, within 3 % of the best in records of the H200 and H100."""
         return {**self.default, "LOAD": STORE_BYTES // problem.out_bytes}
 
     def scalars(self, problem: Problem, inputs: Mapping[str, object]) -> dict[str, np.generic]:
@@ -209,14 +209,14 @@ class Dequantize(Kernel[Problem]):
         return {"n_beams": n_beams, "n_freqs": n_freqs, "n_times": 2 * row_bytes}
 
     def work(self, problem: Problem) -> Work:
-        """Each sample takes a multiply-add where it is scaled; each byte moves once."""
+        """A sample that is scaled takes a multiply-add. Each byte moves once."""
         n_samples = 2 * problem.n_bytes
         n_bytes = sum(array.n_bytes for array in self.arrays(problem).values())
         return Work(flops=2.0 * n_samples if problem.scale_offset else 0.0, bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
-        """Draws samples of all values alike; scales and offsets of both signs, so large that each result is finite, and
-        so unlike powers of 2 that most of them are rounded.
+        """Draws samples of all values with the same probability, and scales and offsets of both signs. Results are all
+        finite, and most of them are rounded, since few scales are powers of 2.
         """
         arrays = self.arrays(problem)
         inputs: dict[str, object] = {"samples": rng.integers(0, 256, arrays["samples"].shape, dtype=np.uint8)}
@@ -227,8 +227,8 @@ class Dequantize(Kernel[Problem]):
         return inputs
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """Returns the smallest row; rows that are a little longer than a tile, so that some start where a wide load
-        must not; and a row that is two tiles but for one of the widest loads.
+        """Returns the smallest row; rows a little longer than a tile, some of which start where a wide load is not
+        aligned; and a row that is shorter than two tiles by one of the widest loads.
         """
         tile = 2 * tile_bytes(config)
         return (
@@ -238,13 +238,15 @@ class Dequantize(Kernel[Problem]):
         )
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """values, bit for bit: a table of what each byte becomes, or of its two samples, which are then scaled."""
+        """Returns the values, bit for bit. A table gives the two values of each byte, or its two samples, which are
+        then scaled.
+        """
         values = np.empty((problem.n_beams, problem.n_freqs, problem.n_times), DTYPES[problem.out_type])
         samples, out = inputs["samples"].reshape(-1), values.reshape(-1)
         table = pairs_of_samples()
         if not problem.scale_offset:
             table = rounded(np.where(problem.missing & (table == -8), np.float32(0), table), problem.out_type)
-        pairs = table.view(f"u{2 * table.itemsize}").reshape(-1)  # both of a byte in one word: one look-up for the two
+        pairs = table.view(f"u{2 * table.itemsize}").reshape(-1)  # both values of a byte in one word, for one look-up
         chunk = REFERENCE_GROUPS * GROUP // 2
         scratch = np.empty(2 * chunk, np.float32)
         for first in range(0, samples.size, chunk):
@@ -258,8 +260,8 @@ class Dequantize(Kernel[Problem]):
         return {"values": values}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """Nothing may differ: the product of 11 bits and 4 is exact in float32, so the sum is rounded once, fused or
-        not.
+        """Nothing may differ: a product of 11 and 4 bits is exact in float32, so the sum is rounded once, whether it is
+        fused or not.
         """
         return Tolerance()
 
@@ -272,7 +274,10 @@ def pairs_of_samples() -> np.ndarray:
 
 
 def scale(samples: np.ndarray, scale_offset: np.ndarray, missing: bool) -> None:
-    """Returns rows of samples, each times its scale plus its offset, rounded once: float32 [n, 256] and [n, 2]."""
+    """Multiplies each row of ``samples`` by its scale and adds its offset, in place, rounded once.
+
+    ``samples`` is float32 [n, 256], and ``scale_offset`` is float32 [n, 2].
+    """
     absent = samples == -8 if missing else None
     samples *= scale_offset[:, :1]
     samples += scale_offset[:, 1:]
@@ -281,7 +286,7 @@ def scale(samples: np.ndarray, scale_offset: np.ndarray, missing: bool) -> None:
 
 
 def rounded(values: np.ndarray, out_type: str) -> np.ndarray:
-    """Rounds float32 to the nearest of ``out_type``, to even where two are as near; bfloat16 as its bits, uint16."""
+    """Returns float32 values rounded to nearest in ``out_type``, halves to even; bfloat16 as its bits, uint16."""
     if out_type != "bfloat16":
         return values.astype(DTYPES[out_type], copy=False)
     bits = values.view(np.uint32)

@@ -1,8 +1,9 @@
 """Polyphase filter bank, front end: the weighted sums that an FFT turns into channels.
 
-z[p, s, c] = sum over t < taps of w[t, c] x[p, o_p + (s + t) L + c], c < L. L, the samples from one spectrum to the
-next, is 2 n_channels of real samples, n_channels of complex ones. Packed samples become floats, three times as many
-bytes: a good variant is bound by writing. Template: templates/pfb_fir.cu.j2; the page: docs/kernels/pfb_fir.md.
+z[p, s, c] = sum over t < taps of w[t, c] x[p, o_p + (s + t) L + c], c < L. L is the number of samples from one spectrum
+to the next: 2 n_channels if samples are real, n_channels if they are complex. The floats take three times as many bytes
+as 10-bit samples, so a good variant is bound by writing. Template: templates/pfb_fir.cu.j2; page:
+docs/kernels/pfb_fir.md.
 """
 
 from collections.abc import Mapping
@@ -31,21 +32,21 @@ from autotune import (
 
 COMPLEX_BITS = 64  # bits of a sample of two floats
 COPY_BITS = 128  # bits that one asynchronous copy moves
-MAX_TAPS = 64  # their weights and samples are held in registers
-ONE_TURN_TAPS = 40  # compilers for sm_120 spill up to 1400 bytes from 48 taps on if a part is one turn, and 240 if two
+MAX_TAPS = 64  # a thread holds their weights and samples in registers
+ONE_TURN_TAPS = 40  # compilers for sm_120 spill up to 1400 bytes from 48 taps on if a part is one turn, 240 if two
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A filter bank and the streams it is applied to."""
+    """A filter bank, and the streams that it filters."""
 
     taps: int = baked(16, "spectra that a weighted sum spans, 1 to 64")
-    n_channels: int = baked(1024, "channels: half the samples of a spectrum; of complex samples, all of them")
+    n_channels: int = baked(1024, "channels: half the samples of a spectrum, or all if they are complex")
     sample_bits: int = baked(10, "bits of a packed sample, 2 to 16, two's complement; 64: complex float32")
     n_pols: int = runtime(2, "streams that share the filter, each with a start offset")
     n_spectra: int = runtime(32768, "spectra made of each stream")
-    n_samples: int = runtime(0, "samples of each stream, in which start offset and all taps lie; 0: as few as will do")
+    n_samples: int = runtime(0, "samples of each stream, including start offset and all taps; 0: the fewest possible")
 
     def __post_init__(self) -> None:
         if not 1 <= self.taps <= MAX_TAPS:
@@ -84,11 +85,11 @@ class Problem:
 
 SPACE = Space(
     WGS=(64, 128, 256, 512),  # threads of a block
-    COLUMNS=(1, 2, 4),  # neighbouring columns of a thread, of which it holds the weights and the latest samples
-    SPECTRA=(32, 48, 64, 96, 192, 512),  # spectra that a block makes, rounded up to whole turns of taps
+    COLUMNS=(1, 2, 4),  # neighbouring columns of a thread, which holds their weights and latest samples
+    SPECTRA=(32, 48, 64, 96, 192, 512),  # spectra that a block computes, rounded up to whole turns of taps
     MIN_BLOCKS=(1, 5),  # blocks that a multiprocessor must have registers for
-    TURNS=(1, 2, 4),  # turns, of taps rows each, that are copied to shared memory together
-    STAGES=(2, 3, 4),  # such copies that there is room for: one is used, the others are under way
+    TURNS=(1, 2, 4),  # turns of taps rows in a stage, which are copied to shared memory together
+    STAGES=(2, 3, 4),  # stages in shared memory: one is used while the others are under way
     STORE=("default", "streaming"),  # the cache hint of the stores
 )
 
@@ -100,19 +101,19 @@ def shared_bytes(problem: Problem, config: Config) -> int:
 
 
 def part_spectra(problem: Problem, config: Config) -> int:
-    """Returns the spectra that a block makes: SPECTRA, rounded up to whole turns of taps."""
+    """Returns the number of spectra that a block computes: SPECTRA, rounded up to whole turns of taps."""
     return ceil_div(int(config.SPECTRA), problem.taps) * problem.taps
 
 
 def piece_copies(problem: Problem, config: Config) -> int:
-    """Returns the copies of 16 bytes that hold a block's part of a row, wherever it starts, and the words that end past
-    it.
+    """Returns how many copies of 16 bytes hold a block's part of a row, wherever it starts, and the words that extend
+    past its end.
     """
     return ceil_div(COPY_BITS - 1 + int(config.WGS * config.COLUMNS) * problem.sample_bits + 64, COPY_BITS)
 
 
 def registers(problem: Problem, config: Config) -> int:
-    """Returns about how many registers a thread needs; with fewer, values would be spilled. A fit to NVRTC 13.0."""
+    """Returns about how many registers a thread needs to avoid spills. It is a fit to NVRTC 13.0."""
     a_column = 3 if problem.is_complex else 2
     return int(a_column * problem.taps * config.COLUMNS) + 40
 
@@ -127,7 +128,7 @@ def store_fits(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.COLUMNS * (8 if problem.is_complex else 4) <= 16)
 
 
-@SPACE.constraint("a block is not twice as wide as a spectrum, if it could be narrower")
+@SPACE.constraint("a block is less than twice as wide as a spectrum, or WGS is 64")
 def block_fits(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.WGS == 64 or 2 * problem.step > config.WGS * config.COLUMNS)
 
@@ -142,13 +143,13 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
     return device.has_shared(shared_bytes(problem, config), n_blocks=2)
 
 
-@SPACE.constraint("a stage has at most 32 rows, unless taps has more, and is a small part of a block's rows")
+@SPACE.constraint("a stage of several turns has at most 32 rows, and all stages have at most SPECTRA + taps")
 def stages_small(problem: Problem, config: Config, device: Device) -> bool:
     rows = config.TURNS * problem.taps
     return bool(config.TURNS == 1 or (rows <= 32 and config.STAGES * rows <= config.SPECTRA + problem.taps))
 
 
-@SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers, and enough")
+@SPACE.constraint("a MIN_BLOCKS above 1 leaves a thread fewer registers, but enough")
 def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
     if config.MIN_BLOCKS == 1:
         return True
@@ -187,12 +188,12 @@ class PfbFir(Kernel[Problem]):
     host_sizes: Mapping[str, int] = {"n_spectra": 70, "n_samples": 2**18}
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
-        """The sum of squares is exact in integers; complex floats have none."""
+        """Returns all arguments, without total_power for complex floats, whose sum of squares would not be exact."""
         return tuple(name for name in self.arguments if name != "total_power" or not problem.is_complex)
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
         """filtered: float32 (complex64) [n_pols, n_spectra, L]; samples: uint8 [n_pols, row_bytes] (complex64 [n_pols,
-        n_samples]); weights: float32 [taps, L]; offsets: int64 [n_pols], samples; total_power: uint64 [n_pols].
+        n_samples]); weights: float32 [taps, L]; offsets: int64 [n_pols], in samples; total_power: uint64 [n_pols].
         """
         step = problem.step
         part = (1, "filtered_spectra")  # runs of spectra are appended to longer arrays
@@ -221,21 +222,21 @@ class PfbFir(Kernel[Problem]):
         return {"shared_bytes": shared_bytes(problem, config)}
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """Two columns of a thread, or one where their weights would take too many registers. Records of the H200 and
-        H100: parts of three turns of taps, or what ends with a whole wave of few blocks. Turns of up to three taps are
-        short, so that four of them are copied together.
+        """Returns two columns for each thread, or one if their weights would take too many registers. By records of the
+        H200 and H100, parts have three turns of taps, or, if there are few blocks, a length that ends with a whole
+        wave. Turns of up to three taps are short, so four of them are copied together.
         """
         taps, step, n_multiprocessors = problem.taps, problem.step, device.n_multiprocessors or 100
         columns = 2 if taps <= (16 if problem.is_complex else 24) and step % 2 == 0 else 1
         wgs = 128 if 2 * step > 128 * columns else 64
         if ceil_div(problem.n_spectra, 32) * problem.n_pols * step < 2 * n_multiprocessors * wgs * columns:
-            columns, wgs = 1, 64  # not two blocks for each multiprocessor
+            columns, wgs = 1, 64  # there would not be two blocks for each multiprocessor
         rest: dict[str, Any] = {"WGS": wgs, "COLUMNS": columns, "MIN_BLOCKS": 1, "STORE": "streaming"}
         rest["TURNS"] = 4 if taps <= 3 else 1
         n_together = n_multiprocessors * (device.registers_per_block // (wgs * registers(problem, Config(rest))))
 
         def n_rows(spectra: int) -> int:
-            """Returns the rows that a multiprocessor reads, in as many waves of blocks as there are."""
+            """Returns the rows that a multiprocessor reads in all waves of blocks."""
             part = part_spectra(problem, Config(SPECTRA=spectra))
             n_blocks = ceil_div(step, wgs * columns) * ceil_div(problem.n_spectra, part) * problem.n_pols
             return ceil_div(n_blocks, n_together) * (part + taps)
@@ -257,7 +258,7 @@ class PfbFir(Kernel[Problem]):
         }
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Every whole sample of the rows counts. Of the spectra that they have, one is left to the start offsets."""
+        """Returns the sizes of the samples: every whole sample counts. One spectrum is left out for start offsets."""
         if len(shapes.get("samples", ())) != 2:
             return {}
         n_pols, length = shapes["samples"]
@@ -265,7 +266,7 @@ class PfbFir(Kernel[Problem]):
         return {"n_pols": n_pols, "n_samples": n_samples, "n_spectra": n_samples // problem.step - problem.taps}
 
     def work(self, problem: Problem) -> Work:
-        """Each tap and float takes a multiply-add; each byte moves once."""
+        """Each tap takes a multiply-add for each float of the output. Each byte moves once."""
         outputs = problem.n_pols * problem.n_spectra * problem.step
         floats = 2 if problem.is_complex else 1
         read = problem.n_pols * ceil_div(problem.n_needed * problem.sample_bits, 8)
@@ -273,7 +274,9 @@ class PfbFir(Kernel[Problem]):
         return Work(flops=2.0 * problem.taps * floats * outputs, bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
-        """Draws samples of all values alike; weights of random sign and like size, so each tap shows; any offset."""
+        """Draws samples of all values with the same probability, weights of random sign and similar size, so that each
+        tap matters, and any offset.
+        """
         shape = (problem.taps, problem.step)
         size = rng.uniform(0.5, 1.5, shape) / np.sqrt(problem.taps)
         slack = problem.n_samples - problem.n_needed
@@ -289,8 +292,8 @@ class PfbFir(Kernel[Problem]):
         return {"samples": samples, **found, "total_power": power}
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """Returns one spectrum, of samples that fill the buffer; and three more than a block makes, of two streams (of
-        wide spectra one: they are large), whose rows start at any byte.
+        """Returns one spectrum whose samples fill the buffer; and three spectra more than a block computes, for two
+        streams whose rows start at any byte, or for one stream if spectra are wide.
         """
         one = replace(problem, n_pols=1, n_spectra=1, n_samples=problem.taps * problem.step)
         n_spectra = part_spectra(problem, config) + 3
@@ -301,7 +304,9 @@ class PfbFir(Kernel[Problem]):
         return (one, replace(problem, n_pols=n_pols, n_spectra=n_spectra, n_samples=n_samples))
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """filtered: float64 (complex128) [n_pols, n_spectra, L]; total_power: uint64 [n_pols]. In chunks of spectra."""
+        """Returns filtered: float64 (complex128) [n_pols, n_spectra, L], and total_power: uint64 [n_pols]. It goes
+        through chunks of spectra.
+        """
         step, taps = problem.step, problem.taps
         shape = (problem.n_pols, problem.n_spectra, step)
         filtered: Any = np.zeros(shape, np.complex128 if problem.is_complex else np.float64)
@@ -327,8 +332,8 @@ class PfbFir(Kernel[Problem]):
         return {"filtered": filtered, "total_power": power + inputs["total_power"]}
 
     def tolerance(self, problem: Problem) -> Mapping[str, Tolerance]:
-        """Allows the rounding of a float32 sum of taps products; derived in docs/kernels/pfb_fir.md. The power is
-        exact.
+        """Allows for the rounding of a float32 sum of taps products, as docs/kernels/pfb_fir.md derives. The power must
+        be exact.
         """
         rms_of_samples = np.sqrt(2.0) if problem.is_complex else 2.0**problem.sample_bits / np.sqrt(12)
         rms_of_outputs = rms_of_samples * np.sqrt(13 / 12)  # sum of the squared weights: uniform in [0.5, 1.5], squared

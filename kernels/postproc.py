@@ -1,7 +1,7 @@
 """Spectra to quantised voltages: rotate by fine delay and phase, scale, round, saturate, count, transpose.
 
-v[r, p, s, k] = X[r, p, s, k] e^(i (phase[r, s, p] - pi delay[r, s, p] (k - C/2) / C)) gain[r, k, p], for k < C. About
-one flop a byte, so a good variant runs at memory bandwidth. Template: templates/postproc.cu.j2; the page:
+v[r, p, s, k] = X[r, p, s, k] e^(i (phase[r, s, p] - pi delay[r, s, p] (k - C/2) / C)) gain[r, k, p], for k < C. This
+is about one flop per byte, so a good variant runs at memory bandwidth. Template: templates/postproc.cu.j2; page:
 docs/kernels/postproc.md.
 """
 
@@ -31,21 +31,21 @@ from autotune import (
 
 WARP = 32  # lanes, each of which has every 32nd channel of a tile
 MAX_LOADS = 32  # complex samples that a thread has under way: two registers each
-SMALL_HEAP = 1 << 14  # samples of a heap up to which every variant is checked with several of them
+SMALL_HEAP = 1 << 14  # if a heap has no more samples, every variant is also checked with several heaps
 CHUNK = 1 << 16  # complex samples that inputs and reference hold in float64 at once: they stay in a core's cache
-FINE = 64  # channels of the finer of the two tables that make a spectrum's rotations
+FINE = 64  # channels of the finer one of two tables whose product gives a spectrum's rotations
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Spectra of some receivers, and the layout and width of the voltages made of them."""
+    """The spectra of some receivers, and the layout and width of their voltages."""
 
     n_channels: int = baked(1024, "channels kept, C: the first of each row")
     nyquist: int = baked(1, "channels of a row beyond the C kept: 1 after a real-to-complex FFT, else 0")
     n_pols: int = baked(2, "polarisations, 1 or 2")
-    bits: int = baked(8, "of the real and of the imaginary part of a voltage, 8 or 4")
+    bits: int = baked(8, "bits of the real and of the imaginary part of a voltage, 8 or 4")
     nibbles: str = baked("real_low", "bits 4: the nibble of the real part, real_low or real_high", added=True)
-    layout: str = baked("batches", "of the voltages: batches or blocks")
+    layout: str = baked("batches", "layout of the voltages: batches or blocks")
     times_per_block: int = baked(16, "layout blocks: consecutive spectra of one polarisation, a power of two up to 64")
     spectra_per_heap: int = baked(256, "consecutive spectra that share a count of saturated samples")
     n_receivers: int = runtime(1, "receivers, each with gains, delays and phases of its own")
@@ -94,17 +94,19 @@ class Problem:
 
 SPACE = Space(
     WGS=(128, 256, 512),  # threads of a block
-    BLOCK_C=(32, 64, 128),  # channels of a tile, a 32nd of them in each lane
+    BLOCK_C=(32, 64, 128),  # channels of a tile; each lane has a 32nd of them
     BLOCK_S=(32, 64, 128, 256),  # spectra of a tile
     TIMES=(4, 8, 16),  # consecutive spectra that a thread loads before it uses any
-    PHASE=("fast", "accurate"),  # the sine unit for each sample; or sincospi for the first channel, then steps
+    PHASE=("fast", "accurate"),  # the sine unit for each sample, or sincospi for the first channel and then steps
     ORDER=("channels", "spectra"),  # the axis along which the next tile lies
-    HINTS=("none", "stream"),  # whether loads and stores ask the caches to keep nothing
+    HINTS=("none", "stream"),  # stream: loads and stores hint that caches need not keep the data
 )
 
 
 def shared_bytes(problem: Problem, config: Config) -> int:
-    """Returns the bytes of dynamic shared memory: the tile, the phasors of its spectra and the counts, as asserted."""
+    """Returns the bytes of dynamic shared memory: the tile, the phasors of its spectra, and the counts. The template
+    asserts the same.
+    """
     row = int(config.BLOCK_S) * problem.n_pols * problem.voltage_bytes + 16
     turns = 8 * int(config.BLOCK_S) * problem.n_pols
     steps = turns if config.PHASE == "accurate" and config.BLOCK_C > WARP else 8
@@ -131,7 +133,7 @@ def blocks_fit(problem: Problem, config: Config, device: Device) -> bool:
     return problem.layout == "batches" or config.BLOCK_S % problem.times_per_block == 0
 
 
-@SPACE.constraint("a tile is less than twice as large as the heap's channels and spectra, or the smallest there is")
+@SPACE.constraint("a tile is less than twice as large as the heap's channels and spectra, or the smallest possible one")
 def tile_fits_heap(problem: Problem, config: Config, device: Device) -> bool:
     smallest_s = max(32, problem.times_per_block) if problem.layout == "blocks" else 32
     largest_c, largest_s = max(32, 2 * problem.n_channels - 1), max(smallest_s, 2 * problem.spectra_per_heap - 1)
@@ -143,14 +145,14 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
     return device.has_shared(shared_bytes(problem, config))
 
 
-@SPACE.constraint("the grid has room for the tiles on x, and for the receivers on z")
+@SPACE.constraint("the grid has room for the tiles on its x axis and for the receivers on its z axis")
 def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
     n_tiles = problem.n_heaps * tiles_of_heap(problem, config)
     return n_tiles <= device.max_grid[0] and problem.n_receivers <= device.max_grid[2]
 
 
 class Postproc(Kernel[Problem]):
-    """spectra, delays, phases, gains -> voltages; saturated is added to."""
+    """spectra, delays, phases, gains -> voltages. It adds to saturated."""
 
     space = SPACE
     default: Mapping[str, object] = dict(
@@ -182,7 +184,7 @@ class Postproc(Kernel[Problem]):
         """
         n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
         row = problem.n_channels + problem.nyquist
-        is_part = problem.layout == "batches"  # some heaps of a longer array; blocks of voltages would lie apart
+        is_part = problem.layout == "batches"  # a call may take some heaps of longer arrays; blocks would lie apart
         of_spectra = (1, "n_spectra") if is_part else None
         return {
             "voltages": array_out(np.int8, *shape_of_voltages(problem)),
@@ -196,7 +198,7 @@ class Postproc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """A block takes a tile; heaps are slowest on x, receivers on z."""
+        """A block processes a tile. Heaps vary slowest on x, and receivers lie on z."""
         grid = (problem.n_heaps * tiles_of_heap(problem, config), 1, problem.n_receivers)
         return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
 
@@ -204,9 +206,10 @@ class Postproc(Kernel[Problem]):
         return {"shared_bytes": shared_bytes(problem, config)}
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """A tile of 64 channels and spectra, or half of one where spectra are up to three times the L2, or heaps short;
-        then, with blocks of times, half of its channels too. Of what the L2 does not hold, hints keep voltages from
-        displacing more: up to a tenth, by records of the H200 and H100.
+        """Returns a tile of 64 channels and spectra. It has half of the spectra if all spectra take at most three times
+        the L2 cache, or if heaps are short; with blocks of times it then also has half of the channels. Between one and
+        three times the L2 cache, hints keep voltages from displacing spectra there, which gains up to a tenth. These
+        choices come from records of the H200 and H100.
         """
         n_bytes = 8 * problem.n_receivers * problem.n_spectra * problem.n_pols * problem.n_channels
         is_short = n_bytes <= 3 * device.l2_bytes or problem.spectra_per_heap <= 32
@@ -224,7 +227,7 @@ class Postproc(Kernel[Problem]):
         return {"n_spectra": np.int64(problem.n_spectra)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Raises UsageError where the spectra are not whole heaps."""
+        """Returns the sizes of the spectra. Raises UsageError if they are not whole heaps."""
         if len(shapes.get("spectra", ())) != 4:
             return {}
         n_receivers, _, n_spectra, _ = shapes["spectra"]
@@ -235,8 +238,8 @@ class Postproc(Kernel[Problem]):
         return {"n_receivers": n_receivers, "n_heaps": n_spectra // problem.spectra_per_heap}
 
     def work(self, problem: Problem) -> Work:
-        """Each sample kept takes two complex products, an angle and its sine and cosine, and moves once, as
-        voltages do; a Nyquist channel need not.
+        """Each sample of the C channels takes two complex products and an angle with its sine and cosine. Samples and
+        voltages move once; a Nyquist channel does not move.
         """
         per_channel, per_spectrum = problem.n_channels * problem.n_pols, problem.n_spectra * problem.n_pols
         samples = problem.n_receivers * problem.n_spectra * per_channel
@@ -244,17 +247,17 @@ class Postproc(Kernel[Problem]):
         return Work(flops=16.0 * samples, bytes=n_bytes + 8 * problem.n_heaps * problem.n_receivers * problem.n_pols)
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """Returns one heap of one receiver; and, where heaps are small, two of three."""
+        """Returns one heap of one receiver, and if heaps are small, also two heaps of three receivers."""
         one = replace(problem, n_receivers=1, n_heaps=1)
         if problem.n_channels * problem.spectra_per_heap * problem.n_pols > SMALL_HEAP:
             return (one,)
         return (one, replace(problem, n_receivers=3, n_heaps=2))
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
-        """Makes spectra that become known voltages: u, turned back. A part of u is an integer and a fraction of at most
-        0.4, far enough from where rounding changes for any rounding of float32; some are beyond what saturates. Where
-        neither delay nor phase turns and the gain is a power of two, times 1, i, -1 or -i, the fraction is a half:
-        there every product is exact. The Nyquist channel holds what would show.
+        """Makes spectra that become known voltages u: it divides u by gains and rotations. A part of u is an integer
+        plus a fraction of at most 0.4, so that float32 errors cannot change its rounding; some parts saturate. If delay
+        and phase are 0 and the gain is a power of two times 1, i, -1 or -i, every product is exact, and the fraction is
+        a half. The Nyquist channel has large values, which would show in any voltage.
         """
         n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
         delays = rng.uniform(-4, 4, (n_receivers, n_spectra, n_pols)).astype(np.float32)
@@ -267,7 +270,7 @@ class Postproc(Kernel[Problem]):
         plain[:] = 2.0 ** rng.integers(-2, 3, plain.shape) * rng.choice(units, plain.shape)
         spectra = np.empty((n_receivers, n_pols, n_spectra, problem.n_channels + problem.nyquist), np.complex64)
         spectra[..., problem.n_channels :] = 1e4
-        pool = wanted(problem, rng, (problem.n_channels + CHUNK,))  # rows of u: runs of it, from anywhere on
+        pool = wanted(problem, rng, (problem.n_channels + CHUNK,))  # each row of u is a run of the pool, from any start
         rows = np.lib.stride_tricks.sliding_window_view(pool, problem.n_channels)
         for receiver, some in chunks(problem):
             inverse = 1 / gains[receiver].astype(np.complex128).T[:, np.newaxis]
@@ -285,7 +288,9 @@ class Postproc(Kernel[Problem]):
         }
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """voltages: int8; saturated: int64. The formula in complex128, in chunks that stay in a core's cache."""
+        """Returns voltages: int8, and saturated: int64. It evaluates the formula in complex128, in chunks that stay in
+        a core's cache.
+        """
         n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
         quantised = np.empty((n_receivers, n_spectra, problem.n_channels, n_pols, 2), np.int8)
         counts = np.empty((n_receivers, n_spectra, n_pols), np.int64)
@@ -302,15 +307,15 @@ class Postproc(Kernel[Problem]):
         return {"voltages": laid_out(problem, quantised), "saturated": inputs["saturated"].astype(np.int64) + of_heaps}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """Nothing may differ: inputs keep rounding errors away from where they would show; derived in
-        docs/kernels/postproc.md.
+        """Nothing may differ, since rounding errors cannot change a voltage of these inputs. docs/kernels/postproc.md
+        derives this.
         """
         return Tolerance()
 
 
 # ---------------------------------------------------------------------- layouts
 def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
-    """Returns the shape of the array; at 4 bits both parts share a byte."""
+    """Returns the shape of the voltages. With 4 bits, both parts share a byte."""
     parts = (2,) if problem.bits == 8 else ()
     n_receivers, n_channels, n_pols = problem.n_receivers, problem.n_channels, problem.n_pols
     if problem.layout == "blocks":
@@ -320,7 +325,7 @@ def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
 
 
 def laid_out(problem: Problem, quantised: np.ndarray) -> np.ndarray:
-    """Returns int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout, of 4 bits in its nibbles."""
+    """Returns int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout; with 4 bits, in its nibbles."""
     n_receivers, _, n_channels, n_pols, _ = quantised.shape
     if problem.bits == 8:
         voltages = quantised.view(np.int16)[..., 0]
@@ -338,7 +343,7 @@ def laid_out(problem: Problem, quantised: np.ndarray) -> np.ndarray:
 
 # ---------------------------------------------------------------------- chunks, turns and wanted voltages
 def chunks(problem: Problem) -> Iterator[tuple[int, slice]]:
-    """Yields receivers, and for each its spectra in slices of about CHUNK samples."""
+    """Yields each receiver with each slice of its spectra. A slice has about CHUNK samples."""
     step = max(1, CHUNK // (problem.n_channels * problem.n_pols))
     for receiver in range(problem.n_receivers):
         for first in range(0, problem.n_spectra, step):
@@ -346,7 +351,7 @@ def chunks(problem: Problem) -> Iterator[tuple[int, slice]]:
 
 
 def rotations(phases: np.ndarray, delays: np.ndarray, n_channels: int) -> np.ndarray:
-    """Makes e^(i (phase - pi delay (k - C/2) / C)): complex128 [..., C], as a product of a coarse and a fine table."""
+    """Returns e^(i (phase - pi delay (k - C/2) / C)): complex128 [..., C], the product of a coarse and a fine table."""
     phases, slopes = phases.astype(np.float64)[..., np.newaxis], -np.pi * delays[..., np.newaxis] / float(n_channels)
     coarse = np.exp(1j * (phases + slopes * (np.arange(0, n_channels, FINE) - n_channels / 2)))
     fine = np.exp(1j * (slopes * np.arange(FINE)))
@@ -355,7 +360,7 @@ def rotations(phases: np.ndarray, delays: np.ndarray, n_channels: int) -> np.nda
 
 
 def wanted(problem: Problem, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Draws complex128: parts that are integers and a fraction of at most 0.4, some of them beyond saturation."""
+    """Draws complex128. A part is an integer plus a fraction of at most 0.4, and some parts saturate."""
     beyond = max(1, problem.maximum // 16)
     integers = rng.integers(-problem.maximum - beyond, problem.maximum + beyond + 1, (*shape, 2))
     parts: np.ndarray = integers + rng.uniform(-0.4, 0.4, integers.shape)

@@ -2,8 +2,9 @@
 
 z[s, p, c] = sum over t < taps of w[t, c] x[p, o[s, p] + t L + c], c < L; X is its Fourier transform; and
 v[s, p, k] = X[s, p, k] e^(i (phase[s, p] - pi delay[s, p] (k - C/2) / C)) gain[k, p], k < C, is rounded, saturated and
-transposed. L is 2 C of real samples, C of complex ones. What pfb_fir, an FFT and postproc do in three passes over
-float32 spectra takes one here, or two. Template: templates/channelise.cu.j2; the page: docs/kernels/channelise.md.
+transposed. L is 2 C for real samples and C for complex ones. pfb_fir, an FFT and postproc take three passes over
+float32 spectra; channelise takes one pass or two. Template: templates/channelise.cu.j2; page:
+docs/kernels/channelise.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,18 +34,18 @@ from .geometry import Geometry
 from .problem import Problem
 from .space import SPACE
 
-TABLE_THREADS = 256  # threads of a block that makes tables
+TABLE_THREADS = 256  # threads of a block that computes tables
 MOST_MULTIPROCESSORS = 256  # limit for a device; with one launch, more blocks than run at once would find no part left
 REFERENCE_SAMPLES = 1 << 22  # samples that inputs and reference hold at once
 MOST_EXACT = 300  # spectra up to which inputs keep every rounding unambiguous
-MARGIN = 8e-6  # of the largest voltage: how near to a half no part may come then; what float32 makes of it is nearer
-FAR = -(1 << 40)  # start of spectra that are not made
+MARGIN = 8e-6  # share of the largest voltage: parts keep this distance from a half, which is more than float32's error
+FAR = -(1 << 40)  # start of spectra that are not computed
 
 TABLES = ("twiddles", "splits", "polar")
 
 
 class Channelise(Kernel[Problem]):
-    """samples, weights, offsets, delays, phases, gains -> some of voltages; saturated and total_power are added to."""
+    """samples, weights, offsets, delays, phases, gains -> some of voltages. It adds to saturated and total_power."""
 
     space = SPACE
     default: Mapping[str, object] = dict(
@@ -70,15 +71,15 @@ class Channelise(Kernel[Problem]):
     host_sizes: Mapping[str, int] = {"n_heaps": 2, "n_spectra": 20, "n_samples": 0}
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
-        """The sum of squares is exact in integers; complex floats have none."""
+        """Returns all arguments, without total_power for complex floats, whose sum of squares would not be exact."""
         return tuple(name for name in self.arguments if name != "total_power" or not problem.is_complex)
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
         """voltages: int8 [n_heaps, C, spectra_per_heap, n_pols, 2], or [C, n_times / times_per_block, n_pols,
         times_per_block, 2], without the last axis at 4 bits; saturated: uint32 [n_heaps, n_pols]; total_power: uint64
         [n_pols]; samples: uint8 [n_pols, row_bytes] (complex64 [n_pols, n_samples]); weights: float32 [taps, L];
-        offsets: int64 [n_times, n_pols], samples; delays, phases: float32 [n_times, n_pols]; gains: complex64 [C,
-        n_pols]. Of the spectra of all heaps, those in the range are read and written.
+        offsets: int64 [n_times, n_pols], in samples; delays, phases: float32 [n_times, n_pols]; gains: complex64 [C,
+        n_pols]. A launch reads and writes only the spectra in its range.
         """
         of_times = problem.n_times, problem.n_pols
         samples = (np.complex64, problem.n_samples) if problem.is_complex else (np.uint8, problem.row_bytes)
@@ -96,7 +97,7 @@ class Channelise(Kernel[Problem]):
         return {name: found[name] for name in self.arguments_for(problem) if name in found}
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """Makes tables of what follows from gains and sizes, then filters and transforms, in one launch or two."""
+        """Returns a launch that computes tables from gains and sizes, then one or two that filter and transform."""
         shape = Geometry(problem, config)
         has = self.arguments_for(problem)
         workspace = {
@@ -109,7 +110,7 @@ class Channelise(Kernel[Problem]):
         source = ("between",) if shape.n1 > 1 else (*filtering, "row_bytes", "n_taken")
         n_blocks = shape.n_blocks
         if shape.n1 == 1:
-            workspace["n_taken"] = array_workspace(np.uint32, 1)  # parts that blocks have taken
+            workspace["n_taken"] = array_workspace(np.uint32, 1)  # counter of the parts that blocks have taken
             n_blocks = min(n_blocks, MOST_MULTIPROCESSORS * int(config.MIN_BLOCKS))
         last = Launch(
             (n_blocks, 1, 1),
@@ -151,7 +152,7 @@ class Channelise(Kernel[Problem]):
         }
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """All spectra of all heaps are made, unless a range is given."""
+        """Returns the sizes of the samples and heaps, and all spectra of all heaps as the range."""
         if len(shapes.get("samples", ())) != 2 or len(shapes.get("saturated", ())) != 2:
             return {}
         length, n_heaps = shapes["samples"][1], shapes["saturated"][0]
@@ -160,7 +161,7 @@ class Channelise(Kernel[Problem]):
         return {"n_heaps": n_heaps, "n_samples": n_samples, "first_spectrum": 0, "n_spectra": n_spectra}
 
     def work(self, problem: Problem) -> Work:
-        """Each tap takes a multiply-add, each spectrum an FFT, each voltage two complex products and an angle; each
+        """Each tap takes a multiply-add, each spectrum an FFT, and each voltage two complex products and an angle. Each
         byte moves once.
         """
         spectra = problem.n_spectra * problem.n_pols
@@ -172,13 +173,16 @@ class Channelise(Kernel[Problem]):
         return Work(of_spectrum * spectra, n_bytes + spectra * (problem.n_channels * problem.voltage_bytes + 16))
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """One launch of up to 1024 channels, two of more; parts that fit the device and fill it."""
+        """Returns a config with one launch for up to 1024 channels and two for more, whose parts fit and fill the
+        device.
+        """
         return self.space.first_allowed(problem, device, parts(problem, device))
 
     # ------------------------------------------------------------------ inputs and truth
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
-        """Draws samples of all values alike; weights of random sign and like size, so each tap shows; starts that jump
-        now and then; gains that make some voltages saturate. Of few spectra, gains such that no part comes near a half.
+        """Draws samples of all values with the same probability; weights of random sign and similar size, so that each
+        tap matters; starts that jump now and then; and gains that make some voltages saturate. If there are few
+        spectra, gains are such that no part of a voltage comes near a half.
         """
         shape = (problem.taps, problem.step)
         size = rng.uniform(0.5, 1.5, shape) / np.sqrt(problem.taps)
@@ -203,8 +207,8 @@ class Channelise(Kernel[Problem]):
         return {**found, "gains": gains(problem, rng, found)}
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """Returns one spectrum of samples that fill the buffer; and more than two parts across the end of a heap, of
-        samples whose rows start at any byte.
+        """Returns one spectrum whose samples fill the buffer; and more than two parts across the end of a heap, with
+        rows of samples that start at any byte.
         """
         part = Geometry(problem, config).part_spectra
         one = replace(problem, n_heaps=1, first_spectrum=0, n_spectra=1, n_samples=problem.taps * problem.step)
@@ -218,7 +222,9 @@ class Channelise(Kernel[Problem]):
         return one, replace(problem, n_heaps=n_heaps, first_spectrum=first, n_spectra=n_spectra, n_samples=n_samples)
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """voltages: int8; saturated: int64; total_power: uint64. The formula in complex128, in chunks of spectra."""
+        """Returns voltages: int8, saturated: int64, and total_power: uint64. It evaluates the formula in complex128, in
+        chunks of spectra.
+        """
         voltages, saturated = inputs["voltages"].copy(), inputs["saturated"].astype(np.int64)
         power = np.zeros(problem.n_pols, np.uint64)
         by_time = in_time_order(problem, voltages)
@@ -238,12 +244,12 @@ class Channelise(Kernel[Problem]):
         return found if problem.is_complex else {**found, "total_power": power + inputs["total_power"]}
 
     def tolerance(self, problem: Problem) -> Mapping[str, Tolerance]:
-        """Nothing may differ where the inputs see to it; else a part may be rounded the other way."""
+        """Nothing may differ if the inputs make rounding unambiguous; otherwise a part may be rounded the other way."""
         if is_exact(problem):
             exact = Tolerance()
             found = {"voltages": exact, "saturated": exact}
         else:
-            near = 1e-6 if problem.precision == "single" else 2e-4  # share of samples that may saturate or not
+            near = 1e-6 if problem.precision == "single" else 2e-4  # share of voltages near the limit of saturation
             most = 4 + near * problem.n_channels * problem.spectra_per_heap
             other = 1.0 if problem.bits == 8 else 17.0  # the lowest bit of either part of a byte
             found = {"voltages": Tolerance(atol=other), "saturated": Tolerance(atol=most)}
@@ -252,7 +258,7 @@ class Channelise(Kernel[Problem]):
 
 # ---------------------------------------------------------------------- layouts
 def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
-    """Returns the shape of the array; at 4 bits both parts share a byte."""
+    """Returns the shape of the voltages. With 4 bits, both parts share a byte."""
     parts = (2,) if problem.bits == 8 else ()
     if problem.layout == "blocks":
         times = problem.times_per_block
@@ -261,7 +267,7 @@ def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
 
 
 def in_time_order(problem: Problem, voltages: np.ndarray) -> Any:
-    """Returns a function of a spectrum that returns its voltages in place: [C, n_pols], of parts at 8 bits."""
+    """Returns a function that returns a view of a spectrum's voltages: [C, n_pols], or [C, n_pols, 2] at 8 bits."""
     if problem.layout == "blocks":
         return lambda s: voltages[:, s // problem.times_per_block, :, s % problem.times_per_block]
     return lambda s: voltages[s // problem.spectra_per_heap, :, s % problem.spectra_per_heap]
@@ -273,8 +279,8 @@ def is_exact(problem: Problem) -> bool:
 
 
 def starts(problem: Problem, rng: np.random.Generator) -> np.ndarray:
-    """Draws where each spectrum starts: int64 [n_times, n_pols]. The last stream jumps once, early, by less than there
-    are samples to spare, so that whole parts follow; a first one of two jumps three times, anywhere.
+    """Draws the start of each spectrum: int64 [n_times, n_pols]. The last stream jumps once, early, so that whole parts
+    follow; with two streams, the first one jumps three times, anywhere. No jump needs more samples than there are.
     """
     slack = problem.n_samples - problem.n_needed
     found = np.full((problem.n_times, problem.n_pols), FAR, np.int64)
@@ -288,9 +294,10 @@ def starts(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 
 
 def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, object]) -> np.ndarray:
-    """Draws complex64 [C, n_pols]: of any angle, a third of the largest voltage being usual. Where few spectra are
-    made, those of every fourth channel are scaled until its largest part lies less than half a step beside where it
-    saturates; then a gain is drawn again until no part of its voltages is so near to a half that rounding is in doubt.
+    """Draws complex64 [C, n_pols] of any angle. A typical voltage is a third of the largest one. If there are few
+    spectra, the gain of every fourth channel is scaled until the channel's largest part is less than half a step from
+    the limit of saturation. Then each gain is drawn again until no part of its voltages is so near a half that rounding
+    is in doubt.
     """
     rms_of_samples = 1.0 if problem.is_complex else 2.0**problem.sample_bits / np.sqrt(12)
     usual = problem.maximum / 3 / (rms_of_samples * np.sqrt(problem.step * 13 / 24))
@@ -322,7 +329,7 @@ def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, objec
 
 # ---------------------------------------------------------------------- mathematics
 def rotated_spectra(problem: Problem, inputs: Mapping[str, Any]) -> Iterator[tuple[int, slice, np.ndarray, np.uint64]]:
-    """Yields (polarisation, spectra, their transforms turned by phase and delay, squares of their newest samples)."""
+    """Yields (polarisation, spectra, their transforms rotated by phase and delay, squares of their newest samples)."""
     step, taps, last = problem.step, problem.taps, problem.first_spectrum + problem.n_spectra
     weights = inputs["weights"].astype(np.float64)
     position = (np.arange(problem.n_channels) - problem.n_channels / 2) / problem.n_channels

@@ -1,8 +1,8 @@
 """The starting config of channelise, for a problem and a device without records.
 
-The figures are those of records of the H200 and H100, at 64 to 65536 channels, and of short heaps and calls those of 22
-drawn problems on an H100. Other architectures, which were not measured, have parts as small as their shared memory, and
-no more registers than a thread has.
+The figures come from records of the H200 and H100, at 64 to 65536 channels; those for short heaps and calls come from
+22 drawn problems on an H100. Other architectures were not measured. For them, parts fit into shared memory and threads
+do not spill registers.
 """
 
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ from .problem import Problem
 from .space import LEAST_CHANNELS, MOST_CHANNELS, MOST_ROW, is_power_of_two
 
 Params = dict[str, Any]
-# The spectra of a block, by channels: they are one tile of 64 to 128 KiB.
+# Number of channels -> spectra of a block, which are one tile of 64 to 128 KiB.
 WHOLE_SPECTRA = {64: 64, 128: 32, 256: 32, 512: 16, 1024: 16}
-# By channels: points of a column, and by these: neighbouring columns, and threads of a block of the first launch. Rows
-# have 256 to 1024 points; a tile of columns has 512, or 256 where they are short.
+# Number of channels -> points of a column; these -> neighbouring columns and threads of a block of the first launch.
+# Rows have 256 to 1024 points; a tile of columns has 512 points, or 256 if its columns are short.
 COLUMNS_OF = {2048: 8, 4096: 16, 8192: 16, 16384: 32, 32768: 32, 65536: 64}
 TILE_OF_COLUMNS = {8: (16, 128), 16: (32, 256), 32: (16, 256), 64: (8, 128)}
 WANTED_THREADS = (512, 384, 1)  # threads of a multiprocessor: more have too few registers each, and fewer wait
-BESIDES = {1: 2.2, 2: 0.9}  # the rest of the work of a block of one launch, in spectra, by polarisations
-FEW = 8  # blocks of a multiprocessor, of which the last shows
-MOST_SINGLE = 8  # spectra of a block whose threads store voltages one by one: the place of each takes registers
+BESIDES = {1: 2.2, 2: 0.9}  # polarisations -> the rest of the work of a block of one launch, in spectra
+FEW = 8  # blocks per multiprocessor up to which an incomplete last wave matters
+MOST_SINGLE = 8  # spectra of a block whose threads store single voltages, since the address of each takes registers
 ASSUMED_MULTIPROCESSORS = 100  # assumed if a device does not state its number
 
 
 def parts(problem: Problem, device: Device) -> Iterator[Params]:
-    """Yields at least one config, in the order to try them: ever smaller ones."""
+    """Yields at least one config, the smaller ones later, which is the order to try them in."""
     n = problem.n_channels
     if not (is_power_of_two(n) and LEAST_CHANNELS <= n <= MOST_CHANNELS):
-        n = LEAST_CHANNELS  # any: none is allowed
+        n = LEAST_CHANNELS  # any number will do, since no config is allowed
     yield from (whole_spectra if n <= MOST_ROW else columns_and_rows)(problem, device, n)
 
 
@@ -43,20 +43,22 @@ def multiprocessors(device: Device) -> int:
 
 
 def may_spill(device: Device) -> bool:
-    """Returns whether more than 16 taps may take more registers than a thread has: where it was measured, the fastest
-    spilled up to 464 bytes, and what spilled at most 72 took up to 1.16 times as long.
+    """Returns whether configs for more than 16 taps may spill registers. On sm_90, where this was measured, the fastest
+    configs spilled up to 464 bytes, and configs that spilled at most 72 bytes took up to 1.16 times as long.
     """
     return device.compute_capability == 90
 
 
 def n_parts(problem: Problem, spectra: int) -> int:
-    """Returns the parts of a problem, of so many spectra each; the last one of a heap takes as long as the others."""
+    """Returns the number of parts of a problem. Each has ``spectra`` spectra, and the last part of a heap, which may
+    have fewer, takes as long as the others.
+    """
     return Geometry(problem, Config(SPECTRA=spectra)).n_parts
 
 
 def of_both(problem: Problem, spectra: int, weights: int) -> Params:
-    """Returns the common parameters of one and two launches. One polarisation at a time leaves room for twice the
-    spectra, and its voltages wait in registers.
+    """Returns the parameters that configs of one and of two launches share. A block takes one polarisation at a time,
+    which leaves room for twice the spectra, and its voltages wait in registers.
     """
     found: Params = {"SPECTRA": spectra, "FIR_SPECTRA": min(16, spectra)}
     found["FIR_TAPS"] = weights if problem.taps > 8 else 8
@@ -65,10 +67,10 @@ def of_both(problem: Problem, spectra: int, weights: int) -> Params:
 
 
 def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
-    """Yields configs of one launch. Longer parts read less twice, but heaps are whole parts, and all multiprocessors
-    should have one. A thread has a pair of channels, of as many spectra as leave work for all, and few of one
-    polarisation where heaps are not whole words: compilers spilled 100 to 400 bytes of a thread that stores 16 such
-    voltages.
+    """Yields configs of one launch. Longer parts read fewer samples twice, but heaps are whole parts, and all
+    multiprocessors should have one. A thread has a pair of channels in as many spectra as leave work for all threads.
+    With one polarisation and heaps that are not whole words, parts are short: a thread that stores 16 such voltages
+    spilled 100 to 400 bytes.
     """
     n_pairs = n_channels // 2
     weights = 32 if problem.taps > 32 and may_spill(device) else 16
@@ -77,7 +79,7 @@ def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator
         return max(128, n_pairs * spectra // 16)
 
     def work(spectra: int) -> tuple[bool, float]:
-        n_each = n_parts(problem, spectra) / multiprocessors(device)  # parts of a multiprocessor
+        n_each = n_parts(problem, spectra) / multiprocessors(device)  # parts per multiprocessor
         n_each = ceil(n_each) if n_each <= FEW else n_each
         reread = max(0, problem.taps - 16) / 32  # weights beyond those that a thread holds
         return spectra == 4 < problem.spectra_per_heap, n_each * (spectra + BESIDES[problem.n_pols] + reread)
@@ -101,10 +103,10 @@ def whole_spectra(problem: Problem, device: Device, n_channels: int) -> Iterator
 
 
 def columns_and_rows(problem: Problem, device: Device, n_channels: int) -> Iterator[Params]:
-    """Yields configs of two launches: of columns, whose points are samples far apart, and then of rows.
+    """Yields configs of two launches: first columns, whose points are samples far apart, and then rows.
 
-    Complex samples are as many bytes as what lies between the launches, and want shorter columns. Sums of more than 16
-    taps take more registers, of fewer threads.
+    Complex samples have as many bytes as the values between the launches, so shorter columns are faster. Sums of more
+    than 16 taps take more registers, so fewer threads are faster.
     """
     is_long = problem.taps > 16 and not may_spill(device)
     points = 8 if problem.is_complex and n_channels == 4096 else COLUMNS_OF[n_channels]
@@ -112,7 +114,7 @@ def columns_and_rows(problem: Problem, device: Device, n_channels: int) -> Itera
     weights = 32 if problem.taps > 16 and points > 8 and may_spill(device) else 16
     wanted = WANTED_THREADS[1:] if is_long else WANTED_THREADS
     threads = max(256, n_channels // points // 2)
-    # as many parts as run at once, of columns and of rows
+    # The number of parts whose columns, or rows, run at once.
     columns_at_once = multiprocessors(device) * 2 / (n_channels // points // columns)
     rows_at_once = multiprocessors(device) * WANTED_THREADS[0] / threads / (points / 2)
 

@@ -1,6 +1,6 @@
-"""The geometry of a variant of channelise, derived once: the template prints it, launches and constraints read it.
+"""The geometry of a variant of channelise, derived once: the template prints it, and launches and constraints read it.
 
-Attributes are constants of the template under their names in capitals: ``slice_values`` is ``SLICE_VALUES``.
+Attributes are constants of the template, under their names in capitals: ``slice_values`` is ``SLICE_VALUES``.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MOST_RADIX = 32  # points of a transform in registers
 
 @dataclass(frozen=True)
 class Geometry:
-    """How N = n1 n2 points, of which a spectrum's channels are made, and its spectra are shared out."""
+    """The division of a spectrum's N = n1 n2 points, and of the spectra, among launches, blocks and threads."""
 
     problem: Problem
     config: Config
@@ -24,22 +24,24 @@ class Geometry:
     # ------------------------------------------------------------------ the transform
     @property
     def n_points(self) -> int:
-        """Returns N: even and odd samples are the parts of one complex point."""
+        """Returns N: even and odd samples are the real and imaginary parts of complex points."""
         return self.problem.n_channels
 
     @property
     def n1(self) -> int:
-        """Returns the points of the transform of ``channelise_columns``; 1: there is none."""
+        """Returns the points of a column's transform, in ``channelise_columns``, or 1 if there is one launch."""
         return int(self.config.COLUMN_POINTS) if self.config.ALGORITHM == "two" else 1
 
     @property
     def n2(self) -> int:
-        """Returns the points of the transform of ``channelise``, of a row, by ``radix_1`` and ``radix_2``."""
+        """Returns the points of a row's transform, in ``channelise``: ``radix_1`` times ``radix_2``."""
         return self.n_points // self.n1
 
     @property
     def radix_2(self) -> int:
-        """Returns the radix of a row's second pass, and the threads of a row: the lesser of two like factors."""
+        """Returns the radix of a row's second pass, which is also the number of a row's threads. It is the smaller one
+        of two similar factors.
+        """
         return 1 << ((self.n2.bit_length() - 1) // 2)
 
     @property
@@ -49,7 +51,7 @@ class Geometry:
     # ------------------------------------------------------------------ channelise
     @property
     def spectra(self) -> int:
-        """Returns the consecutive spectra of a block of ``channelise``."""
+        """Returns the number of consecutive spectra in a block of ``channelise``."""
         return int(self.config.ROW_SPECTRA if self.config.ALGORITHM == "two" else self.config.SPECTRA)
 
     @property
@@ -58,7 +60,7 @@ class Geometry:
 
     @property
     def halves(self) -> int:
-        """Returns the rows of a spectrum that a block has: the two whose bins are pairs."""
+        """Returns the rows of a spectrum in a block: the two whose bins are pairs, or the only one."""
         return 2 if self.n1 > 1 else 1
 
     @property
@@ -67,19 +69,21 @@ class Geometry:
 
     @property
     def slice_values(self) -> int:
-        """Returns the complex values from row to row: rows of one warp meet all banks alike, and a bin has its pair."""
+        """Returns the complex values from row to row. The rows of a warp use all banks evenly, and there is room for
+        bin N2 / 2 at place N2.
+        """
         least = max(self.radix_1 * (self.radix_2 + 1), self.n2 + 1)
         lanes = self.radix_2
         return least if lanes >= 16 else least + (lanes - least) % 16
 
     @property
     def n_pairs(self) -> int:
-        """Returns the pairs of bins of a block."""
+        """Returns the number of pairs of bins in a block."""
         return self.n2 * self.halves // 2
 
     @property
     def n_pair_groups(self) -> int:
-        """Returns the blocks that share the bins of a spectrum."""
+        """Returns the number of blocks among which the bins of a spectrum are divided."""
         return max(1, self.n1 // 2)
 
     @property
@@ -88,7 +92,7 @@ class Geometry:
 
     @property
     def n_units(self) -> int:
-        """Returns the units of work of the last step: a pair of bins and ``post_spectra`` spectra."""
+        """Returns the units of work of the last step. A unit is a pair of bins in ``post_spectra`` spectra."""
         return self.n_pairs * (self.spectra // self.post_spectra)
 
     @property
@@ -97,7 +101,7 @@ class Geometry:
 
     @property
     def shared_bytes(self) -> int:
-        """Returns the bytes of dynamic shared memory of ``channelise``, as asserted."""
+        """Returns the bytes of dynamic shared memory of ``channelise``. The template asserts the same."""
         pols = self.problem.n_pols
         members = [8 * self.n_rows * self.slice_values]
         if self.n1 == 1:
@@ -118,10 +122,10 @@ class Geometry:
         """Returns whether voltages of the first of two polarisations in turn wait for the second in shared memory."""
         return self.config.get("KEPT") == "shared"
 
-    # ------------------------------------------------------------------ parts: the spectra that blocks share out
+    # ------------------------------------------------------------------ parts: the spectra that blocks divide
     @property
     def part_spectra(self) -> int:
-        """Returns the spectra of a part, which lies in one heap: what a block filters."""
+        """Returns the spectra of a part, which a block filters. A part lies in one heap."""
         return int(self.config.SPECTRA)
 
     @property
@@ -134,7 +138,7 @@ class Geometry:
 
     @property
     def n_parts(self) -> int:
-        """Returns the parts that the spectra of the problem touch."""
+        """Returns the number of parts that have spectra of the problem."""
         problem = self.problem
         last = problem.first_spectrum + problem.n_spectra - 1
         return self.part_of(last) - self.part_of(problem.first_spectrum) + 1
@@ -147,22 +151,22 @@ class Geometry:
     # ------------------------------------------------------------------ the filter
     @property
     def fir_spectra(self) -> int:
-        """Returns the consecutive spectra of which a thread makes the sums of one column."""
+        """Returns the number of consecutive spectra whose sums of one column a thread computes."""
         return min(int(self.config.FIR_SPECTRA), self.part_spectra)
 
     @property
     def fir_sums(self) -> int:
-        """Returns the sums that a thread holds at once: if it has all weights, those that a point is part of."""
+        """Returns the sums that a thread holds at once: if it has all weights, only those that use one point."""
         return min(self.fir_spectra, self.fir_taps) if self.fir_taps == self.problem.taps else self.fir_spectra
 
     @property
     def fir_taps(self) -> int:
-        """Returns the weights of a column that a thread holds."""
+        """Returns the number of weights of a column that a thread holds."""
         return min(int(self.config.FIR_TAPS), self.problem.taps)
 
     @property
     def part_runs(self) -> int:
-        """Returns the runs of ``fir_spectra`` spectra of a part: all are a block's."""
+        """Returns the runs of ``fir_spectra`` spectra in a part. One block filters all of them."""
         return self.part_spectra // self.fir_spectra
 
     @property
@@ -178,35 +182,35 @@ class Geometry:
 
     @property
     def has_small_squares(self) -> bool:
-        """Returns whether 32 bits hold the sum of squares of a warp's columns of all pieces."""
+        """Returns whether 32 bits hold the sum of squares of a warp's columns in all pieces."""
         pieces = ceil_div(self.fir_width * self.part_runs, self.fir_threads)
         return WARP * pieces * 2 * self.fir_spectra << (2 * self.problem.sample_bits - 2) < 2**32
 
     @property
     def fir_threads(self) -> int:
-        """Returns the threads of the block that filters; they filter a piece at a time, a column each."""
+        """Returns the threads of a block that filters. In each piece a thread filters one column."""
         return int(self.config.THREADS if self.n1 == 1 else self.config.COLUMN_THREADS)
 
     @property
     def fir_width(self) -> int:
-        """Returns the points of a spectrum that a block filters: of all of it, or ``n1`` times neighbouring columns."""
+        """Returns the points of a spectrum that a block filters: all of them, or those of neighbouring columns."""
         return self.n2 if self.n1 == 1 else self.column_width
 
     @property
     def segment(self) -> int:
-        """Returns the number of these points that are neighbours."""
+        """Returns how many of these points are consecutive."""
         return self.n2 if self.n1 == 1 else int(self.config.COLUMNS)
 
     @property
     def is_paired(self) -> bool:
-        """Returns whether a thread filters the points in whose places it finds its own pairs of bins before."""
+        """Returns whether a thread filters the columns at whose places it has read its own pairs of bins."""
         own = self.n_pairs % int(self.config.THREADS) == 0 and self.post_spectra == self.fir_spectra == self.spectra
         return self.n1 == 1 and own and self.pols_at_once == 1
 
     # ------------------------------------------------------------------ channelise_columns
     @property
     def column_width(self) -> int:
-        """Returns the points of a tile: ``n1`` times neighbouring columns."""
+        """Returns the points of a tile of neighbouring columns, which have ``n1`` points each."""
         return self.n1 * int(self.config.COLUMNS) if self.n1 > 1 else 0
 
     @property
@@ -217,7 +221,7 @@ class Geometry:
 
     @property
     def between_values(self) -> int:
-        """Returns the complex values between the launches."""
+        """Returns the number of complex values between the launches."""
         return self.problem.n_pols * self.n_parts * self.part_spectra * self.n_points if self.n1 > 1 else 0
 
     # ------------------------------------------------------------------ tables
@@ -227,7 +231,7 @@ class Geometry:
 
     @property
     def n_twiddles(self) -> int:
-        """Returns the twiddles of the passes: of the first one for each row, then of the second one."""
+        """Returns the number of twiddles: those of the first pass for each row, then those of the second pass."""
         return self.n_first_twiddles + self.n1 * (self.radix_2 // 2) * self.radix_1
 
     @property
@@ -237,7 +241,7 @@ class Geometry:
     # ------------------------------------------------------------------ stores
     @property
     def vector_bytes(self) -> int:
-        """Returns the widest store that all of a unit's runs of voltages are made of."""
+        """Returns the width of the widest store that divides all runs of voltages of a unit."""
         problem = self.problem
         size = problem.voltage_bytes
         if problem.layout == "batches" or problem.n_pols == 1:

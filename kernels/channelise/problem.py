@@ -1,4 +1,4 @@
-"""A problem of channelise: the streams of one antenna, the filter bank, and the voltages that are made."""
+"""A problem of channelise: the streams of one antenna, the filter bank, and the voltages."""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,22 @@ MAX_TAPS = 64
 
 @dataclass(frozen=True)
 class Problem:
-    """Streams of samples, a filter bank, and the layout and width of the voltages made by it."""
+    """Streams of samples, a filter bank, and the layout and width of its voltages."""
 
     taps: int = baked(16, "spectra that a weighted sum spans, 1 to 64")
-    n_channels: int = baked(1024, "channels, C: half the samples of a spectrum; of complex samples, all of them")
+    n_channels: int = baked(1024, "channels, C: half the samples of a spectrum, or all if they are complex")
     sample_bits: int = baked(10, "bits of a packed sample, 2 to 16, two's complement; 64: complex float32")
     n_pols: int = baked(2, "polarisations, 1 or 2")
-    bits: int = baked(8, "of the real and of the imaginary part of a voltage, 8 or 4")
+    bits: int = baked(8, "bits of the real and of the imaginary part of a voltage, 8 or 4")
     nibbles: str = baked("real_low", "bits 4: the nibble of the real part, real_low or real_high", added=True)
-    layout: str = baked("batches", "of the voltages: batches or blocks")
+    layout: str = baked("batches", "layout of the voltages: batches or blocks")
     times_per_block: int = baked(16, "layout blocks: consecutive spectra of one polarisation, a power of two up to 64")
     spectra_per_heap: int = baked(256, "consecutive spectra that share a count of saturated samples")
-    precision: str = baked("single", "single: float32 throughout; half: what lies between two launches may be float16")
-    n_heaps: int = runtime(128, "heaps of voltages, some of which this launch may leave as they are")
-    first_spectrum: int = runtime(0, "the first spectrum that is made")
-    n_spectra: int = runtime(0, "spectra that are made; 0: as many as there are heaps for")
-    n_samples: int = runtime(0, "samples of each stream, in which all spectra lie; 0: as few as will do")
+    precision: str = baked("single", "single: float32 throughout; half: values between two launches may be float16")
+    n_heaps: int = runtime(128, "heaps of voltages, some of which this launch may leave unchanged")
+    first_spectrum: int = runtime(0, "the first spectrum that is computed")
+    n_spectra: int = runtime(0, "spectra that are computed; 0: all that the heaps have room for")
+    n_samples: int = runtime(0, "samples of each stream, in which all spectra lie; 0: the fewest possible")
 
     def __post_init__(self) -> None:
         if not 1 <= self.taps <= MAX_TAPS:
@@ -57,7 +57,7 @@ class Problem:
         self._check_range()
 
     def _check_range(self) -> None:
-        """Checks the spectra that are made, and the samples; fills in what is 0."""
+        """Checks n_spectra and n_samples, and replaces 0 by the number that it stands for."""
         most = self.n_times - self.first_spectrum
         if self.n_spectra == 0:
             object.__setattr__(self, "n_spectra", most)
@@ -81,12 +81,12 @@ class Problem:
 
     @property
     def n_times(self) -> int:
-        """Returns the spectra of each polarisation that the heaps have room for."""
+        """Returns the number of spectra of each polarisation for which the heaps have room."""
         return self.n_heaps * self.spectra_per_heap
 
     @property
     def n_needed(self) -> int:
-        """Returns the samples that the spectra are made of, where each begins a step after the one before it."""
+        """Returns the samples that the spectra need if each begins a step after the one before it."""
         return (self.n_spectra + self.taps - 1) * self.step
 
     @property

@@ -1,9 +1,9 @@
 """Narrowband down-conversion: mix, low-pass filter and decimate in one kernel.
 
-y[p, j] = sum over k < taps of w[k] x[p, j D + k] e^(2 pi i (f (j D + k) + phase)), with D = decimation. Samples that
-decimation would throw away are never computed. 4 taps / D flops a sample against 10 bits of input: variants that
-multiply in float32 are bound by that, those on tensor cores come near the memory's speed. Template:
-templates/ddc.cu.j2; the page: docs/kernels/ddc.md.
+y[p, j] = sum over k < taps of w[k] x[p, j D + k] e^(2 pi i (f (j D + k) + phase)), with D = decimation. Outputs that
+decimation would throw away are never computed. A sample takes 4 taps / D flops and, for example, 10 bits of input.
+Arithmetic limits variants in float32, while variants on tensor cores come near the memory's speed. Template:
+templates/ddc.cu.j2; page: docs/kernels/ddc.md.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ class Ddc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """A block makes outputs of one polarisation, which is the grid's y axis."""
+        """A block computes outputs of one polarisation. Polarisations are the grid's y axis."""
         geometry = geometry_of(problem, config)
         block, shared = (geometry.n_threads, 1, 1), geometry.shared_bytes
         if not isinstance(geometry, TensorGeometry):
@@ -90,16 +90,16 @@ class Ddc(Kernel[Problem]):
         }
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Every whole sample of the rows counts."""
+        """Returns the sizes of the samples: every whole sample of the rows counts."""
         if len(shapes.get("samples", ())) != 2:
             return {}
         n_pols, n_bytes = shapes["samples"]
         return {"n_pols": n_pols, "n_samples": n_bytes * 8 // problem.sample_bits}
 
     def work(self, problem: Problem) -> Work:
-        """Each tap and output takes a multiply-add for the real and for the imaginary part; each byte moves once.
-        Tensor cores can do them in int8, three for each byte of a sample; or in float16, two for each, where halves
-        hold them.
+        """Each tap of an output takes a multiply-add for the real and one for the imaginary part. Each byte moves once.
+        Tensor cores take three multiply-adds in int8 instead for each byte of a sample; or two in float16 if halves
+        hold the samples.
         """
         parts = 2 * problem.taps * problem.n_pols * problem.n_out
         n_bytes = problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * problem.n_pols * problem.n_out
@@ -108,11 +108,13 @@ class Ddc(Kernel[Problem]):
         return Work(6.0 * parts * ceil_div(problem.sample_bits, 8), n_bytes, "int8")
 
     def default_for(self, problem: Problem, device: Device) -> Mapping[str, Any]:
-        """Tensor cores where there are any and a filter is long enough; else threads."""
+        """Returns a config for tensor cores if the device has them and the filter is long enough; else for threads."""
         return self.space.first_allowed(problem, device, choices(problem, device))
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, object]:
-        """Draws samples of all values alike; weights of random sign and like size, so that each tap shows."""
+        """Draws samples of all values with the same probability, and weights of random sign and similar size, so that
+        each tap matters.
+        """
         size = rng.uniform(0.5, 1.5, problem.taps) / np.sqrt(problem.taps)
         return {
             "samples": rng.integers(0, 256, (problem.n_pols, problem.row_bytes), dtype=np.uint8),
@@ -122,8 +124,8 @@ class Ddc(Kernel[Problem]):
         }
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """Returns one output of one stream; and, of two, one output more than a tile, samples left over, rows that
-        start at any byte: loads that are aligned, that are not, and that end with the buffer.
+        """Returns one output of one stream; and two streams of one output more than a tile, with samples left over and
+        rows that start at any byte. So some loads are aligned, some are not, and some end with the buffer.
         """
         n_samples = geometry_of(problem, config).outputs_per_block * problem.decimation + problem.taps
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
@@ -131,8 +133,9 @@ class Ddc(Kernel[Problem]):
         return (replace(problem, n_pols=1, n_samples=problem.taps), replace(problem, n_pols=2, n_samples=n_samples))
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """baseband: complex128 [n_pols, n_out]. Mixed samples, in rows of D, times taps, in rows of D, summed along
-        diagonals: y[j] = sum over r of row j + r of the samples times row r of the taps; in chunks that fit in memory.
+        """Returns baseband: complex128 [n_pols, n_out]. Mixed samples and taps are in rows of D, and products are
+        summed along diagonals: y[j] = sum over r of row j + r of the samples times row r of the taps. It goes through
+        chunks that fit in memory.
         """
         decimation, rows = problem.decimation, problem.rows_of_taps
         taps = np.zeros((rows, decimation))
@@ -158,20 +161,20 @@ class Ddc(Kernel[Problem]):
         return {"baseband": baseband}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """Allows the rounding of a float32 sum of taps products; derived in docs/kernels/ddc.md. Relative to the rms
-        that outputs of such inputs have, not to that of the outputs at hand: one alone may be next to zero.
+        """Allows for the rounding of a float32 sum of taps products, as docs/kernels/ddc.md derives. It is relative to
+        the expected rms of outputs of such inputs, since the outputs at hand may be a single one near zero.
         """
         rms_of_samples = 2.0**problem.sample_bits / np.sqrt(12)
         rms_of_outputs = rms_of_samples * np.sqrt(13 / 12)  # sum of the squared weights: uniform in [0.5, 1.5], squared
         return Tolerance(atol=float(4 * np.sqrt(problem.taps + 16) * np.finfo(np.float32).eps * rms_of_outputs))
 
 
-# ---------------------------------------------------------------------- phase, exact in integers
+# ---------------------------------------------------------------------- phases as exact integers
 def fixed_point(name: str, cycles: float, bits: int) -> int:
     """Returns ``cycles`` modulo 1 as a fraction of 2^bits, rounded down.
 
     Raises:
-        UsageError: when it is not finite.
+        UsageError: if ``cycles`` is not finite.
     """
     if not np.isfinite(cycles):
         raise UsageError(f"{name} is {cycles}: it must be a finite number of cycles")
@@ -180,14 +183,16 @@ def fixed_point(name: str, cycles: float, bits: int) -> int:
 
 
 def phase_at(mix_frequency: float, sample: int, mix_phase: float = 0.0) -> float:
-    """Returns the mixer's phase at a sample, in cycles, [0, 1): the ``mix_phase`` of a call that starts there."""
+    """Returns the mixer's phase at a sample, in cycles, in [0, 1). It is the ``mix_phase`` of a call that starts
+    there.
+    """
     return float((Fraction(mix_phase) + Fraction(mix_frequency) * sample) % 1) % 1.0
 
 
 def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndarray:
     """Returns e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], products of anchors and steps.
 
-    Their phases are integers, multiples of 2^-1200 cycles: exact, whatever the doubles.
+    The phases of anchors and steps are integers, in units of 2^-1200 cycles, so they are exact for all doubles.
     """
     n_steps = 1 << max(1, n_samples.bit_length() // 2)
     step, start = (fixed_point(name, value, 1200) for name, value in (("frequency", frequency), ("phase", phase)))
@@ -197,6 +202,6 @@ def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndar
 
 
 def _phasors(start: int, step: int, n: int) -> np.ndarray:
-    """Returns e^(2 pi i (start + step i)) for i < n, both in multiples of 2^-1200 cycles: complex128 [n]."""
+    """Returns e^(2 pi i (start + step i)) for i < n: complex128 [n]. Both are in units of 2^-1200 cycles."""
     phases = [(start + step * i) % 2**1200 >> 1147 for i in range(n)]
     return np.exp(2j * np.pi * 2.0**-53 * np.array(phases, float))

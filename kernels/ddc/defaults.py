@@ -1,8 +1,8 @@
 """The starting config of ddc, for a problem and a device without records.
 
-The figures are those of records of the H200 and H100: tensor cores are 1.5 to 10 times as fast as threads wherever a
-filter is longer than a few taps, and a STAGE, WINDOW or RUN next to the best one costs a few percent. What was not
-measured, other architectures, follows from what they have.
+The figures come from records of the H200 and H100. Tensor cores are 1.5 to 10 times as fast as threads if a filter has
+more than a few taps, and a STAGE, WINDOW or RUN next to the best one costs a few percent. Other architectures were not
+measured; their configs follow from the instructions and memory that they have.
 """
 
 from collections.abc import Iterator
@@ -18,23 +18,23 @@ from .tensor import tensor_geometry
 
 Choice = dict[str, Any]
 TYPICAL_MULTIPROCESSORS = 100  # assumed if a device does not state its number
-STAGE_BYTES = 330  # bytes of a row: stages of 160 to 330 bytes were fastest nearly everywhere
-MOST_REGISTERS = 236  # by the estimate, of mma.sync: where it was higher, compilers often needed more than there are
+STAGE_BYTES = 330  # bytes of a row in a stage: stages of 160 to 330 bytes were fastest nearly everywhere
+MOST_REGISTERS = 236  # estimated registers with mma.sync: above it, compilers often needed more than a thread has
 ALL_REGISTERS = 255
-MOST_SAMPLES = 128  # samples of a step by mma_sync: 224 spilled
-FEW_TAPS = 16  # filters that threads are as fast at as products of two bytes for each sample
+MOST_SAMPLES = 128  # samples in a step with mma_sync: 224 spilled
+FEW_TAPS = 16  # taps up to which threads are as fast as products of two bytes for each sample
 
 
 def choices(problem: Problem, device: Device) -> Iterator[Choice]:
-    """Yields configs in the order in which they are to be tried; the constraints decide."""
+    """Yields configs in the order in which to try them. The first that the constraints allow is the default."""
     for mma in products(problem, device):
         for step in steps_by_worth(problem, mma):
             n_samples = step * problem.decimation
-            # beyond them most products are with zeros, or a thread has no registers for its samples
+            # Most products of a longer step would be with zeros, or a thread would have too few registers.
             if mma != "mma_sync" or n_samples <= min(2 * problem.taps, MOST_SAMPLES):
                 yield from multiplied(problem, device, mma, step)
     yield from by_threads(problem, device)
-    for mma in instructions(device):  # threads have no room for the samples of high decimations
+    for mma in instructions(device):  # threads' samples do not fit in shared memory if decimations are high
         for step in STEPS:
             yield from multiplied(problem, device, mma, step, ALL_REGISTERS)
     yield from by_subgroups()
@@ -46,10 +46,10 @@ def instructions(device: Device) -> tuple[str, ...]:
 
 
 def products(problem: Problem, device: Device) -> tuple[str, ...]:
-    """Returns the instructions to multiply with, the best first; none where threads are faster.
+    """Returns the instructions for products, the best first, or none if threads are faster.
 
-    wgmma takes halves, which hold 12 bits, at any decimation; wgmma_int8 wins where a sample is a byte, and takes three
-    products of it where it is two. At few samples an output, mma_sync has less to do besides than either.
+    wgmma multiplies halves, which hold 12 bits, at any decimation. wgmma_int8 is the fastest if a sample is one byte;
+    if it is two, each is an operand. With few samples per output, mma_sync has less overhead than either.
     """
     bits, taps, decimation = problem.sample_bits, problem.taps, problem.decimation
     if taps < 4 or (bits > MAX_HALF_BITS and taps <= FEW_TAPS):
@@ -62,7 +62,9 @@ def products(problem: Problem, device: Device) -> tuple[str, ...]:
 def multiplied(
     problem: Problem, device: Device, mma: str, step: int, most_registers: int = MOST_REGISTERS
 ) -> Iterator[Choice]:
-    """Yields configs by tensor cores, with steps of so many outputs; of mma.sync, with so many registers at most."""
+    """Yields configs for tensor cores with steps of ``step`` outputs. With mma.sync they have at most
+    ``most_registers`` registers.
+    """
     choice = {"ALGORITHM": "tensor", "MMA": mma, "STEP": step}
     if mma == "mma_sync":
         yield from by_warps(problem, device, choice, most_registers)
@@ -71,14 +73,14 @@ def multiplied(
 
 
 def steps_by_worth(problem: Problem, mma: str) -> list[int]:
-    """Returns the outputs of a step: those that begin with about as many samples as tensor cores are best fed with.
+    """Returns the values of STEP, the best first: a step should have about as many samples as suit tensor cores.
 
-    With more, short filters are multiplied with many zeros; with fewer, sums move too often.
+    With more samples, short filters have many products with zeros; with fewer, sums move too often.
     """
     if mma == "mma_sync":
-        wanted = 16.0  # samples of a product: 2 outputs at a decimation of 8, 4 at one of 4
+        wanted = 16.0  # samples of a product: 2 outputs at a decimation of 8, 4 at a decimation of 4
     elif mma == "wgmma_int8" and problem.sample_bits > 8:
-        wanted = 64.0  # two products, and their bytes in pairs
+        wanted = 64.0  # two products, whose bytes are in pairs
     elif mma == "wgmma_int8":
         wanted = max(48.0, min(0.8 * problem.taps, 160))
     else:
@@ -87,15 +89,15 @@ def steps_by_worth(problem: Problem, mma: str) -> list[int]:
 
 
 def stage_of(problem: Problem, step: int, stages: tuple[int, ...]) -> int:
-    """Returns the steps of a stage: as many as STAGE_BYTES have, or the fewest."""
+    """Returns the steps of a stage: the most of ``stages`` that fit in STAGE_BYTES, or the fewest."""
     n_bits = step * problem.decimation * problem.sample_bits
     fitting = [stage for stage in stages if stage * n_bits <= 8 * STAGE_BYTES]
     return max(fitting, default=min(stages))
 
 
 def by_warpgroups(problem: Problem, device: Device, choice: Choice) -> Iterator[Choice]:
-    """Yields configs with wgmma. Parts are of one product where they may be; of halves that is where a step has an odd
-    number of them. Twelve warps, which share a ring of weights that eight had alone, are faster at bytes.
+    """Yields configs with wgmma. Parts of one product come first; with halves they need a step with an odd number of
+    products. With bytes, twelve warps that share a ring of weights are faster than eight.
     """
     takes_bytes = choice["MMA"] == "wgmma_int8"
     rest = {"SUMS": "stay"} if takes_bytes else {"CHAIN": 8}
@@ -108,8 +110,8 @@ def by_warpgroups(problem: Problem, device: Device, choice: Choice) -> Iterator[
 
 
 def run_of(problem: Problem, device: Device, block: Choice) -> int:
-    """Returns the run with which the device is done first: waves of blocks, each of a run and what it begins with. 0:
-    there is none.
+    """Returns the RUN with which the device is done first, or 0 if there is none. A wave of blocks takes as long as a
+    run and its warm-up.
     """
     geometry = tensor_geometry(problem, Config(block))
     if not geometry.can_multiply:
@@ -130,15 +132,15 @@ def multiprocessors(device: Device) -> int:
 
 
 def fills(problem: Problem, device: Device, block: Choice) -> bool:
-    """Returns whether there are as many blocks as four fifths of the multiprocessors run at once."""
+    """Returns whether there are enough blocks for four fifths of the multiprocessors."""
     geometry = tensor_geometry(problem, Config(block))
     n_blocks = problem.n_pols * blocks_of(problem, geometry.outputs_per_block)
     return n_blocks * 5 >= multiprocessors(device) * geometry.min_blocks * 4
 
 
 def by_warps(problem: Problem, device: Device, choice: Choice, most_registers: int) -> Iterator[Choice]:
-    """Yields configs with mma.sync. Runs repeat the samples that their first outputs need, so they are at least eight
-    times as long as the filter, in outputs; but a call that does not fill the device has the shortest.
+    """Yields configs with mma.sync. Runs read the samples of their first outputs twice, so they are at least eight
+    times as long as the filter, in outputs. If a call does not fill the device, they are as short as possible.
     """
     step = choice["STEP"]
     n_outputs = problem.n_pols * problem.n_out
@@ -155,10 +157,10 @@ def by_warps(problem: Problem, device: Device, choice: Choice, most_registers: i
 
 
 def by_threads(problem: Problem, device: Device) -> Iterator[Choice]:
-    """Yields configs without tensor cores. A thread loads two samples at once, or four where rows have them; outputs
-    of short rows are staged, since they are stored at every few samples. Several blocks hide each other's waits, where
-    shared memory has room for them. A block makes four tiles, with the weights mixed once, if all multiprocessors have
-    one.
+    """Yields configs without tensor cores. A thread loads two samples at once, or four if rows have so many. Outputs of
+    short rows are staged, since a store follows every few samples. Several blocks on a multiprocessor hide each other's
+    waits if shared memory has room for them. A block computes four tiles, for which it mixes the weights once, if all
+    multiprocessors still have a block.
     """
     decimation = problem.decimation
     phases = 1 if decimation % 2 else 2 if decimation % 4 or decimation == 4 else 4
@@ -171,7 +173,7 @@ def by_threads(problem: Problem, device: Device) -> Iterator[Choice]:
 
 
 def by_subgroups() -> Iterator[Choice]:
-    """Yields configs whose subgroups share outputs: slower than threads, but they need less shared memory."""
+    """Yields configs whose subgroups share outputs. They are slower than threads, but need less shared memory."""
     for wgs in (256, 128, 64):
         for size in (8, 4, 16, 2):
             for coarsen in (8, 4, 16):

@@ -1,4 +1,4 @@
-"""The geometry of a variant: what follows from the problem and the config, derived once for Python and CUDA alike."""
+"""The geometry of a variant: the numbers that follow from problem and config, derived once for Python and CUDA."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from .problem import Problem
 
 @dataclass(frozen=True)
 class Geometry(ABC):
-    """A block's share of the work, and what it needs.
+    """A block's share of the work, and the threads, registers and shared memory that it needs.
 
     The template prints attributes as its constants, under their names in capitals: ``shape.outputs_per_block`` is
-    ``OUTPUTS_PER_BLOCK``. It asserts what must hold between them, and derives none of them again.
+    ``OUTPUTS_PER_BLOCK``. It asserts the relations between them, and derives none of them again.
     """
 
     problem: Problem
@@ -27,12 +27,12 @@ class Geometry(ABC):
     @property
     @abstractmethod
     def min_blocks(self) -> int:
-        """Returns the blocks that a multiprocessor must have registers and shared memory for."""
+        """Returns the number of blocks for which a multiprocessor must have registers and shared memory."""
 
     @property
     @abstractmethod
     def outputs_per_block(self) -> int:
-        """Returns the outputs that a block makes in one pass: what a grid is divided by."""
+        """Returns the outputs that a block computes in one pass, by which the grid is divided."""
 
     @property
     @abstractmethod
@@ -42,4 +42,4 @@ class Geometry(ABC):
     @property
     @abstractmethod
     def registers(self) -> int:
-        """Returns about how many registers a thread needs where it needs most; with fewer, values would be spilled."""
+        """Returns about how many registers a thread needs to avoid spills."""

@@ -7,7 +7,7 @@ from autotune import baked, ceil_div, runtime
 
 @dataclass(frozen=True)
 class Problem:
-    """A filter and the streams it is applied to."""
+    """A filter, and the streams that it filters."""
 
     taps: int = baked(256, "weights of the filter, any number")
     decimation: int = baked(16, "samples from one output to the next")
@@ -26,7 +26,7 @@ class Problem:
 
     @property
     def n_out(self) -> int:
-        """Returns the outputs of a stream."""
+        """Returns the number of outputs of a stream."""
         return (self.n_samples - self.taps) // self.decimation + 1
 
     @property
@@ -36,5 +36,5 @@ class Problem:
 
     @property
     def rows_of_taps(self) -> int:
-        """Returns the rows of ``decimation`` taps, the last one filled up with zeros."""
+        """Returns the number of rows of ``decimation`` taps. Zeros fill the last row."""
         return ceil_div(self.taps, self.decimation)

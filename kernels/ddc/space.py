@@ -1,4 +1,4 @@
-"""The variants of ddc: the parameters, the allowed combinations, and the geometry that follows."""
+"""The variants of ddc: the parameters, the allowed combinations, and the geometry of each variant."""
 
 from functools import lru_cache
 
@@ -10,8 +10,8 @@ from .runs import OF_A_BLOCK, RUNS, block_of, runs_of
 from .tensor import LONG_CHAIN, TensorGeometry, tensor_geometry
 from .threads import RegisterGeometry, SubgroupGeometry
 
-MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
-MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
+MAX_OWN_WORDS = 40  # packed words of a thread up to which the compiler can give it registers
+MAX_RING_BYTES = 49152  # size of a ring of weights up to which several blocks have room in shared memory
 MAX_HALF_BITS = 12  # halves hold integers up to 2^11 exactly
 WGMMA = ("wgmma", "wgmma_int8")  # matrix products of halves, and of bytes, on sm_90's wgmma
 STEPS = (2, 4, 8, 16)
@@ -19,31 +19,31 @@ PARTS = (1, 2, 4)
 STAGES = (1, 2, 4, 6, 8, 12, 16)
 
 SPACE = Space(
-    ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
+    ALGORITHM=("register", "subgroup", "tensor"),  # outputs by one thread, by SG_SIZE threads, or by tensor cores
     WGS=when((64, 96, 128, 192, 256), ALGORITHM=("register", "subgroup")),  # threads of a block
     SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
     COARSEN=when((4, 8, 12, 16), ALGORITHM=("register", "subgroup")),  # consecutive outputs that share a window
-    PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads
-    MIN_BLOCKS=when((1, 2, 4, 8), ALGORITHM="register"),  # blocks that a multiprocessor must have registers for
-    TILES=when((1, 4), ALGORITHM=("register", "subgroup")),  # tiles that a block makes, with the weights mixed once
-    STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
+    PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window, which is the width of its loads
+    MIN_BLOCKS=when((1, 2, 4, 8), ALGORITHM="register"),  # blocks for which a multiprocessor must have registers
+    TILES=when((1, 4), ALGORITHM=("register", "subgroup")),  # tiles that a block computes after mixing weights once
+    STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs go from registers, or through shared memory
     MMA=when(("mma_sync", *WGMMA), ALGORITHM="tensor"),  # the instruction that multiplies: halves, or bytes
     WARPS=when((4, 8, 12), MMA=WGMMA),  # warps of a block
-    CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
+    CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add before float32 adds their sums; 0: all
     PART=when(PARTS, MMA=WGMMA, CHAIN=(8, None)),  # products whose samples are in registers together
     SUMS=when(("stay", "move"), MMA="wgmma_int8"),  # sums stay in place and weights move, or the other way round
-    RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
+    RESIDENT=when((4, 16), MMA="mma_sync"),  # warps for which a multiprocessor must have registers
     STEP=when(STEPS, ALGORITHM="tensor"),  # outputs of a row that a step begins
     STAGE=when(STAGES, ALGORITHM="tensor"),  # steps whose samples are copied together
-    STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
-    UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
+    STAGES=when((2, 3), ALGORITHM="tensor"),  # stages in shared memory: one is used while the others are under way
+    UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps in one iteration of the loop
     WINDOW=when((8, 16, 32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
-    RUN=when(RUNS, ALGORITHM="tensor"),  # outputs: a row of the matrices
+    RUN=when(RUNS, ALGORITHM="tensor"),  # consecutive outputs of one row of the matrices
 )
 
 
 def geometry_of(problem: Problem, config: Config) -> Geometry:
-    """Returns the geometry of a variant, by its algorithm."""
+    """Returns the geometry of a variant. Its type depends on the algorithm."""
     if config.ALGORITHM == "tensor":
         return tensor_geometry(problem, config)
     if config.ALGORITHM == "subgroup":
@@ -53,7 +53,7 @@ def geometry_of(problem: Problem, config: Config) -> Geometry:
 
 @lru_cache(maxsize=1024)
 def least_steps(problem: Problem, mma: str, chain: int | None) -> tuple[int, int]:
-    """Returns the least possible STEP, and the least work of the tensor cores for an output by any STEP."""
+    """Returns the smallest possible STEP, and the least work that tensor cores do for an output with any STEP."""
     others = {"ALGORITHM": "tensor", "MMA": mma} | ({} if chain is None else {"CHAIN": chain})
     configs = (Config({**others, "STEP": step, "PART": part}) for step in STEPS for part in PARTS)
     found = [(c, m) for c in configs if (m := tensor_geometry(problem, c)).can_multiply]
@@ -61,8 +61,8 @@ def least_steps(problem: Problem, mma: str, chain: int | None) -> tuple[int, int
 
 
 @SPACE.constraint(
-    "where runs overlap, they are whole steps, one for each tile under way and a window at least, and of an even number"
-    " of bytes; of whole pieces of 16, if multiples of 8 outputs are",
+    "overlapping runs are whole steps, at least one for each tile under way and at least a window; they are an even"
+    " number of bytes, or a multiple of 16 bytes if 8 outputs are",
     MMA=WGMMA,
 )
 def runs_are_steps(problem: Problem, config: Config, device: Device) -> bool:
@@ -70,15 +70,15 @@ def runs_are_steps(problem: Problem, config: Config, device: Device) -> bool:
     return config.get("CHAIN") == 0 or config.RUN in runs.possible
 
 
-@SPACE.heuristic("where runs overlap, blocks fill five sixths of the waves that they take, if any do", MMA=WGMMA)
+@SPACE.heuristic("blocks of overlapping runs fill five sixths of the waves that they take, if a RUN can", MMA=WGMMA)
 def runs_fill_waves(problem: Problem, config: Config, device: Device) -> bool:
     runs = runs_of(problem, block_of(config), device.n_multiprocessors)
     return config.get("CHAIN") == 0 or config.RUN in runs.filling
 
 
 @SPACE.constraint(
-    "where runs do not overlap, they are whole windows, of 32 outputs and more, and whole pieces of 16 bytes; of"
-    " mma_sync, a power of two",
+    "runs that do not overlap have at least 64 outputs; they are whole windows of at least 32 outputs and a multiple of"
+    " 16 bytes, and with mma_sync a power of two",
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
@@ -91,7 +91,7 @@ def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.MMA != "mma_sync" or config.RUN in (64, 128, 256, 512))
 
 
-@SPACE.constraint("windows of 8 are for 12 warps, whose windows would not fit otherwise", WINDOW=8)
+@SPACE.constraint("windows of 8 outputs are only for 12 warps, whose longer windows would not fit", WINDOW=8)
 def windows_are_short(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.get("WARPS") == 12)
 
@@ -102,7 +102,7 @@ def windows_are_steps(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "stages and windows are whole turns of the unrolled loop; without one, stages are odd", MMA="mma_sync"
+    "stages and windows are whole iterations of the unrolled loop; with UNROLL=1, STAGE is odd", MMA="mma_sync"
 )
 def turns_are_whole(problem: Problem, config: Config, device: Device) -> bool:
     unroll = config.UNROLL
@@ -119,7 +119,7 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 
 
 @SPACE.constraint(
-    "the samples of a step are whole products and whole words; or, where runs overlap, fill two parts of them up",
+    "the samples of a step are whole products and whole words or, if runs overlap, take at least two parts",
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
@@ -127,8 +127,8 @@ def steps_are_products(problem: Problem, config: Config, device: Device) -> bool
 
 
 @SPACE.constraint(
-    "tensor cores have at most a third more to do for an output than by the STEP that gives them least, or STEP is at"
-    " most twice the least",
+    "tensor cores do at most a third more work for an output than with the best STEP, or STEP is at most twice the"
+    " smallest",
     ALGORITHM="tensor",
 )
 def work_is_little(problem: Problem, config: Config, device: Device) -> bool:
@@ -136,7 +136,7 @@ def work_is_little(problem: Problem, config: Config, device: Device) -> bool:
     return tensor_geometry(problem, config).multiplications * 3 <= work * 4 or bool(config.STEP in (least, 2 * least))
 
 
-@SPACE.constraint("sums of bytes move only where weights would fill MAX_RING_BYTES otherwise", SUMS="move")
+@SPACE.constraint("sums of bytes move only if the ring of weights would exceed MAX_RING_BYTES otherwise", SUMS="move")
 def sums_may_move(problem: Problem, config: Config, device: Device) -> bool:
     return tensor_geometry(problem, config).unrolled_ring_bytes > MAX_RING_BYTES
 
@@ -147,7 +147,7 @@ def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "tensor cores add at most LONG_CHAIN products, or chains of them",
+    "tensor cores add at most LONG_CHAIN products of a sum, or float32 adds chains of them",
     ALGORITHM="tensor",
 )
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
@@ -156,8 +156,8 @@ def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "parts are whole groups of samples; a step's last one lacks at most a third of its products; they are of one"
-    " product where these are odd, two of bytes, or of samples of one byte",
+    "a step's last part lacks at most a third as many products as the step has; parts have one product only if the step"
+    " has an odd number, or with bytes if samples are one byte or the step has two products",
     MMA=WGMMA,
 )
 def parts_are_groups(problem: Problem, config: Config, device: Device) -> bool:
@@ -171,14 +171,14 @@ def parts_are_groups(problem: Problem, config: Config, device: Device) -> bool:
     return -n_mmas % part * 3 <= n_mmas
 
 
-@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA=WGMMA)
+@SPACE.constraint("wgmma needs sm_90 and takes at most 256 columns", MMA=WGMMA)
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     g = tensor_geometry(problem, config)
     return bool(device.arch in ("sm_90", "host") and g.columns_per_mma <= 256)
 
 
 @SPACE.constraint(
-    "a stage has two steps, or one that is taken in parts; a box of the copy engine has at most 256 words of a row",
+    "a stage has at least two steps, or runs overlap; a box of the copy engine has at most 256 words of a row",
     MMA=WGMMA,
 )
 def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
@@ -187,7 +187,7 @@ def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "where wgmma's chains are cut, a multiprocessor has room for 8 warps, unless weights fill MAX_RING_BYTES",
+    "with CHAIN=8 a multiprocessor has room for 8 warps, unless the ring of weights exceeds MAX_RING_BYTES",
     MMA="wgmma",
 )
 def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
@@ -195,32 +195,30 @@ def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
     return bool(not g.mmas_per_chain or g.min_blocks * g.n_warps >= 8 or g.ring_bytes > MAX_RING_BYTES)
 
 
-@SPACE.constraint("12 warps share a ring of weights only where 8 have a multiprocessor to themselves", WARPS=12)
+@SPACE.constraint("a block has 12 warps only if a block of 8 has a multiprocessor to itself", WARPS=12)
 def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
     eight = tensor_geometry(problem, Config(dict(zip(OF_A_BLOCK, block_of(config), strict=True)) | {"WARPS": 8}))
     return bool(eight.runs_overlap and eight.min_blocks == 1)
 
 
-@SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")
+@SPACE.constraint("PHASES divides the decimation, and is above 1 if the decimation is even", ALGORITHM="register")
 def phases_divide(problem: Problem, config: Config, device: Device) -> bool:
     return bool(problem.decimation % config.PHASES == 0 and (config.PHASES > 1 or problem.decimation % 2))
 
 
-@SPACE.constraint(
-    "the threads of a subgroup divide its outputs, and there are not more of them than phases", ALGORITHM="subgroup"
-)
+@SPACE.constraint("SG_SIZE divides COARSEN, and is less than twice the decimation, or 2", ALGORITHM="subgroup")
 def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.COARSEN % config.SG_SIZE == 0 and max(problem.decimation, 2) * 2 > config.SG_SIZE)
 
 
-@SPACE.constraint("the samples and the weights of the blocks that a multiprocessor must have fit in shared memory")
+@SPACE.constraint("the blocks that a multiprocessor must hold fit in shared memory with their samples and weights")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
     geometry = geometry_of(problem, config)
     n_bytes = geometry.most_shared_bytes if isinstance(geometry, TensorGeometry) else geometry.shared_bytes
     return device.has_shared(n_bytes, geometry.min_blocks)
 
 
-@SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
+@SPACE.constraint("a MIN_BLOCKS above 1 leaves a thread fewer registers")
 def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
     n_blocks = config.get("MIN_BLOCKS", 1)
     return bool(n_blocks == 1 or n_blocks * config.WGS * (device.max_registers + 1) > device.registers_per_block)
@@ -238,7 +236,7 @@ def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     return geometry.registers <= min(device.max_registers, device.registers_per_block // n_threads)
 
 
-@SPACE.constraint("a chunk has room for its outputs where they are staged in it", STORE="staged")
+@SPACE.constraint("a chunk has room for the outputs that are staged in it", STORE="staged")
 def staging_fits(problem: Problem, config: Config, device: Device) -> bool:
     return problem.decimation >= 2
 

@@ -1,6 +1,6 @@
 """The geometry of the tensor algorithm: steps, tiles and products; groups, stages and boxes; weights and windows.
 
-docs/design/ddc.md explains the words. Sizes are of a warp's rows or of a block, as each property says.
+docs/design/ddc.md explains the words. Each property says whether it belongs to a row, a warp or a block.
 """
 
 from collections import defaultdict
@@ -13,20 +13,20 @@ from autotune import Config, Device, TensorMap, ceil_div
 from .geometry import Geometry
 from .problem import Problem
 
-ROWS_PER_WARP = 16  # runs of a warp: rows of the samples' matrix
-DRIFTING_ROWS = 8  # rows that the copy engine brings in one box where rows drift in it
+ROWS_PER_WARP = 16  # runs of a warp, which are rows of the samples' matrix
+DRIFTING_ROWS = 8  # rows in a box of the copy engine if rows drift in the box
 SAMPLES = 1  # place of the samples among the kernel's arguments
-MAX_WARPS = 16  # warps of a multiprocessor that the algorithm is made for
+MAX_WARPS = 16  # warps of a multiprocessor for which the algorithm is designed
 MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
 MAX_PART_WORDS = 128  # words of sums above which fewer samples are in registers together
-LONG_CHAIN = 32  # products; where more are added, the tensor core's roundings are above those of float32
-WGMMA_REGISTERS = 65536  # registers of a multiprocessor of sm_90, the only one that has wgmma
+LONG_CHAIN = 32  # products; if the tensor core adds more, its rounding errors exceed those of float32
+WGMMA_REGISTERS = 65536  # registers of a multiprocessor of sm_90, the only architecture with wgmma
 WGMMA_DEVICE = Device("a GPU", "cuda", "sm_90")  # its shared memory is the default of Device
 
 
 @dataclass(frozen=True)
 class TensorGeometry(Geometry):
-    """A warp makes 16 runs of consecutive outputs, rows of a matrix of samples, step by step."""
+    """A warp computes 16 runs of consecutive outputs, step by step. The runs are rows of a matrix of samples."""
 
     # ------------------------------------------------------------------ the product
     @cached_property
@@ -35,23 +35,23 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def takes_bytes(self) -> bool:
-        """Returns whether samples and weights are bytes; they are halves otherwise."""
+        """Returns whether samples and weights are bytes. Otherwise they are halves."""
         return bool(self.config.MMA == "wgmma_int8")
 
     @property
     def samples_per_mma(self) -> int:
-        """Returns the samples of a row that a product takes, which are 32 bytes."""
+        """Returns the samples of a row in a product, which are 32 bytes of operands."""
         return 32 if self.takes_bytes else 16
 
     @property
     def operands_per_sample(self) -> int:
-        """Returns the operands that a sample is made into: a half, a byte, or two bytes."""
+        """Returns the number of operands of a sample, which becomes a half, a byte, or two bytes."""
         return 2 if self.takes_bytes and self.problem.sample_bits > 8 else 1
 
     @property
     def columns_per_output(self) -> int:
-        """Returns 4: both parts, with two halves of the weights each. With bytes there are three for each part; and a
-        fourth where samples are two bytes, or where octets of columns would not be whole.
+        """Returns 4 for halves: both parts of an output, each with two halves of the weights. With bytes, each part has
+        three columns, and a fourth if samples are two bytes or if octets of columns would not be whole.
         """
         if not self.takes_bytes:
             return 4
@@ -59,7 +59,7 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def columns_per_mma(self) -> int:
-        """Returns the columns of the sums of a product by wgmma: those of all tiles under way."""
+        """Returns the columns of a product by wgmma: those of all tiles under way and of the fill."""
         return 8 * (self.n_tiles * self.octets_per_tile + self.fill_octets)
 
     @cached_property
@@ -89,7 +89,7 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def samples_per_step(self) -> int:
-        """Returns the new samples of a row in a step."""
+        """Returns the number of new samples of a row in a step."""
         return self.outputs_per_step * self.problem.decimation
 
     @cached_property
@@ -98,65 +98,65 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def steps_are_bytes(self) -> bool:
-        """Returns whether steps are whole bytes; they start at any bit of a byte otherwise."""
+        """Returns whether steps are whole bytes. Otherwise they start at any bit of a byte."""
         return self.bits_per_step % 8 == 0
 
     @cached_property
     def mmas_per_step(self) -> int:
-        """Returns the products of a step. Where runs overlap they take whole groups of samples, and the next step's
-        samples fill the last one up.
+        """Returns the number of products in a step. If runs overlap, they take whole groups of samples, and samples of
+        the next step fill the last product.
         """
         together = self.mmas_per_group if self.runs_overlap else 1
         return together * ceil_div(self.samples_per_step, together * self.samples_per_mma)
 
     @cached_property
     def n_tiles(self) -> int:
-        """Returns the tiles of outputs under way, which is also the number of blocks of weights."""
+        """Returns the number of tiles under way, which is also the number of blocks of weights."""
         n_samples = self.problem.taps + (self.outputs_per_step - 1) * self.problem.decimation
         return ceil_div(n_samples, self.samples_per_step)
 
     @cached_property
     def octets_per_tile(self) -> int:
-        """Returns the octets of columns of a tile."""
+        """Returns the number of octets of columns in a tile."""
         return self.outputs_per_step * self.columns_per_output // 8
 
     @cached_property
     def fill_octets(self) -> int:
-        """Returns the octets behind the last tile: products of bytes take an even number of them, above 4."""
+        """Returns the octets of zeros behind the last tile. Products of bytes need an even number of octets above 4."""
         n_octets = self.n_tiles * self.octets_per_tile
         return n_octets % 2 if self.takes_bytes and n_octets > 4 else 0
 
     @cached_property
     def runs_overlap(self) -> bool:
-        """Returns whether runs share the outputs at their ends; otherwise they share the samples that these need."""
+        """Returns whether runs share the outputs at their ends. Otherwise they share the samples of these outputs."""
         return self.takes_bytes or bool(self.config.get("CHAIN"))
 
     @property
     def sums_move(self) -> bool:
-        """Returns whether sums move with each step to the places before their own; weights do otherwise. Chains are
-        added to sums in any case, which moves them.
+        """Returns whether each step moves sums to the places before their own. Otherwise weights move. The additions of
+        chains always move sums.
         """
         return self.runs_overlap and (not self.takes_bytes or bool(self.config.SUMS == "move"))
 
     @property
     def warm_up_steps(self) -> int:
-        """Returns the steps before the first outputs of a run are done."""
+        """Returns the number of steps before the first outputs of a run are done."""
         return ceil_div(self.n_tiles - 1, self.steps_per_iteration) * self.steps_per_iteration
 
     @property
     def steps_per_run(self) -> int:
-        """Returns the steps of a run; those of the warm-up are extra where runs do not overlap."""
+        """Returns the number of steps in a run. If runs do not overlap, the warm-up is extra."""
         return self.outputs_per_run // self.outputs_per_step + (0 if self.runs_overlap else self.warm_up_steps)
 
     @property
     def multiplications(self) -> int:
-        """Returns the multiply-adds of the tensor cores for an output and a row."""
+        """Returns the multiply-adds of tensor cores for an output of a row."""
         return self.mmas_per_step * self.samples_per_mma * self.n_tiles * self.columns_per_output
 
     @property
     def can_multiply(self) -> bool:
-        """Returns whether steps are whole products of whole words; or, where runs overlap, two parts of whole groups
-        at least.
+        """Returns whether steps are whole products of whole words or, if runs overlap, at least two parts of whole
+        groups.
         """
         if self.runs_overlap:
             return self.parts_per_step >= 2 and self.mmas_per_part % self.mmas_per_group == 0
@@ -165,7 +165,7 @@ class TensorGeometry(Geometry):
     # ------------------------------------------------------------------ parts of a step, and chains
     @cached_property
     def mmas_per_chain(self) -> int:
-        """Returns the most products of a sum that the tensor core adds before float32 does; 0 means all of them."""
+        """Returns the most products of a sum that the tensor core adds before float32 does, or 0 for all products."""
         if self.uses_wgmma:
             return int(self.config.get("CHAIN") or 0)
         if self.n_tiles * self.mmas_per_step <= LONG_CHAIN or self.mmas_per_step < 4:
@@ -174,8 +174,8 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def mmas_per_part(self) -> int:
-        """Returns the products whose samples are in registers together; where runs overlap, a step's last part may have
-        fewer.
+        """Returns the number of products whose samples are in registers together. If runs overlap, a step's last part
+        may have fewer.
         """
         if self.runs_overlap:
             return int(self.config.PART)
@@ -191,22 +191,22 @@ class TensorGeometry(Geometry):
     # ------------------------------------------------------------------ groups of samples
     @property
     def byte_period(self) -> int:
-        """Returns the distance of a sample to the next one that starts at the same bit of a byte."""
+        """Returns the distance from a sample to the next one that starts at the same bit of a byte."""
         return 8 // gcd(8, self.problem.sample_bits)
 
     @property
     def spare_samples(self) -> int:
-        """Returns the zeros that are left in front of the weights and behind them."""
+        """Returns the number of zeros before and behind the weights together."""
         first = (self.outputs_per_step - 1) * self.problem.decimation
         return self.n_tiles * self.samples_per_step - self.problem.taps - first
 
     @cached_property
     def takes_fields(self) -> bool:
-        """Returns whether bytes are made of each sample alone, not of four that share a register.
+        """Returns whether each sample is decoded alone, instead of four that share a register.
 
-        Those that start at the same bit of a byte are as many as two products take, or four of an odd number of bits:
-        parts may be of fewer, and steps may start at any bit. Nine bits and more of an odd number are too many words
-        for four products.
+        Four samples that share a register start at the same bit of a byte. That takes groups of two products, or of
+        four if the width is odd. Samples are decoded alone if parts have fewer products, if steps start at any bit, or
+        if the width is odd and at least 9, since four products would then have too many words.
         """
         if not self.takes_bytes or self.byte_period <= 2:
             return False
@@ -215,12 +215,12 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def groups_are_words(self) -> bool:
-        """Returns whether groups of bytes start at words: runs may start up to three BYTE_PERIOD samples earlier."""
+        """Returns whether groups of bytes start at words, for which runs start up to 3 BYTE_PERIOD samples earlier."""
         return self.takes_bytes and self.bits_per_step % 32 == 0 and self.spare_samples >= 3 * self.byte_period
 
     @cached_property
     def samples_are_paired(self) -> bool:
-        """Returns whether halves are made of two samples at a time, which start at the same bit of a byte."""
+        """Returns whether two samples become halves at a time. Such samples start at the same bit of a byte."""
         if self.takes_bytes or not self.steps_are_bytes or self.problem.sample_bits % 2:
             return False
         n_mmas = int(self.config.PART) if self.runs_overlap else self.mmas_per_step
@@ -229,7 +229,7 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def groups_start_even(self) -> bool:
-        """Returns whether groups of pairs must start at an even byte, for which runs may start earlier."""
+        """Returns whether groups of pairs must start at an even byte, so that runs may start earlier."""
         return self.samples_are_paired and not self._pairs_fit_two_words
 
     @property
@@ -238,12 +238,12 @@ class TensorGeometry(Geometry):
 
     @property
     def _pairs_fit_two_words(self) -> bool:
-        """Returns whether two words hold a group of pairs, at whatever byte it starts."""
+        """Returns whether two words hold a group of pairs, wherever it starts."""
         return self._paired_samples * self.problem.sample_bits // 8 + 3 <= 8
 
     @cached_property
     def samples_per_group(self) -> int:
-        """Returns the consecutive samples that a lane decodes together: whole bytes."""
+        """Returns the number of consecutive samples that a lane decodes together. They are whole bytes."""
         if self.takes_fields:
             return 8
         if self.takes_bytes:
@@ -254,7 +254,7 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def words_per_group(self) -> int:
-        """Returns the words that a group lies in, at whatever byte or bit it starts."""
+        """Returns the number of words that hold a group, wherever it starts."""
         n_bytes = self.bits_per_group // 8
         if self.takes_bytes and not self.takes_fields:
             return n_bytes // 4 + (not self.groups_are_words)
@@ -267,17 +267,17 @@ class TensorGeometry(Geometry):
 
     @property
     def mmas_per_group(self) -> int:
-        """Returns the products that whole groups are samples for."""
+        """Returns the number of products that a row's four lanes fill with one group each, or 1."""
         return max(1, self.samples_per_group // (8 if self.takes_bytes else 4))
 
     @property
     def groups_per_part(self) -> int:
-        """Returns the groups of a lane in a part, for each of its two rows."""
+        """Returns the number of groups of a lane in a part, for each of its two rows."""
         return self.mmas_per_part * self.samples_per_mma // (4 * self.samples_per_group)
 
     @property
     def group_stride(self) -> int:
-        """Returns the words from group to group of a lane; four lanes have the groups between."""
+        """Returns the words from one group of a lane to its next. The groups of three other lanes lie between."""
         return 4 * self.bits_per_group // 32
 
     @property
@@ -296,7 +296,7 @@ class TensorGeometry(Geometry):
 
     @property
     def runs_per_block(self) -> int:
-        """Returns the runs whose outputs a block stores; where runs overlap, the last is the next block's first."""
+        """Returns the runs whose outputs a block stores. If runs overlap, the last run is the next block's first."""
         return ROWS_PER_WARP * self.n_warps - self.runs_overlap
 
     @property
@@ -305,7 +305,7 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def min_blocks(self) -> int:
-        """Returns the blocks that a multiprocessor has registers for; by wgmma, which needs many, as many as fit."""
+        """Returns the number of blocks for which a multiprocessor has registers; if runs overlap, as many as fit."""
         if not self.runs_overlap:
             return int(self.config.get("RESIDENT", MAX_WARPS)) // self.n_warps
         by_registers = WGMMA_REGISTERS // (32 * self.n_warps * ceil_div(self.registers, 8) * 8)
@@ -334,17 +334,17 @@ class TensorGeometry(Geometry):
 
     @property
     def run_bytes(self) -> int:
-        """Returns the bytes of samples from run to run, which is from row to row."""
+        """Returns the bytes of samples from run to run, and so from row to row."""
         return self.outputs_per_run * self.problem.decimation * self.problem.sample_bits // 8
 
     @property
     def box_pitch(self) -> int:
-        """Returns the bytes from row to row of a box of the copy engine: whole pieces of 16 bytes."""
+        """Returns the bytes from row to row of a box of the copy engine, a multiple of 16."""
         return (self.run_bytes + 8) // 16 * 16
 
     @property
     def drift(self) -> int:
-        """Returns by how many bytes each row starts further behind its copies than the row before it."""
+        """Returns by how many bytes each row starts further behind its copies than the previous row."""
         return self.run_bytes - self.box_pitch
 
     @property
@@ -358,25 +358,25 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def pieces_per_row(self) -> int:
-        """Returns the pieces of 16 bytes that are copied of a row for a stage."""
+        """Returns the number of pieces of 16 bytes that are copied for a row of a stage."""
         return self._pieces((self.rows_per_box - 1) * abs(self.drift))
 
     @property
     def stage_pitch(self) -> int:
-        """Returns the pieces from row to row of a stage: odd, against conflicts of banks."""
+        """Returns the pieces from row to row of a stage. The number is odd, against bank conflicts."""
         return self.pieces_per_row | 1
 
     def _pieces(self, drift: int) -> int:
-        """Returns the pieces that hold the words of a stage's last group, where rows drift by so many bytes at most."""
+        """Returns the pieces up to the words of a stage's last group, if rows drift by at most ``drift`` bytes."""
         n_mmas = (self.steps_per_stage - 1) * self.samples_per_step + self.mmas_per_step * self.samples_per_mma
-        first_bit = 8 * drift + (120 if self.steps_are_bytes else 127)  # the latest, counted from the copies' start
+        first_bit = 8 * drift + (120 if self.steps_are_bytes else 127)  # the latest, from the start of the copies
         last_group = n_mmas * self.problem.sample_bits + first_bit - self.bits_per_group
         return ceil_div(last_group // 32 * 4 + 4 * self.words_per_group, 16)
 
     @property
     def tensor_map(self) -> TensorMap:
-        """Returns the samples of all streams as rows of a run each, and of what its last outputs need besides. Where
-        runs are no whole pieces, rows drift in a box, which is of half of a warp's; the other half is a box further on.
+        """Returns the samples of all streams as rows. A row has the samples of a run and the further samples that its
+        last outputs need. If runs are not whole pieces, rows drift in a box, and a warp's rows are two boxes.
         """
         n_bytes = self.problem.n_pols * self.problem.row_bytes
         longest = self.box_pitch + 16 * self.stage_pitch
@@ -402,17 +402,17 @@ class TensorGeometry(Geometry):
 
     @property
     def n_fragments(self) -> int:
-        """Returns the fragments of weights that mma.sync takes: two words of each lane."""
+        """Returns the number of fragments of weights that mma.sync takes. A fragment has two words of each lane."""
         return self.n_tiles * self.mmas_per_step * self.octets_per_tile
 
     @property
     def weights_are_shared(self) -> bool:
-        """Returns whether fragments stay in shared memory, because they would fill a thread's registers."""
+        """Returns whether fragments stay in shared memory, since they would fill a thread's registers."""
         return 2 * self.n_fragments + self.sums_per_lane > MAX_MATRIX_WORDS
 
     @property
     def blocks_in_ring(self) -> int:
-        """Returns the blocks of weights as wgmma takes them: unrolled where sums stay in their places."""
+        """Returns the number of blocks of weights in the ring. The ring is unrolled if sums stay in their places."""
         return self.n_tiles if self.sums_move else 2 * self.n_tiles - 1
 
     @cached_property
@@ -431,12 +431,12 @@ class TensorGeometry(Geometry):
     # ------------------------------------------------------------------ shared memory
     @property
     def overlap_at(self) -> int:
-        """Returns the words of a window's row in front of what it has of the run before it: outputs and phasors."""
+        """Returns the words of a window's row before its part of the run before it: outputs and phasors."""
         return 2 * self.outputs_per_window + 4
 
     @property
     def window_pitch(self) -> int:
-        """Returns the words from row to row of a window: an odd multiple of 4, against conflicts of banks."""
+        """Returns the words from row to row of a window. They are an odd multiple of 4, against bank conflicts."""
         overlap = 2 * self.outputs_per_step * self.warm_up_steps if self.runs_overlap else 0
         return self.overlap_at + ceil_div(overlap, 8) * 8
 
@@ -446,12 +446,14 @@ class TensorGeometry(Geometry):
 
     @property
     def fragments_at(self) -> int:
-        """Returns where fragments lie in the scratch memory: behind the mixed weights; if they stay, behind windows."""
+        """Returns the byte of the scratch memory at which fragments start: behind the mixed weights, and if fragments
+        stay there, also behind the windows.
+        """
         return max(self.windows_bytes, self.mixed_bytes) if self.weights_are_shared else self.mixed_bytes
 
     @property
     def scratch_bytes(self) -> int:
-        """Returns the bytes that mixed weights need, fragments as long as they do, and then the windows."""
+        """Returns the bytes of the scratch memory, which first holds mixed weights and fragments, and then windows."""
         if self.uses_wgmma:
             return max(self.windows_bytes, self.mixed_bytes)
         return max(self.windows_bytes, self.fragments_at + 256 * self.n_fragments)
@@ -462,7 +464,7 @@ class TensorGeometry(Geometry):
 
     @cached_property
     def most_shared_bytes(self) -> int:
-        """Returns the bytes of shared memory that any RUN needs at most."""
+        """Returns the most bytes of shared memory that any RUN needs."""
         never_drifts = self.problem.decimation * self.problem.sample_bits % 16 == 0 or not self.runs_overlap
         return self._shared_bytes(self._pieces(0 if never_drifts else (DRIFTING_ROWS - 1) * 8) | 1)
 
@@ -473,7 +475,7 @@ class TensorGeometry(Geometry):
         barriers = ceil_div(8 * self.n_warps * self.n_stages, 16) * 16
         return self.ring_bytes + stages + self.scratch_bytes + barriers
 
-    # ------------------------------------------------------------------ registers, fits to what NVRTC uses
+    # ------------------------------------------------------------------ registers, fits to the numbers of NVRTC
     @cached_property
     def registers(self) -> int:
         if self.uses_wgmma:
@@ -493,7 +495,7 @@ class TensorGeometry(Geometry):
         part = self.mmas_per_part
         if self.takes_bytes:
             words = 16 * part // self.samples_per_group * self.words_per_group
-            if self.samples_per_group == 32:  # parts of four products, whose samples are not all there at a time
+            if self.samples_per_group == 32:  # parts of four products, whose samples are not all in registers at once
                 return self.sums_per_lane + 8 * part + words + 30
             return self.sums_per_lane + 12 * part * self.operands_per_sample + words + 40
         if self.mmas_per_chain:  # twice the sums, and a part's samples three times
@@ -502,17 +504,17 @@ class TensorGeometry(Geometry):
 
     @property
     def _half_words(self) -> int:
-        """Returns the words of a part that become halves."""
+        """Returns the number of words of a part that become halves."""
         return 2 * self.mmas_per_part // (self.samples_per_group // 4) * self.words_per_group
 
 
 @lru_cache(maxsize=1024)
 def weight_gap(decimation: int, group: int, register: int) -> tuple[int, int]:
-    """Returns (shift, gap) such that of weights at k + (k >> shift) gap, 8 bytes each, the fewest meet in a bank.
+    """Returns the (shift, gap) with the fewest bank conflicts for weights at places k + (k >> shift) gap of 8 bytes.
 
-    Lanes of a warp take weights `decimation` and `group` apart. Of halves (`register` 0) each takes one, of 16 lanes
-    for each of two outputs; of bytes half a warp takes those of two outputs and two registers, which are `register`
-    samples apart, 8 bytes at a time.
+    Lanes of a warp take weights `decimation` and `group` apart. With halves (`register` is 0) each lane takes one half,
+    16 lanes for each of two outputs. With bytes, half a warp takes 8 bytes per lane for two outputs and two registers,
+    which are `register` samples apart.
     """
 
     def conflicts(shift: int, gap: int, first: int) -> int:
@@ -531,5 +533,5 @@ def weight_gap(decimation: int, group: int, register: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)  # constraints ask one after another, for the same config
 def tensor_geometry(problem: Problem, config: Config) -> TensorGeometry:
-    """Returns the geometry of the tensor algorithm, the same object for the same question."""
+    """Returns the geometry of the tensor algorithm, the same object for the same problem and config."""
     return TensorGeometry(problem, config)

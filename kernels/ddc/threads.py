@@ -10,7 +10,7 @@ from .geometry import Geometry
 
 @dataclass(frozen=True)
 class ThreadsGeometry(Geometry):
-    """Both algorithms share this: a tile of outputs, made of packed samples that are unpacked in groups."""
+    """The geometry that both algorithms share: a tile of outputs, whose packed samples are unpacked in groups."""
 
     @property
     def n_threads(self) -> int:
@@ -22,7 +22,7 @@ class ThreadsGeometry(Geometry):
 
     @property
     def samples_per_group(self) -> int:
-        """Returns the samples that fill whole 32-bit words, the unit of unpacking."""
+        """Returns the number of samples in a group, the unit of unpacking, which fills whole 32-bit words."""
         return 32 if self.problem.sample_bits % 2 else 16
 
     @property
@@ -31,13 +31,13 @@ class ThreadsGeometry(Geometry):
 
     @property
     def groups_per_tile(self) -> int:
-        """Returns the groups of a tile with its halo, the samples that its last outputs share with the next tile."""
+        """Returns the groups of a tile and of its halo, the samples that its last outputs share with the next tile."""
         n_rows = self.outputs_per_block + self.problem.rows_of_taps - 1
         return ceil_div(n_rows * self.problem.decimation, self.samples_per_group)
 
     @property
     def shared_bytes(self) -> int:
-        """Returns the bytes of mixed weights, phasors and samples, each aligned to 16."""
+        """Returns the bytes of mixed weights, phasors and samples. Each of them is aligned to 16 bytes."""
         return sum(ceil_div(n_bytes, 16) * 16 for n_bytes in self._members)
 
     @property
@@ -48,7 +48,7 @@ class ThreadsGeometry(Geometry):
 
 @dataclass(frozen=True)
 class RegisterGeometry(ThreadsGeometry):
-    """A thread makes COARSEN consecutive outputs, and unpacks the chunk of samples that they begin with."""
+    """A thread computes COARSEN consecutive outputs, and unpacks the chunk of samples at which they begin."""
 
     @property
     def outputs_per_block(self) -> int:
@@ -56,12 +56,12 @@ class RegisterGeometry(ThreadsGeometry):
 
     @property
     def samples_per_chunk(self) -> int:
-        """Returns the samples from one thread's first to the next thread's."""
+        """Returns the samples from one thread's first sample to the next thread's."""
         return int(self.config.COARSEN) * self.problem.decimation
 
     @property
     def chunk_stride(self) -> int:
-        """Returns the floats from chunk to chunk in shared memory: an odd number of vectors."""
+        """Returns the floats from chunk to chunk in shared memory, which are an odd number of vectors."""
         return int((self.samples_per_chunk // self.config.PHASES | 1) * self.config.PHASES)
 
     @property
@@ -75,13 +75,13 @@ class RegisterGeometry(ThreadsGeometry):
 
     @property
     def registers(self) -> int:
-        """Returns a fit to what nvcc 13.0 uses for sm_90."""
+        """Returns a fit to the registers that nvcc 13.0 uses for sm_90."""
         return int(self.config.COARSEN * (2 + self.config.PHASES) + 4 * self.config.PHASES + 24)
 
 
 @dataclass(frozen=True)
 class SubgroupGeometry(ThreadsGeometry):
-    """SG_SIZE threads share COARSEN outputs; packed samples stay in registers, and are unpacked slice by slice."""
+    """SG_SIZE threads share COARSEN outputs. Packed samples stay in registers, and are unpacked slice by slice."""
 
     @property
     def outputs_per_block(self) -> int:
@@ -89,23 +89,23 @@ class SubgroupGeometry(ThreadsGeometry):
 
     @property
     def n_slices(self) -> int:
-        """Returns the slices of SG_SIZE phases of the decimation."""
+        """Returns the number of slices. Each has SG_SIZE phases of the decimation."""
         return ceil_div(self.problem.decimation, self.config.SG_SIZE)
 
     @property
     def subgroup_stride(self) -> int:
-        """Returns the floats from subgroup to subgroup in a slice: an odd number of rows."""
+        """Returns the floats from subgroup to subgroup in a slice, which are an odd number of rows."""
         return int((self.config.COARSEN | 1) * self.config.SG_SIZE)
 
     @property
     def chunks_per_slice(self) -> int:
-        """Returns the chunks of COARSEN rows that the samples of a tile make in a slice."""
+        """Returns the number of chunks of COARSEN rows in a slice of a tile's samples."""
         n_rows = ceil_div(self.groups_per_tile * self.samples_per_group, self.problem.decimation)
         return ceil_div(n_rows, self.config.COARSEN)
 
     @property
     def outputs_per_thread(self) -> int:
-        """Returns the outputs that a thread is left with when the sums of its subgroup are complete."""
+        """Returns the outputs that a thread holds when the sums of its subgroup are complete."""
         return int(self.config.COARSEN) // int(self.config.SG_SIZE)
 
     @property
@@ -124,5 +124,5 @@ class SubgroupGeometry(ThreadsGeometry):
 
     @property
     def registers(self) -> int:
-        """Returns a fit to what nvcc 13.0 uses for sm_90."""
+        """Returns a fit to the registers that nvcc 13.0 uses for sm_90."""
         return int(self.config.COARSEN * 3 + 2 * self.words_per_thread + 56)
