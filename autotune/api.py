@@ -127,11 +127,11 @@ def sweep(
     fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
     journal = None if dashboard is None else Path(dashboard)
     chosen = Settings(results=Path(results), dashboard=journal, **fields)
-    asked = problem_on(definition, problem or {}, target)
-    check_memory(definition, asked)
+    wanted_problem = problem_on(definition, problem or {}, target)
+    check_memory(definition, wanted_problem)
     n_processes = compile_processes or COMPILE_PROCESSES
     with Bench(target, n_processes, note=(progress or Quiet()).note) as bench:
-        return run_sweep(definition, asked, bench, chosen, progress)
+        return run_sweep(definition, wanted_problem, bench, chosen, progress)
 
 
 def emit(

@@ -109,8 +109,8 @@ def _by_baked_fields(emitted: Iterable[EmittedSweep]) -> Iterable[list[EmittedSw
 
 def loss_summary(kernel: str, where: str, tier: str, values: list[float | None]) -> Loss | None:
     """Returns the median and the worst of the known losses; None if no choice was measured."""
-    told = [value for value in values if value is not None]
-    if not told:
+    losses = [value for value in values if value is not None]
+    if not losses:
         return None
-    typical, worst = round(median(told), 4), round(max(told), 4)
-    return Loss(kernel, where, tier, n=len(told), n_untold=len(values) - len(told), median=typical, worst=worst)
+    typical, worst = round(median(losses), 4), round(max(losses), 4)
+    return Loss(kernel, where, tier, n=len(losses), n_untold=len(values) - len(losses), median=typical, worst=worst)

@@ -114,8 +114,8 @@ class _LastStep(ProgressColumn):
         super().__init__(Column(overflow="crop"))
 
     def render(self, task: Task) -> ProgressText:
-        told: ProgressText = task.fields["told"]
-        return told
+        text: ProgressText = task.fields["told"]
+        return text
 
 
 class ProgressLine:
@@ -195,11 +195,11 @@ class ConsoleProgress:
     def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
         self._failed += trial.status != Status.MEASURED
         failed = f"; {self._failed} failed" if self._failed else ""
-        told = ProgressText("no config timed yet", "", failed)
+        progress = ProgressText("no config timed yet", "", failed)
         if best:
-            told = ProgressText(f"best {seconds_text(best.median_s)}", str(best.config), failed)
-        if self._line is not None and self._line.update(n_done, told):
-            self.note(f"  trial {n_done} of {self._total}: {told}{self._line.left(n_done)}")
+            progress = ProgressText(f"best {seconds_text(best.median_s)}", str(best.config), failed)
+        if self._line is not None and self._line.update(n_done, progress):
+            self.note(f"  trial {n_done} of {self._total}: {progress}{self._line.left(n_done)}")
 
     def finalists(self, n: int) -> None:
         self.stop()

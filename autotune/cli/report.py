@@ -68,10 +68,10 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows, below="config")
     for f in sweep.finalists[:1]:
         if f.sustained is not None:
-            told = (
+            figures = (
                 f"{seconds_text(f.sustained.sustained_s)} sustained, {seconds_text(f.sustained.short_s)} in a short run"
             )
-            stdout.print(f"\nsustained    {told} ({f.sustained.n} launches back to back)")
+            stdout.print(f"\nsustained    {figures} ({f.sustained.n} launches back to back)")
         if f.checked_launches > 1:
             stdout.print(
                 f"\nchecked      {f.checked_launches} further launches of the best config checked, all correct"

@@ -153,21 +153,21 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     known = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
     lines: list[str] = []
-    told: list[tuple[Field[Any], str]] = []
+    remarks: list[tuple[Field[Any], str]] = []
     for field in fields(kernel.problem_type):
         if field.name in ("device", "verify"):
             raise UsageError(f"{kernel.name}: a problem's field cannot be called {field.name}; the function has one")
         if field.metadata.get("runtime"):
             lines.append(f"    {field.name}: Any = None,")
-            told.append((field, "runtime: follows from the arrays; give it to fix it"))
+            remarks.append((field, "runtime: follows from the arrays; give it to fix it"))
             continue
         values = _distinct(baked.get(field.name, field.default) for baked in known)
         default = _literal(kernel, field.name, values[0]) if len(values) == 1 else "None"
         lines.append(f"    {field.name}: Any = {default},")
         usual = "" if len(values) == 1 else f"; default {getattr(kernel.tuned[0], field.name)}"
-        told.append((field, f"tuned: {', '.join(map(str, values))}{usual}"))
-    arguments = "\n".join(f"        {f.name}: {f.metadata.get('help') or 'baked'} ({how})" for f, how in told)
-    values_text = ", ".join(f'"{field.name}": {field.name}' for field, _ in told)
+        remarks.append((field, f"tuned: {', '.join(map(str, values))}{usual}"))
+    arguments = "\n".join(f"        {f.name}: {f.metadata.get('help') or 'baked'} ({how})" for f, how in remarks)
+    values_text = ", ".join(f'"{field.name}": {field.name}' for field, _ in remarks)
     first = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
     doc = (
         f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"

@@ -52,13 +52,15 @@ def objectives_of(
         UsageError: for an objective that is neither time nor a metric, or for more than two.
     """
     name = objective or "time"
-    asked = dict(objectives) if objectives else {name: name != "time" if higher_is_better is None else higher_is_better}
-    for each in asked:
+    directions = (
+        dict(objectives) if objectives else {name: name != "time" if higher_is_better is None else higher_is_better}
+    )
+    for each in directions:
         if each not in ("time", *metrics):
             raise UsageError(f"objective {each!r} is neither time nor a metric ({', '.join(metrics)})")
-    if len(asked) > 2:
-        raise UsageError(f"objectives: {', '.join(asked)}; at most two are supported")
-    return asked
+    if len(directions) > 2:
+        raise UsageError(f"objectives: {', '.join(directions)}; at most two are supported")
+    return directions
 
 
 def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[str, str], list[Path]]:

@@ -120,9 +120,13 @@ def laid_out(dtype: np.dtype[np.generic]) -> np.dtype[np.generic] | None:
     if dtype.names is None or dtype.fields is None:
         return None
     parts = [dtype.fields[name] for name in dtype.names]
-    said = {"names": list(dtype.names), "formats": [part[0] for part in parts], "offsets": [part[1] for part in parts]}
+    layout = {
+        "names": list(dtype.names),
+        "formats": [part[0] for part in parts],
+        "offsets": [part[1] for part in parts],
+    }
     try:
-        aligned: np.dtype[np.generic] = np.dtype({**said, "itemsize": dtype.itemsize}, align=True)  # type: ignore[call-overload]
+        aligned: np.dtype[np.generic] = np.dtype({**layout, "itemsize": dtype.itemsize}, align=True)  # type: ignore[call-overload]
     except ValueError:  # a field is not at a multiple of its alignment
         return None
     return aligned if check_layout(aligned) is None else None
@@ -175,8 +179,8 @@ def dtype_text(dtype: np.dtype[np.generic]) -> str:
     parts = [dtype.fields[name] for name in dtype.names]
     formats = ", ".join(dtype_text(part[0]) for part in parts)
     offsets = [int(part[1]) for part in parts]
-    said = f"'names': {list(dtype.names)!r}, 'formats': [{formats}], 'offsets': {offsets!r}"
-    return f"np.dtype({{{said}, 'itemsize': {dtype.itemsize}}}, align={dtype.isalignedstruct})"
+    fields = f"'names': {list(dtype.names)!r}, 'formats': [{formats}], 'offsets': {offsets!r}"
+    return f"np.dtype({{{fields}, 'itemsize': {dtype.itemsize}}}, align={dtype.isalignedstruct})"
 
 
 def _order(array: np.ndarray) -> tuple[int, ...]:

@@ -152,12 +152,12 @@ class Call:
     def macros_at(self, config: ConfigValues) -> dict[str, object]:
         """Returns the macros of a config by name, without the size of the grid."""
         if self.defines is not None:
-            said: dict[str, object] = {name: self._macro(value, config) for name, value in self.defines.items()}
+            macros: dict[str, object] = {name: self._macro(value, config) for name, value in self.defines.items()}
         else:
             blocks = zip(self.block_names, DEFAULT_BLOCK, strict=True)
-            said = {name: config.get(name, n) for name, n in blocks} | {"kernel_tuner": 1}
-            said |= {name: value for name, value in config.items() if not name.startswith(UNROLL)}
-        return {**said, **self.macros}
+            macros = {name: config.get(name, n) for name, n in blocks} | {"kernel_tuner": 1}
+            macros |= {name: value for name, value in config.items() if not name.startswith(UNROLL)}
+        return {**macros, **self.macros}
 
     def reading(self, text: KernelText) -> "Call":
         """Returns the call with the kernel that this text contains at the default config."""

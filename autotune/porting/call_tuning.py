@@ -95,13 +95,15 @@ def _judging(
 ) -> tuple[Outputs, Judge | None]:
     """Returns the roles of the arrays, and the judge of outputs that the definition's reference cannot check."""
     if verify is not None:
-        told = unchecked(call, probed, "outputs are checked by verify only")
-        written = frozenset(name for name, kind in told.kinds.items() if kind == "scratch")
+        unjudged = unchecked(call, probed, "outputs are checked by verify only")
+        written = frozenset(name for name, kind in unjudged.kinds.items() if kind == "scratch")
         by_verify = ByVerify(call, bench, verify, answer, atol, written)
-        return replace(told, judged=by_verify.digest), by_verify
+        return replace(unjudged, judged=by_verify.digest), by_verify
     if not answers.each:
-        told = unchecked(call, probed, "no answer was given: results were only compared with those of the first config")
-        return told, WithFirstConfig.of(bench, call, probed.written)
+        unjudged = unchecked(
+            call, probed, "no answer was given: results were only compared with those of the first config"
+        )
+        return unjudged, WithFirstConfig.of(bench, call, probed.written)
     outputs, judged = outputs_of(call, probed, answers), WithAnswers.of(answers, probed, bench)
     return (outputs, None) if judged is None else (replace(outputs, judged=judged.digest), judged)
 

@@ -44,8 +44,8 @@ def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Pat
     contents = [(name, content) for name, (content, _) in arrays.items()]
     tolerances = sorted((name, answer.tolerance) for name, answer in outputs.compared.items())
     instance = (formulas.function,) if formulas.function else ()
-    said = contents, table, outputs.kinds, tolerances, outputs.judged, template, *instance
-    digest = sha256(str(said).encode()).hexdigest()[:12]
+    identity = contents, table, outputs.kinds, tolerances, outputs.judged, template, *instance
+    digest = sha256(str(identity).encode()).hexdigest()[:12]
     text = definition_text(formulas, outputs, table, digest)
     whole = sha256(json.dumps([text, template, contents, sources]).encode()).hexdigest()[:12]
     root = results / "definitions"

@@ -45,13 +45,15 @@ def table_of(formulas: Formulas) -> FormulaTable | None:
         if len(values) > 1
     }
     columns = {name: [of[config[name]] for config in found.configs] for name, of in numbers.items()}
-    said = {place: _coded(formulas.said_by(place, config) for config in found.configs) for place in formulas.functions}
+    places = {
+        place: _coded(formulas.said_by(place, config) for config in found.configs) for place in formulas.functions
+    }
     if call.generate is None:
-        return FormulaTable(columns, said)
+        return FormulaTable(columns, places)
     sources = _coded(call.generated(config) for config in found.configs)
     if len(sources["values"]) == 1:
-        return FormulaTable(columns, said)
-    return FormulaTable(columns, said | {"source": {"of": sources["of"]}}, tuple(sources["values"]))
+        return FormulaTable(columns, places)
+    return FormulaTable(columns, places | {"source": {"of": sources["of"]}}, tuple(sources["values"]))
 
 
 def _coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:

@@ -37,9 +37,9 @@ class LaunchValues:
     function: str = ""
 
 
-def define_lines(said: dict[str, object], unrolled: dict[str, object]) -> str:
+def define_lines(macros: dict[str, object], unrolled: dict[str, object]) -> str:
     """Returns the lines that stand before the source: macros, and constants that #pragma unroll takes."""
-    plain = {name: str(int(value) if isinstance(value, bool) else value) for name, value in said.items()}
+    plain = {name: str(int(value) if isinstance(value, bool) else value) for name, value in macros.items()}
     goes_on = {name: text.replace("\n", " \\\n") + "/**/" * text.endswith("\\") for name, text in plain.items()}
     lines = [f"#define {name} {text}\n" for name, text in goes_on.items()]
     lines += [f"constexpr int {name} = {value};\n" for name, value in unrolled.items()]
@@ -101,9 +101,9 @@ class Formulas:
         found = [self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)]
         grid, block = tuple(found), tuple(int(_value(each, "the block", names)) for each in self.block)
         names |= {"grid": grid, "block": block}
-        said = {name: _value(each, f"the macro {name}", names) for name, each in self.defines.items()}
+        macros = {name: _value(each, f"the macro {name}", names) for name, each in self.defines.items()}
         shared = self._whole(self.shared, "the size of smem_args", names, least=0)
-        lines = define_lines(said, {name: config[name] for name in self.unrolled})
+        lines = define_lines(macros, {name: config[name] for name in self.unrolled})
         function = str(_value(self.function, "the kernel's name", names)) if self.function else ""
         return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines, function)
 
@@ -134,8 +134,8 @@ class Formulas:
     def source(self, config: Mapping[str, object]) -> str:
         """Returns the CUDA of a config, rendered like the definition's template."""
         own = self.call.generated(config) if self.call.generate is not None else ""
-        said = {"config": dict(config), "defines": self.said(config).defines, "source": own}
-        return _environment().from_string(self.template(not own)).render(said)
+        variables = {"config": dict(config), "defines": self.said(config).defines, "source": own}
+        return _environment().from_string(self.template(not own)).render(variables)
 
     def _whole(self, text: str, what: str, names: Mapping[str, Any], least: int = 1) -> int:
         found = _value(text, what, names)
@@ -153,10 +153,12 @@ def _of_function(call: Call, function: ConfigFunction, what: str, place: str, fu
     return expression or f"table_value({place!r}, c)"
 
 
-def _expression_of(call: Call, function: ConfigFunction, what: str, told: ConfigFunction | None = None) -> str | None:
+def _expression_of(
+    call: Call, function: ConfigFunction, what: str, expected: ConfigFunction | None = None
+) -> str | None:
     """Returns an expression that equals the function at all configs, or None.
 
-    ``told``: if given, the expression's value as text must equal this function.
+    ``expected``: if given, the expression's value as text must equal this function.
     """
     text = traced(function, tuple(call.space))
     if text is None:
@@ -165,10 +167,10 @@ def _expression_of(call: Call, function: ConfigFunction, what: str, told: Config
         expression = checked_expression(text, call.space, what)
         configs = call.enumeration.configs
         some = configs[:: 1 + len(configs) // MOST_COMPARED]
-        if told is None:
+        if expected is None:
             is_same = agrees(function, lambda c: value_of(expression, c), some)
         else:
-            is_same = agrees(told, lambda c: str(value_of(expression, c)), some)
+            is_same = agrees(expected, lambda c: str(value_of(expression, c)), some)
         return expression if is_same else None
     return None
 
@@ -190,22 +192,22 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text:
 
 def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[dict[str, str], tuple[str, ...]]:
     """Returns Python for the value of each macro, and the parameters that become constants in place of macros."""
-    said: dict[str, str] = {}
+    macros: dict[str, str] = {}
     unrolled: tuple[str, ...] = ()
     if call.defines is not None:
         for name, value in call.defines.items():
             if callable(value):
-                said[name] = _macro(call, f"macro {name}", value, functions)
+                macros[name] = _macro(call, f"macro {name}", value, functions)
             else:
-                said[name] = _joined(str(value), call)
+                macros[name] = _joined(str(value), call)
     else:
         # A grid that follows the sizes of a call is not a constant, so it is not a macro; the source does not use it.
-        said |= {} if has_sizes else {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)}
-        said |= {name: f"block[{i}]" for i, name in enumerate(call.block_names)}
+        macros |= {} if has_sizes else {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)}
+        macros |= {name: f"block[{i}]" for i, name in enumerate(call.block_names)}
         unrolled = tuple(name for name in call.space if name.startswith(UNROLL))
-        said |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
-        said["kernel_tuner"] = "1"
-    return said | {name: repr(value) for name, value in call.macros.items()}, unrolled
+        macros |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
+        macros["kernel_tuner"] = "1"
+    return macros | {name: repr(value) for name, value in call.macros.items()}, unrolled
 
 
 def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str]) -> str:
@@ -235,12 +237,12 @@ def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str])
 def _macro(call: Call, place: str, value: Callable[[dict[str, object]], object], functions: ConfigFunctions) -> str:
     """Returns Python for a macro that a function computes; parameters in its text are replaced by their values."""
 
-    def told(config: Mapping[str, object]) -> str:
+    def value_text(config: Mapping[str, object]) -> str:
         return with_values(str(value(dict(config))), config)
 
-    expression = _expression_of(call, lambda config: value(dict(config)), place, told)
+    expression = _expression_of(call, lambda config: value(dict(config)), place, value_text)
     if expression is None:
-        functions[place] = told
+        functions[place] = value_text
     return f"str({expression})" if expression else f"table_value({place!r}, c)"
 
 

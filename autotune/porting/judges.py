@@ -50,7 +50,7 @@ class ByVerify:
             found = self.bench.worker.written(job, names, deadline_s)
         outputs = [None if known is None else self._output(each, found) for each, known in pairs]
         try:
-            is_right = self._asked(outputs)
+            is_right = self._is_verified(outputs)
         except Exception as error:  # the caller's function may raise anything
             raise TrialFailure(Status.WRONG, f"verify raised {type(error).__name__}: {error}") from error
         if not is_right:
@@ -71,7 +71,7 @@ class ByVerify:
         answers = [None if known is None else digest_of(np.asarray(known)) for known in self.answer]
         return sha256(f"{text} {answers} {self.atol}".encode()).hexdigest()[:12]
 
-    def _asked(self, outputs: Sequence[object]) -> bool:
+    def _is_verified(self, outputs: Sequence[object]) -> bool:
         try:
             return bool(np.all(self.verify(self.answer, outputs, atol=self.atol)))
         except TypeError as error:
@@ -192,9 +192,9 @@ class WithAnswers:
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", arrays)
         # Results of atomics vary in their last bits, so only the caller's answers may name a record.
-        said = [(name, digest_of(stored_answer(answer))) for name, answer in answers.each.items()]
-        told = [(check.name, check.of, check.tolerances) for check in checks]
-        return WithAnswers(bench, folder, tuple(checks), sha256(f"{said} {told}".encode()).hexdigest()[:12])
+        digests = [(name, digest_of(stored_answer(answer))) for name, answer in answers.each.items()]
+        tolerances = [(check.name, check.of, check.tolerances) for check in checks]
+        return WithAnswers(bench, folder, tuple(checks), sha256(f"{digests} {tolerances}".encode()).hexdigest()[:12])
 
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns an empty remark.

@@ -46,12 +46,12 @@ class ConfigLauncher:
 
     def ready(self, config: Mapping[str, object]) -> Ready:
         """Returns the compiled config."""
-        call, said = self._call, self._formulas.said(config)
-        binary = self._bench.pool.submit(self._variant(config, said.function or call.name)).result()
-        given = tuple((a.name, None if a.is_array else a.number, a.may_be_written) for a in call.arguments)
+        call, values = self._call, self._formulas.said(config)
+        binary = self._bench.pool.submit(self._variant(config, values.function or call.name)).result()
+        arguments = tuple((a.name, None if a.is_array else a.number, a.may_be_written) for a in call.arguments)
         constants = tuple(each.name for each in call.constants)
-        launch = Launch(said.grid, said.block, said.shared_bytes, function=said.function)
-        return Ready(binary, launch, self._folder, given, constants)
+        launch = Launch(values.grid, values.block, values.shared_bytes, function=values.function)
+        return Ready(binary, launch, self._folder, arguments, constants)
 
     def launched(
         self,

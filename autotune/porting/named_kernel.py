@@ -133,12 +133,12 @@ def _template_values(item: Item, name: KernelName, macros: Mapping[str, object],
     is_open = any("variadic" in node.type for node in declared)
     lacking = [names[i] for i in range(len(given), len(declared)) if defaults[i] is None]
     if (lacking or len(given) > len(declared)) and not is_open:
-        said = ", ".join(" ".join(text_of(node).split()) for node in declared)
+        parameters = ", ".join(" ".join(text_of(node).split()) for node in declared)
         wrong = f"lacks {', '.join(lacking)}" if lacking else f"has {len(given)} arguments for {len(declared)}"
         example = f"{name.last}<{', '.join(names)}>"
         raise UsageError(
-            f"{name.last} of {file} is a template <{said}>: name an instance of it as {example}; the arguments in <> "
-            f"may be tuned parameters. The given name {wrong}"
+            f"{name.last} of {file} is a template <{parameters}>: name an instance of it as {example}; the arguments "
+            f"in <> may be tuned parameters. The given name {wrong}"
         )
     values: dict[str, str] = {}
     for i, parameter in enumerate(names[: max(len(given), len(declared))]):

@@ -186,8 +186,8 @@ def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
         else:
             kinds[name] = "scratch"
     unsure = [name for name in passes if name not in is_seen]
-    told = f"; {', '.join(unsure)} held the answer before: not checked to be written" if unsure else ""
-    return Outputs(kinds, compared, ONE_SIZE + told)
+    doubts = f"; {', '.join(unsure)} held the answer before: not checked to be written" if unsure else ""
+    return Outputs(kinds, compared, ONE_SIZE + doubts)
 
 
 def _shows(other: Other, answer: Answer) -> bool:

@@ -101,14 +101,14 @@ def _is_named(given: object) -> bool:
 
 def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
     call, reads = _caller(function, wanted, tuple(space))
-    said = _function_text(function)
+    text_of_rule = _function_text(function)
     text = traced(call, reads)
     if text is not None:
         with suppress(UsageError):
-            expression = checked_expression(text, tuple(space), said)
+            expression = checked_expression(text, tuple(space), text_of_rule)
             if agrees(call, lambda config: value_of(expression, config), _some(space)):
-                return Rule(said, text, names_of(expression), lambda config: value_of(expression, config))
-    return Rule(said, "", reads, lambda config: call({name: config[name] for name in reads}))
+                return Rule(text_of_rule, text, names_of(expression), lambda config: value_of(expression, config))
+    return Rule(text_of_rule, "", reads, lambda config: call({name: config[name] for name in reads}))
 
 
 def _caller(

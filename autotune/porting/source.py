@@ -97,9 +97,11 @@ class KernelText:
         """Returns the text in which includes of files in ``places`` are replaced by the files' texts."""
 
         def content(found: re.Match[str]) -> str:
-            said = WHAT.fullmatch(found["what"]) if found["word"] == "include" else None
-            file = (said["file"] or said["header"]) if said is not None else ""
-            among = places if said is not None and said["file"] else self._folders  # <..> does not look beside the file
+            match = WHAT.fullmatch(found["what"]) if found["word"] == "include" else None
+            file = (match["file"] or match["header"]) if match is not None else ""
+            among = (
+                places if match is not None and match["file"] else self._folders
+            )  # <..> does not look beside the file
             path = next((place / file for place in among if (place / file).is_file()), None)
             if path is None:
                 return found[0]  # a header of CUDA, which the compiler provides

@@ -120,9 +120,9 @@ def _fields(formulas: Formulas) -> str:
     sizes = formulas.sizes.fields
     made = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]
     size = formulas.call.problem_size
-    told = tuple(size) if isinstance(size, tuple | list) else (size,)
+    size_values = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not sizes and not callable(size):
-        name = "x".join(str(each) for each in told)
+        name = "x".join(str(each) for each in size_values)
         made.append(f'    size: str = baked({name!r}, "the problem size, as it was given")\n')
     return "".join(made)
 

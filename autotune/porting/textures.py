@@ -29,21 +29,21 @@ def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
         if not item.is_kernel:
             for name in item.names:
                 by_name.setdefault(name, []).append(item)
-    there, unread = {kernel: None}, [kernel]
+    items, unread = {kernel: None}, [kernel]
     while unread:
         for name in unread.pop().uses_of_others:
-            more = [item for item in by_name.get(name, ()) if item not in there]
-            there.update(dict.fromkeys(more))
+            more = [item for item in by_name.get(name, ()) if item not in items]
+            items.update(dict.fromkeys(more))
             unread += more
-    return list(there)
+    return list(items)
 
 
 def with_callers(left_out: Sequence[Item], found: Sequence[Item]) -> set[Item]:
     """Returns the removed items, and the functions that use a name that only removed items declare."""
     gone = set(left_out)
     while True:
-        there = {name for item in found if item not in gone for name in item.names}
-        missing = {name for item in gone for name in item.names} - there
+        present = {name for item in found if item not in gone for name in item.names}
+        missing = {name for item in gone for name in item.names} - present
         more = {item for item in found if item.function and item not in gone and item.uses_of_others & missing}
         if not more:
             return gone

@@ -144,10 +144,10 @@ def agrees(
     function: Callable[[Any], object], expression: Callable[[Any], object], configs: Sequence[Mapping[str, Any]]
 ) -> bool:
     """Returns whether a function and an expression agree at all configs; both may raise the same type of error."""
-    return all(_said(function, config) == _said(expression, config) for config in configs)
+    return all(_outcome(function, config) == _outcome(expression, config) for config in configs)
 
 
-def _said(function: Callable[[Any], object], config: Mapping[str, Any]) -> object:
+def _outcome(function: Callable[[Any], object], config: Mapping[str, Any]) -> object:
     try:
         return function(dict(config))
     except Exception as error:  # the caller's function may raise anything

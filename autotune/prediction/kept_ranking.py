@@ -40,6 +40,6 @@ class KeptRankings:
             keep(self._path(kernel, problem, device), json.dumps([dict(config) for config in configs]).encode(), {})
 
     def _path(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Path:
-        asked = json.dumps([self._identity, kernel.name, asdict(problem), asdict(device)], default=str)
+        question = json.dumps([self._identity, kernel.name, asdict(problem), asdict(device)], default=str)
         root = gpu.cache_folder().parent
-        return make_folder(root, FOLDER) / f"{kernel.name}-{hashlib.sha256(asked.encode()).hexdigest()[:32]}.ranking"
+        return make_folder(root, FOLDER) / f"{kernel.name}-{hashlib.sha256(question.encode()).hexdigest()[:32]}.ranking"

@@ -87,9 +87,9 @@ class Objectives:
         each = tuple(map(Objective.read, texts))
         for objective in each:
             if objective.name not in (TIME, ENERGY, *metrics):
-                there = ", ".join((TIME, ENERGY, *metrics))
+                choices = ", ".join((TIME, ENERGY, *metrics))
                 raise UsageError(
-                    f"there is no objective {objective.name!r}; there are {there}, and --metric name=expression adds "
+                    f"there is no objective {objective.name!r}; there are {choices}, and --metric name=expression adds "
                     f"others; {LARGEST}{objective.name} searches for the largest value"
                 )
         if not 1 <= len({objective.name for objective in each}) == len(each) <= MOST:

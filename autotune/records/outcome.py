@@ -165,13 +165,13 @@ class Missing:
 
 def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
     """Returns the trials of ``outcome`` that ``trials`` lacks, judged by ``stamps`` or the sum of ``counts``."""
-    there = {trial.number: trial.stamp for trial in trials}
+    present = {trial.number: trial.stamp for trial in trials}
     if outcome.stamps is not None:
-        gone = sorted(int(number) for number, stamp in outcome.stamps.items() if there.get(int(number)) != stamp)
+        gone = sorted(int(number) for number, stamp in outcome.stamps.items() if present.get(int(number)) != stamp)
         return Missing(len(gone), tuple(gone))
     named = {f.number for f in outcome.finalists if f.number != UNNUMBERED}
-    gone = sorted(named - there.keys())
-    return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(there)), tuple(gone))
+    gone = sorted(named - present.keys())
+    return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(present)), tuple(gone))
 
 
 def tell_missing(path: Path, outcome: Outcome, trials: Iterable[Trial]) -> None:

@@ -113,8 +113,8 @@ class SweepRecord:
     @property
     def objectives(self) -> tuple[Objective, ...]:
         """Returns the objectives of the sweep; for older records, which lack them, the least time."""
-        said = self.about.settings.get("objectives")
-        texts = [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
+        stored = self.about.settings.get("objectives")
+        texts = [text for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
         return tuple(map(Objective.read, texts)) or FASTEST.each
 
     # ------------------------------------------------------------------ how it ended

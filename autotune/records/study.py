@@ -117,16 +117,16 @@ def frozen(
 
 def _attributes(trial: Trial, final: Finalist | None) -> dict[str, object]:
     """Returns the recorded fields of a trial except parameters and samples, as JSON values."""
-    said = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
+    fields = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
     if final is not None:
-        said["final_median_s"] = final.median_s
-    return {name: _plain(value) for name, value in said.items() if value not in (None, "", ())}
+        fields["final_median_s"] = final.median_s
+    return {name: _plain(value) for name, value in fields.items() if value not in (None, "", ())}
 
 
 def about(sweep: SweepRecord) -> dict[str, object]:
     """Returns the user attributes of a sweep's study, as JSON values."""
     winner = sweep.winner
-    said = {
+    attributes = {
         "kernel": sweep.kernel,
         "problem": dict(sweep.problem),
         "device": sweep.device.name,
@@ -137,7 +137,7 @@ def about(sweep: SweepRecord) -> dict[str, object]:
         "winner": dict(winner.config) if winner else None,
         "winner_median_s": winner.median_s if winner else None,
     }
-    return {name: _plain(value) for name, value in said.items() if value not in (None, "")}
+    return {name: _plain(value) for name, value in attributes.items() if value not in (None, "")}
 
 
 def _times(trial: Trial, sweep_started: str) -> tuple[datetime, datetime]:

@@ -233,8 +233,8 @@ def _origins(before: SweepRecords, after: SweepRecords) -> Table:
 
 
 def _values_text(values: Sequence[str]) -> str:
-    told = "; ".join(values[:TOLD_VALUES]) or "-"
-    return told if len(values) <= TOLD_VALUES else f"{told} and {len(values) - TOLD_VALUES} more"
+    text = "; ".join(values[:TOLD_VALUES]) or "-"
+    return text if len(values) <= TOLD_VALUES else f"{text} and {len(values) - TOLD_VALUES} more"
 
 
 def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table | None:

@@ -69,12 +69,12 @@ def _shares(sweep: SweepRecord) -> Gallery | None:
     totals = Counter(trial.status for trial in sweep.trials if trial.status != Status.MEASURED)
     ordered = [status for status, _ in totals.most_common()]
     colours = dict(zip(ordered, COLOURS.items(), strict=False))
-    told = [f"{name}: {_plain(status)}" for status, (name, _) in colours.items()]
-    told += [f"grey: {OTHERS}"] * (len(ordered) > len(COLOURS))
+    legend = [f"{name}: {_plain(status)}" for status, (name, _) in colours.items()]
+    legend += [f"grey: {OTHERS}"] * (len(ordered) > len(COLOURS))
     shown = list(counts.items())[:MOST_PICTURES]
     return Gallery(
         "Share of the configs that fail, by value",
-        f"The height of a bar is the share of the tried configs with that value that failed ({', '.join(told)})."
+        f"The height of a bar is the share of the tried configs with that value that failed ({', '.join(legend)})."
         + (f" Of {len(counts)} parameters, the {len(shown)} that differ most." if len(counts) > len(shown) else ""),
         tuple(
             Small(name, "", _bars(values, {status: colour for status, (_, colour) in colours.items()}))

@@ -53,10 +53,10 @@ def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKern
 
     ``kernels``: name -> definition for kernels that are not installed, from which the lookup's losses are computed.
     """
-    told = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
+    overviews = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
     losses = recorded_losses(sweeps, kernels)
     found: list[PageBlock] = []
-    for device, of_device in groupby(told, key=lambda pair: pair[0].device):
+    for device, of_device in groupby(overviews, key=lambda pair: pair[0].device):
         its_own = list(of_device)
         if roof := roofs.of_sweeps([sweep for _, sweep in its_own]):
             found += [Heading(device), roof]
@@ -69,17 +69,17 @@ def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKern
 def _of_kernel(
     kernel: str, device: str, pairs: list[tuple[Overview, SweepRecord]], losses: Sequence[Loss]
 ) -> list[PageBlock]:
-    problems = [told.problem for told, _ in pairs]
+    problems = [summary.problem for summary, _ in pairs]
     common, telling = common_fields([kernel] * len(pairs), problems)[kernel], telling_fields(problems)
     lines = [
         SweepLine(
             sweep,
-            told,
-            _name({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
-            own_fields(told.problem, common),
+            summary,
+            _name({name: summary.problem[name] for name in telling if name in summary.problem}) or kernel,
+            own_fields(summary.problem, common),
             proven.efficiency if (proven := proof(sweep, sweep.winner)) else None,
         )
-        for told, sweep in pairs
+        for summary, sweep in pairs
     ]
     facts = [Fact("sweeps", (str(len(lines)),))]
     if common:
@@ -162,13 +162,13 @@ def _table(lines: Sequence[SweepLine]) -> Table:
     )
 
 
-def _config(told: Overview) -> str:
-    config = assignments(told.config) if told.config else "no config timed"
-    return config if told.finished else f"{config} (so far)"
+def _config(summary: Overview) -> str:
+    config = assignments(summary.config) if summary.config else "no config timed"
+    return config if summary.finished else f"{config} (so far)"
 
 
 def _hover(line: SweepLine) -> str:
-    told = line.told
-    speed_up = "" if told.speed_up is None else f", {told.speed_up:.3f} x the default"
+    summary = line.told
+    speed_up = "" if summary.speed_up is None else f", {summary.speed_up:.3f} x the default"
     share = "" if line.efficiency is None else f", {percent(line.efficiency)} of the roofline"
-    return f"{label(assignments(line.fields) or line.told.kernel)}<br>{seconds_text(told.best_s)}{speed_up}{share}"
+    return f"{label(assignments(line.fields) or line.told.kernel)}<br>{seconds_text(summary.best_s)}{speed_up}{share}"

@@ -58,8 +58,8 @@ def _about(sweep: SweepRecord) -> Iterator[Fact]:
     n_configs = (
         f"; the space has {sweep.outcome.n_configs} configs" if sweep.outcome and sweep.outcome.n_configs else ""
     )
-    told = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
-    yield Fact("trials", (f"{told or 'none'}{n_configs}",))
+    outcomes = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
+    yield Fact("trials", (f"{outcomes or 'none'}{n_configs}",))
     if sweep.outcome is None:
         yield Fact("unfinished", ("There is no final round yet: times are from the search.",))
     origin = {"compiler": about.compiler, "machine": about.machine, "commit": about.commit, "began": about.started}
@@ -81,8 +81,8 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
         yield Fact("figures", (text,))
     if proven.efficiency is not None:
         limit = limit_of(sweep)
-        told = f"; {limit.reason} at least {seconds_text(limit.least_s)}" if limit else ""
-        yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline{told}",))
+        limit_text = f"; {limit.reason} at least {seconds_text(limit.least_s)}" if limit else ""
+        yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline{limit_text}",))
     yield from _correct(sweep, winner)
     if proven.reproduce:
         yield Fact("reproduce", (proven.reproduce,), is_code=True)

@@ -38,7 +38,7 @@ def search(sweep: SweepRecord) -> Picture | None:
     for place, trial in enumerate(sweep.trials, 1):
         (measured if trial.median_s else failed).append((place, trial))
     floor = (sweep.measured[0].median_s or 1.0) / 1.15
-    told = sampled.sampling_text(len(measured), best="fastest") + sampled.sampling_text(
+    sampling = sampled.sampling_text(len(measured), best="fastest") + sampled.sampling_text(
         len(failed), "that failed", N_FAILED
     )
     fastest_first = sorted(measured, key=lambda each: each[1].median_s or 0.0)
@@ -61,7 +61,7 @@ def search(sweep: SweepRecord) -> Picture | None:
         "Time of every config, in the order of the search",
         "A dot is the median of one config; the line is the best so far"
         + ("; crosses at the bottom are configs that failed." if failed else ".")
-        + told,
+        + sampling,
         {"data": [{"type": "scatter", **trace} for trace in traces], "layout": shown},
     )
 

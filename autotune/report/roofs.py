@@ -92,10 +92,10 @@ def _without_arithmetic(sweeps: Sequence[SweepRecord]) -> str:
     if not shares:
         return ""
     counts = Counter(kernel for kernel, _ in shares)
-    told = ", ".join(f"{kernel} ({n})" for kernel, n in counts.items())
+    kernels = ", ".join(f"{kernel} ({n})" for kernel, n in counts.items())
     known = [share for _, share in shares if share is not None]
     ends = f", and they reach {percent(min(known))} to {percent(max(known))} of the slope" if known else ""
-    return f" Not drawn: problems of {told} that have no arithmetic; only bytes limit them{ends}."
+    return f" Not drawn: problems of {kernels} that have no arithmetic; only bytes limit them{ends}."
 
 
 def point_of(trial: Trial, text: str) -> RooflinePoint | None:
@@ -132,16 +132,16 @@ def _figure(
 
 
 def _roof(known: Mapping[str, float], name: str, low: float, high: float, applies: bool) -> PlotlyFigure:
-    told, slope, level = UNITS[name], known[BYTES], known[name]
+    title, slope, level = UNITS[name], known[BYTES], known[name]
     does_not = "" if applies else " (does not apply)"
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": f"{told}{does_not}",
+        "name": f"{title}{does_not}",
         "line": {"color": INK if applies else FAINT, "width": 1.5, "dash": DASHES[name]},
         "x": [low, level / slope, high],
         "y": [1e-12 * min(level, slope * low), 1e-12 * level, 1e-12 * level],
-        "hovertemplate": f"{told}: {1e-12 * level:.4g} TFLOP/s; {1e-9 * slope:.4g} GB/s{does_not}<extra></extra>",
+        "hovertemplate": f"{title}: {1e-12 * level:.4g} TFLOP/s; {1e-9 * slope:.4g} GB/s{does_not}<extra></extra>",
     }
 
 

@@ -23,13 +23,13 @@ def settle_cupy_cache() -> None:
 
 
 def _can_be_made(folder: Path) -> bool:
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         return False
-    if there == folder:
+    if nearest == folder:
         return True
     try:
-        os.rmdir(tempfile.mkdtemp(dir=there))  # /proc and the like claim to be writable
+        os.rmdir(tempfile.mkdtemp(dir=nearest))  # /proc and the like claim to be writable
     except OSError:
         return False
     return True

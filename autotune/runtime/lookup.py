@@ -74,9 +74,9 @@ class Choice:
     verified: bool = False
 
     def __str__(self) -> str:
-        asked = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
+        problem = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
         lines = [
-            f"{self.kernel}[{asked}] on {self.device}",
+            f"{self.kernel}[{problem}] on {self.device}",
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
             f"  expected slowdown: {loss_text(self.expected_loss, self.left_out)}",
@@ -366,8 +366,8 @@ def _octaves(known: Mapping[str, object], sizes: Mapping[str, object]) -> float:
     return distance(known, sizes) / log(2)
 
 
-def _same(known: Mapping[str, object], asked: Mapping[str, object]) -> bool:
-    return dict(known) == dict(asked)
+def _same(known: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
+    return dict(known) == dict(wanted)
 
 
 def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, str, str]]:

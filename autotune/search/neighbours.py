@@ -104,10 +104,10 @@ class _Shelf:
 
     def look(self) -> None:
         """Reads the folder again; raises OSError if it does not exist."""
-        there = set(os.listdir(self.folder))
-        added = sorted(there.difference(self.names))
-        if len(there) != len(self.names) + len(added):  # some are gone
-            self.names, added = [], sorted(there)
+        present = set(os.listdir(self.folder))
+        added = sorted(present.difference(self.names))
+        if len(present) != len(self.names) + len(added):  # some are gone
+            self.names, added = [], sorted(present)
         if not self.names:
             self._fields = tuple(_fields(added[0])) if added else ()
             self._octaves, self._words = np.empty((0, len(self._fields))), np.empty((0, len(self._fields)), np.int64)

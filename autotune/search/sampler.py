@@ -181,8 +181,8 @@ class ListSampler(BaseSampler):
         if not self.taken.all():
             return self.choose()
         row = int(self.rng.integers(self.n_configs))
-        told = "trial %d repeats %s: all %d configs of the list have been proposed"
-        _log.warning(told, trial.number, self.configs[row], self.n_configs)
+        message = "trial %d repeats %s: all %d configs of the list have been proposed"
+        _log.warning(message, trial.number, self.configs[row], self.n_configs)
         return row
 
     def _listed(self, parameters: Mapping[str, Any]) -> int | None:

@@ -100,8 +100,8 @@ def parse_config(kernel: Kernel[P], text: str, problem: P, target: Target) -> Co
 def _allowed_nearby(kernel: Kernel[P], config: Config, problem: P, target: Target) -> str:
     """Returns how to change a refused ``config``: one value if that is enough, else the nearest allowed config."""
     if changes := kernel.space.changes(problem, config, target.device):
-        told = [f"{name}={' or '.join(map(str, values))}" for name, values in changes.items()]
-        return f"Allowed instead: {'; or '.join(told)}"
+        options = [f"{name}={' or '.join(map(str, values))}" for name, values in changes.items()]
+        return f"Allowed instead: {'; or '.join(options)}"
     found = kernel.space.enumerate(problem, target.device)
     return f"The nearest allowed config: {found.nearest(config)}" if found.configs else "No config is allowed here"
 

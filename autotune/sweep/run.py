@@ -317,8 +317,8 @@ class _Run:
                 kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
             )
             if settings.begin_from is not None:
-                first, told = begun_elsewhere(settings.begin_from, kernel.space, set(configs))
-                self.progress.note(told)
+                first, remark = begun_elsewhere(settings.begin_from, kernel.space, set(configs))
+                self.progress.note(remark)
                 hints = tuple(dict.fromkeys((*(config for config in first if config not in done), *hints)))
             directions = self.objectives.directions
             search = searcher(sampler, configs, self.default, self.budget, settings.seed, hints, columns, directions)

@@ -32,10 +32,10 @@ def available_bytes() -> int | None:
 
     A virtual machine may get memory only as it uses it, so the free memory at the start may be too low.
     """
-    told = []
+    sizes = []
     with suppress(OSError, KeyError, ValueError):  # not Linux
         lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines() if ":" in line)
-        told.append(int(lines["MemAvailable"].split()[0]) * 1024)
+        sizes.append(int(lines["MemAvailable"].split()[0]) * 1024)
     with suppress(OSError, ValueError):  # no container limit
-        told.append(int(LIMIT.read_text()))
-    return max(told, default=None)
+        sizes.append(int(LIMIT.read_text()))
+    return max(sizes, default=None)

@@ -84,10 +84,12 @@ def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.
     factors: list[tuple[str, np.ndarray, float]] = []  # name, logarithm above the least, and their range
     presence: set[bytes] = set()
     for name, values, level in zip(levels.names, levels.values, levels.table.T, strict=True):
-        there = level != ABSENT
-        if not there.all() and there.tobytes() not in presence:  # parameters present in the same configs share it
-            presence.add(there.tobytes())
-            found[f"{name}?"] = [there.astype(float)]
+        is_present = level != ABSENT
+        if (
+            not is_present.all() and is_present.tobytes() not in presence
+        ):  # parameters present in the same configs share it
+            presence.add(is_present.tobytes())
+            found[f"{name}?"] = [is_present.astype(float)]
         if len(values) < 2:
             continue
         if not all(is_number(value) for value in values):
@@ -100,7 +102,7 @@ def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.
             if any(2.0**power != abs(float(value)) for power, value in zip(twos, values, strict=True)):
                 found[f"2^ in {name}"] = [_spread(twos, level)]
             if min(float(value) for value in values) > 0:
-                factors.append((name, np.where(there, (size - size.min())[level], 0.0), float(np.ptp(size))))
+                factors.append((name, np.where(is_present, (size - size.min())[level], 0.0), float(np.ptp(size))))
     for (a, log_a, range_a), (b, log_b, range_b) in combinations(factors, 2):
         found[f"{a} * {b}"] = [(log_a + log_b) / max(range_a + range_b, 1e-12)]
     return found

@@ -99,9 +99,9 @@ def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyTy
 
     for j, name in enumerate(levels.names):
         values, level = levels.values[j], levels.table[:, j]
-        there = level != ABSENT
-        if not there.all():
-            add(f"{name}?", there.astype(float))
+        is_present = level != ABSENT
+        if not is_present.all():
+            add(f"{name}?", is_present.astype(float))
         if len(values) < 2:
             continue
         if not all(is_number(v) for v in values):
@@ -112,7 +112,7 @@ def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyTy
         if len(values) > 2:
             add(f"2^ in {name}", _spread(powers_of_two(values), level))
             if min(float(v) for v in values) > 0:
-                factors.append((name, np.where(there, size[level], 0.0)))
+                factors.append((name, np.where(is_present, size[level], 0.0)))
     for (a, log_a), (b, log_b) in combinations(factors, 2):
         add(f"{a} * {b}", _unit(log_a + log_b))
     for name, column in known.items():

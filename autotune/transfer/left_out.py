@@ -33,7 +33,7 @@ def losses_nearby(near: Sequence[Neighbour], domain: Domain, fill: Fill | None, 
     ``near``: nearest first; neighbours on other architectures are used for predictions, but are never left out.
     ``scales``: fitted to ``near``.
     """
-    observed, asked = list[TransferPoint](), list[TransferPoint]()
+    observed, pool = list[TransferPoint](), list[TransferPoint]()
     of_observed, of_asked = list[int](), list[int]()  # index of each point's neighbour
     for number, one in enumerate(near):
         is_left_out = one.kinship != OTHER_DEVICE and len(set(of_asked)) < N_LEFT_OUT
@@ -42,11 +42,11 @@ def losses_nearby(near: Sequence[Neighbour], domain: Domain, fill: Fill | None, 
             points = points_of(one.problem, one.device, AWAY[one.kinship], measured, fill)
             observed += some(points)
             of_observed += [number] * (len(observed) - len(of_observed))
-            asked += points if is_left_out else []
-            of_asked += [number] * (len(asked) - len(of_asked))
-    if not asked:
+            pool += points if is_left_out else []
+            of_asked += [number] * (len(pool) - len(of_asked))
+    if not pool:
         return []
-    posterior, values = posterior_of(observed, asked, domain, scales), scales.standardized(observed)
+    posterior, values = posterior_of(observed, pool, domain, scales), scales.standardized(observed)
     losses = []
     for number in dict.fromkeys(of_asked):
         left_out = near[number]
@@ -54,7 +54,7 @@ def losses_nearby(near: Sequence[Neighbour], domain: Domain, fill: Fill | None, 
         if others:
             means, _ = posterior.predict(values, np.isin(of_observed, others))
             rows = np.flatnonzero(np.array(of_asked) == number)
-            first = asked[rows[np.argmin(means[rows])]]
+            first = pool[rows[np.argmin(means[rows])]]
             losses.append(LeftOutLoss(first.time - 1, _loss_of_winner([near[n] for n in others], left_out)))
     return losses
 
@@ -67,8 +67,8 @@ def _loss_of_winner(others: Sequence[Neighbour], left_out: Neighbour) -> float |
 
 def model_is_better(losses: Sequence[LeftOutLoss]) -> bool:
     """Returns whether the model loses less, on average over the problems where the nearest winner was measured."""
-    told = [(min(one.model, WORST_LOSS), min(one.winner, WORST_LOSS)) for one in losses if one.winner is not None]
-    return sum(model for model, _ in told) < sum(winner for _, winner in told)
+    pairs = [(min(one.model, WORST_LOSS), min(one.winner, WORST_LOSS)) for one in losses if one.winner is not None]
+    return sum(model for model, _ in pairs) < sum(winner for _, winner in pairs)
 
 
 def _distance(one: Neighbour, other: Neighbour) -> float:

@@ -153,17 +153,17 @@ class CompilePool:
         future = self._pool.schedule(_compile, (variant, builds), self.deadline_s, rank)
         return Pending(future, self.deadline_s)
 
-    def holds(self, asked: "RecordedConfig", rank: int = 0) -> "Future[bool]":
+    def holds(self, recorded: "RecordedConfig", rank: int = 0) -> "Future[bool]":
         """Returns whether a config still has the machine code and the conditions of a recorded trial."""
-        return self._pool.schedule(_holds, (asked,), self.deadline_s, rank)
+        return self._pool.schedule(_holds, (recorded,), self.deadline_s, rank)
 
     def code_of(self, variant: Variant, wanted: str) -> "Future[str]":
         """Returns ``code_of`` for ``variant``, computed in a compile process."""
         return self._pool.schedule(_code_of, (variant, wanted), self.deadline_s)
 
-    def conditions(self, asked: "RecordedConfig", rank: int = 0) -> "Future[str]":
+    def conditions(self, recorded: "RecordedConfig", rank: int = 0) -> "Future[str]":
         """Returns the digest of the conditions of a config: everything that its outcome depends on, except its code."""
-        return self._pool.schedule(_conditions, (asked,), self.deadline_s, rank)
+        return self._pool.schedule(_conditions, (recorded,), self.deadline_s, rank)
 
     def prepare(
         self,
@@ -178,8 +178,8 @@ class CompilePool:
 
         ``number``: 0 for the timed inputs; each other number gives other inputs.
         """
-        asked = kernel, problem, folder, with_reference, number
-        return self._pool.schedule(_prepare, asked, PREPARE_DEADLINE_S, rank)
+        arguments = kernel, problem, folder, with_reference, number
+        return self._pool.schedule(_prepare, arguments, PREPARE_DEADLINE_S, rank)
 
 
 def code_of(kind: str, variant: Variant, device: Device, wanted: str) -> str:
@@ -234,19 +234,19 @@ def _code_of(variant: Variant, wanted: str) -> str:
     return code_of(_module.kind, variant, _device, wanted)
 
 
-def _conditions(asked: RecordedConfig) -> str:
-    kernel = load_kernel(asked.kernel)
-    return conditions_of(kernel, kernel.problem(asked.problem), asked.config, asked.protocol)
+def _conditions(recorded: RecordedConfig) -> str:
+    kernel = load_kernel(recorded.kernel)
+    return conditions_of(kernel, kernel.problem(recorded.problem), recorded.config, recorded.protocol)
 
 
-def _holds(asked: RecordedConfig) -> bool:
+def _holds(recorded: RecordedConfig) -> bool:
     """Runs the definition in this process, whose crash does not end a sweep."""
     try:
-        if _conditions(asked) != asked.conditions:
+        if _conditions(recorded) != recorded.conditions:
             return False
-        kernel = load_kernel(asked.kernel)
-        variant = render(kernel, kernel.problem(asked.problem), asked.config)
-        return code_of(_module.kind, variant, _device, asked.code) == asked.code
+        kernel = load_kernel(recorded.kernel)
+        variant = render(kernel, kernel.problem(recorded.problem), recorded.config)
+        return code_of(_module.kind, variant, _device, recorded.code) == recorded.code
     except TrialFailure:
         return False
 

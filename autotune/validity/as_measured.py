@@ -48,8 +48,8 @@ def as_measured(
     """
     about = folder.about()
     problem = problem_of(kernel, about)
-    asked = ("--kernel", kernel_reference(kernel), "--problem", about.problem_name)
-    again = f"Sweep again: {command('autotune', 'sweep', *asked)}"
+    options = ("--kernel", kernel_reference(kernel), "--problem", about.problem_name)
+    again = f"Sweep again: {command('autotune', 'sweep', *options)}"
     if key is None or not KEY.fullmatch(key):
         raise UsageError(f"its record has no key for {fields_text(config)}, by which its source is known. {again}")
     chosen = config_of(kernel, config)

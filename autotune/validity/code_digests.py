@@ -50,9 +50,9 @@ def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> Di
     codes, conditions = dict(known.codes.get(compiler, {})), dict(known.conditions)
     started = [(t, pending) for t in lacking if (pending := _start(kernel, problem, t, pool)) is not None]
     reference, fields = kernel_reference(kernel), asdict(problem)
-    asked = [pool.conditions(RecordedConfig(reference, fields, trial.config, protocol)) for trial, _ in started]
+    tasks = [pool.conditions(RecordedConfig(reference, fields, trial.config, protocol)) for trial, _ in started]
     n_new = 0
-    for (trial, pending), asking in zip(started, asked, strict=True):
+    for (trial, pending), asking in zip(started, tasks, strict=True):
         try:
             code, found = pending.result().code, asking.result()
         except (TrialFailure, UsageError, TimeoutError, Died):
@@ -73,13 +73,13 @@ def _texts(folder: SweepFolder, kernel: Kernel[P], problem: P, pool: CompilePool
     sweep = SweepRecord.of(folder)
     named = [each for each in (sweep.winner, sweep.default, *sweep.finalists) if each is not None]
     latest = {trial.config: trial for trial in sweep.trials}
-    asked = {}
+    tasks = {}
     for trial in {each.config: latest[each.config] for each in named if each.config in latest}.values():
         variant, code = _variant(kernel, problem, trial), known.code(trial, pool.compiler)
         if code and variant is not None and variant.key not in {trial.key, *known.texts.get(pool.compiler, {})}:
-            asked[variant.key] = pool.code_of(variant, code)
+            tasks[variant.key] = pool.code_of(variant, code)
     found = {}
-    for key, asking in asked.items():
+    for key, asking in tasks.items():
         with suppress(TimeoutError, Died, UsageError):
             if code := asking.result():
                 found[key] = code

@@ -75,12 +75,12 @@ def _by_code(
     """
     known = {t.config for t in recorded if t.number in by_text}
     rewritten = {t.config: t for t in recorded if t.config not in known}  # the last trial of each config
-    asked = {
+    tasks = {
         trial.number: asking
         for trial in rewritten.values()
         if (trial.compiler or made_by) == context.compiler and (asking := _ask(context, trial, digests)) is not None
     }
-    return {number for number, asking in asked.items() if _is_same(asking)}
+    return {number for number, asking in tasks.items() if _is_same(asking)}
 
 
 def _ask(context: Context[P], trial: Trial, digests: Digests) -> "Future[bool] | None":
@@ -88,8 +88,8 @@ def _ask(context: Context[P], trial: Trial, digests: Digests) -> "Future[bool] |
     code, conditions = digests.code(trial, context.compiler), digests.condition(trial)
     if not code or not conditions:
         return None
-    asked = RecordedConfig(context.reference, context.fields, trial.config, context.protocol, code, conditions)
-    return context.bench.pool.holds(asked, context.rank)
+    recorded = RecordedConfig(context.reference, context.fields, trial.config, context.protocol, code, conditions)
+    return context.bench.pool.holds(recorded, context.rank)
 
 
 def _is_same(asking: "Future[bool]") -> bool:

@@ -150,11 +150,11 @@ class _Console:
 
     def tuned(self, one: "TaskResult", n_done: int) -> None:
         self._failed += bool(one.error)
-        told = ProgressText("", _name(one), f": {one.error or seconds_text(one.median_s)}")
+        progress = ProgressText("", _name(one), f": {one.error or seconds_text(one.median_s)}")
         if self._failed:
-            told = replace(told, end=f"{told.end}; {self._failed} failed")
-        if self._line is not None and self._line.update(n_done, told):
-            note(f"  {n_done} of {self._total}{self._line.left(n_done)}: {told}")
+            progress = replace(progress, end=f"{progress.end}; {self._failed} failed")
+        if self._line is not None and self._line.update(n_done, progress):
+            note(f"  {n_done} of {self._total}{self._line.left(n_done)}: {progress}")
 
     def end(self) -> None:
         if self._line is not None:

@@ -139,16 +139,16 @@ def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
 
 def header_of(given: Sequence[str]) -> dict[str, object]:
     """Parses NAME=VALUE of each option; the name decides whether a value is a number, a list of numbers or a text."""
-    said: dict[str, object] = {}
+    header: dict[str, object] = {}
     for text in given:
         name, equals, value = text.partition("=")
         try:
             if not equals:
                 raise ValueError
-            said[name] = _value(name, value)
+            header[name] = _value(name, value)
         except ValueError:
             raise UsageError(f"--header {text}: must be NAME=VALUE, as sample_rate_hz=64e6") from None
-    return said
+    return header
 
 
 def _value(name: str, value: str) -> Any:

@@ -47,8 +47,8 @@ def list_kernels(
     here = [] if arch else cuda.identifiers()
     device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
-    target, asked = Target("cuda", device.arch, device), [problem] if problem else []
-    kernels = [kernel_report.kernel_summary(each, device, problems_on(each, asked, target)[0]) for each in listed]
+    target, problems = Target("cuda", device.arch, device), [problem] if problem else []
+    kernels = [kernel_report.kernel_summary(each, device, problems_on(each, problems, target)[0]) for each in listed]
     if json:
         return print_json(kernels)
     for summary in kernels:

@@ -47,22 +47,22 @@ def portfolio(
         stderr.print(f"skipped {path}: {why}", markup=False)
     found = tables(s for s in sweeps if kernel in ("", s.kernel) and device in ("", s.device.name))
     if not found:
-        there = sorted({f"{s.kernel} on {s.device.name}" for s in sweeps}) or ["nothing"]
+        recorded = sorted({f"{s.kernel} on {s.device.name}" for s in sweeps}) or ["nothing"]
         raise UsageError(
-            f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {', '.join(there)}"
+            f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {', '.join(recorded)}"
         )
     answers = []
     for table in found:
         all_k = portfolios(table, K_MAX)
-        asked = all_k[min(k, len(all_k)) - 1] if k else next((p for p in all_k if p.total.worst <= regret), all_k[-1])
-        answers.append(_as_json(table, all_k, asked))
+        answer = all_k[min(k, len(all_k)) - 1] if k else next((p for p in all_k if p.total.worst <= regret), all_k[-1])
+        answers.append(_as_json(table, all_k, answer))
         if not json:
-            _print(table, all_k, asked, regret)
+            _print(table, all_k, answer, regret)
     if json:
         print_json(answers)
 
 
-def _print(table: RegretTable, all_k: list[Portfolio], asked: Portfolio, regret: float) -> None:
+def _print(table: RegretTable, all_k: list[Portfolio], answer: Portfolio, regret: float) -> None:
     n_problems, n_configs = table.regret.shape
     title = f"{table.kernel} on {table.device}: {n_problems} problems, {n_configs} configurations"
     stdout.print(title, markup=False, style="bold")
@@ -78,24 +78,24 @@ def _print(table: RegretTable, all_k: list[Portfolio], asked: Portfolio, regret:
         "not all tried",
         "",
     )
-    print_table(names, [_row(p, asked) for p in all_k])
+    print_table(names, [_row(p, answer) for p in all_k])
     if any(p.n_untried for p in all_k):
         stdout.print(
             "not all tried: problems at which some of the configs were not measured; their regret is an upper bound",
             markup=False,
         )
-    if asked.total.worst > regret:
-        stdout.print(f"{len(asked.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
-    served = [sum(choice == i for choice in asked.chosen) for i in range(len(asked.configs))]
-    rows = list(zip(served, asked.configs, strict=True))
+    if answer.total.worst > regret:
+        stdout.print(f"{len(answer.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
+    served = [sum(choice == i for choice in answer.chosen) for i in range(len(answer.configs))]
+    rows = list(zip(served, answer.configs, strict=True))
     print_table(("serves", "configuration"), rows, below="configuration")
     stdout.print("")
 
 
-def _row(portfolio: Portfolio, asked: Portfolio) -> tuple[str, ...]:
+def _row(portfolio: Portfolio, answer: Portfolio) -> tuple[str, ...]:
     total, left_out = portfolio.total, portfolio.left_out
     after = ("-", "-", "-") if left_out is None else _shares(left_out)
-    notes = [note for note, holds in (("no better ones", portfolio.exact), ("below", portfolio is asked)) if holds]
+    notes = [note for note, holds in (("no better ones", portfolio.exact), ("below", portfolio is answer)) if holds]
     return (
         str(len(portfolio.configs)),
         *_shares(total),
@@ -114,7 +114,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %" if isfinite(share) else "not served"
 
 
-def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> dict[str, object]:
+def _as_json(table: RegretTable, all_k: list[Portfolio], answer: Portfolio) -> dict[str, object]:
     """Returns the JSON of one table. Regrets are shares of one; an infinite regret is null."""
     return {
         "kernel": table.kernel,
@@ -132,11 +132,11 @@ def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> di
             }
             for p in all_k
         ],
-        "k": len(asked.configs),
-        "configs": [dict(config) for config in asked.configs],
+        "k": len(answer.configs),
+        "configs": [dict(config) for config in answer.configs],
         "problems": [
             {"problem": problem, "config": choice, "regret": _finite(regret)}
-            for problem, choice, regret in zip(table.problems, asked.chosen, asked.regret, strict=True)
+            for problem, choice, regret in zip(table.problems, answer.chosen, answer.regret, strict=True)
         ],
     }
 

@@ -120,7 +120,7 @@ def _state(folders: Folders) -> object:
 
 def _stamp(path: Path) -> object:
     try:
-        told = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return path, told.st_size, told.st_mtime_ns
+    return path, status.st_size, status.st_mtime_ns

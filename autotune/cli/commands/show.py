@@ -73,8 +73,8 @@ def show(
     found = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
     sweeps = [sweep for sweep in found if kernel in ("", sweep.kernel)]
     if not sweeps:
-        there = ", ".join(sorted({sweep.kernel for sweep in found}))
-        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; the recorded kernels are {there}")
+        kernels = ", ".join(sorted({sweep.kernel for sweep in found}))
+        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; the recorded kernels are {kernels}")
     if parameters:
         return print_across(sweeps, json)
     in_full = everything or len(sweeps) == 1

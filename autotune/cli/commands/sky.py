@@ -26,10 +26,10 @@ def sky(
     (delays.toml), and a copy of SKY (sky.toml). The same SKY and seed give the same samples.
     """
     recording = Recording(description, out, seed)
-    said = recording.sky
-    n, seconds = len(said.antennas), said.n_samples / said.sample_rate_hz
-    samples = f"{said.n_samples} samples of {said.sample_bits} bits ({seconds:.4g} s)"
-    note(f"{n} antennas, {said.n_pols} polarisations, {samples} to {out}")
+    settings = recording.sky
+    n, seconds = len(settings.antennas), settings.n_samples / settings.sample_rate_hz
+    samples = f"{settings.n_samples} samples of {settings.sample_bits} bits ({seconds:.4g} s)"
+    note(f"{n} antennas, {settings.n_pols} polarisations, {samples} to {out}")
     try:
         _follow(recording.write(), recording.n_blocks)
     except KeyboardInterrupt:

@@ -101,8 +101,8 @@ def _follow(tally: Tally, checks: Any) -> None:
     with ProgressLine(tally.n_total, tally.n_done) as line, closing(checks):
         for outcome in checks:
             tally.count(outcome)
-            told = ProgressText(outcome.status, tally.variant(outcome), f"; {len(tally.failed)} failed")
-            is_due = line.update(tally.n_done, told)
+            progress = ProgressText(outcome.status, tally.variant(outcome), f"; {len(tally.failed)} failed")
+            is_due = line.update(tally.n_done, progress)
             if outcome in tally.failed[-1:]:
                 note(tally.line(outcome))
             elif tally.n_total == 1:

@@ -127,8 +127,8 @@ def digitiser_settings(path: Path, content: Mapping[str, Any], where: str = "it"
     Raises:
         UsageError: for a table that is wrong, in one line with the member.
     """
-    said = checked(path, where, schema.members_of(MEMBERS, NEEDED), content)
+    settings = checked(path, where, schema.members_of(MEMBERS, NEEDED), content)
     try:
-        return DigitiserSettings(**{**said, "faults": Faults(**said.get("faults", {}))})
+        return DigitiserSettings(**{**settings, "faults": Faults(**settings.get("faults", {}))})
     except UsageError as error:
         refuse(path, str(error))

@@ -26,9 +26,9 @@ class DigitiserSource:
     is_live = False
 
     def __init__(self, packets: PacketMaker, info: SampleInfo, faults: Faults | None = None) -> None:
-        made, said = ((x.n_pols, x.sample_bits, x.packet) for x in (packets, info))
-        if made != said:
-            raise UsageError(f"packets have (n_pols, sample_bits, packet) = {made}, and info says {said}")
+        of_packets, of_info = ((x.n_pols, x.sample_bits, x.packet) for x in (packets, info))
+        if of_packets != of_info:
+            raise UsageError(f"packets have (n_pols, sample_bits, packet) = {of_packets}, and info says {of_info}")
         n = info.n_samples
         self.info = info if n is None else replace(info, n_samples=n // info.packet * info.packet)
         self._packets, self._faults = packets, faults or Faults()

@@ -98,8 +98,8 @@ class NumpyBank:
         length = self._settings.spectra_per_heap
         for gains in self._gains.of(runs[0].batch):
             begin, end = max(runs[0].place, gains.begin), min(runs[-1].place + runs[-1].n, gains.end)
-            there = np.array(runs[0].there)[:, np.newaxis]
-            values = np.ascontiguousarray(gains.values.T * there * np.float32(self._step))
+            is_present = np.array(runs[0].there)[:, np.newaxis]
+            values = np.ascontiguousarray(gains.values.T * is_present * np.float32(self._step))
             while begin < end:
                 until = min(end, begin + self._n, (begin // length + 1) * length)
                 yield begin, until, values

@@ -306,12 +306,12 @@ class FPlan:
             present[...] = present.all(axis=1, keepdims=True)
         changes = () if present.all() else (np.flatnonzero(np.diff(present, axis=0).any(axis=1)) + 1).tolist()
         for begin, end in pairwise([0, *changes, n]):
-            there = tuple(present[begin].tolist())
-            if any(there):
-                other = firsts[there.index(True)]
-                of_pols = zip(firsts, there, strict=True)
+            is_present = tuple(present[begin].tolist())
+            if any(is_present):
+                other = firsts[is_present.index(True)]
+                of_pols = zip(firsts, is_present, strict=True)
                 first_samples = tuple((first if here else other) + begin * shape.step for first, here in of_pols)
-                yield Run(place + begin, end - begin, first_samples, there, batch)
+                yield Run(place + begin, end - begin, first_samples, is_present, batch)
 
 
 def put_back(delayed: DelayedSpectra) -> None:

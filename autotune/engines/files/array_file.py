@@ -68,11 +68,11 @@ def is_array_file(path: Path) -> bool:
     return lists_antennas(read_toml(path, MOST_BYTES))
 
 
-def lists_antennas(said: Mapping[str, object]) -> bool:
+def lists_antennas(content: Mapping[str, object]) -> bool:
     """Returns whether the content of TOML lists antennas with their files."""
-    lists = [value for value in said.values() if isinstance(value, list)]
+    lists = [value for value in content.values() if isinstance(value, list)]
     tables = [each for value in lists for each in value if isinstance(each, dict)]
-    return bool(tables) and ("files" in said or any("files" in each for each in tables))
+    return bool(tables) and ("files" in content or any("files" in each for each in tables))
 
 
 def read_array(path: Path) -> ArrayFile:
@@ -82,12 +82,12 @@ def read_array(path: Path) -> ArrayFile:
         UsageError: when it cannot be read or is wrong. One line names each wrong antenna, and suggests a known field
             for an unknown one.
     """
-    said = checked(path, "it", WHOLE, read_toml(path, MOST_BYTES))
-    tables, centre = said.pop("antenna"), said.pop("phase_centre", None)
+    content = checked(path, "it", WHOLE, read_toml(path, MOST_BYTES))
+    tables, centre = content.pop("antenna"), content.pop("phase_centre", None)
     antennas, wrong = [], []
     for number, table in enumerate(tables, 1):
         try:
-            antennas.append(_antenna(path.parent, said, table))
+            antennas.append(_antenna(path.parent, content, table))
         except (schema.Unsound, UsageError) as error:
             name = table.get("name") if isinstance(table, dict) else None
             wrong.append(f"[[antenna]] {name if isinstance(name, str) else number} {error}")
@@ -104,19 +104,19 @@ def _counted(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
 
 def _antenna(folder: Path, common: Mapping[str, object], table: object) -> ArrayAntenna:
     """Checks the table of one antenna. Raises Unsound or UsageError."""
-    said = {**common, **ANTENNA(table)}
-    if "files" not in said:
+    values = {**common, **ANTENNA(table)}
+    if "files" not in values:
         raise schema.Unsound("lacks files")
-    header = {name: said.pop(name) for name in sorted(OVERRIDES & said.keys())}
+    header = {name: values.pop(name) for name in sorted(OVERRIDES & values.keys())}
     HeaderOverrides(**header)
     return ArrayAntenna(
-        files=tuple(tuple(folder / file for file in files) for files in said["files"]),
+        files=tuple(tuple(folder / file for file in files) for files in values["files"]),
         header=header,
-        name=said.get("name", ""),
-        in_file=said.get("antenna"),
-        follow_on=said.get("follow_on", False),
-        delays=said.get("delays"),
-        gains=said.get("gains"),
+        name=values.get("name", ""),
+        in_file=values.get("antenna"),
+        follow_on=values.get("follow_on", False),
+        delays=values.get("delays"),
+        gains=values.get("gains"),
     )
 
 
@@ -151,12 +151,12 @@ def _delays(value: object) -> tuple[DelayModel, ...]:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         models = tuple(DelayModel() for _ in range(N_POLS))
         for each in schema.sequence_of(DELAY_OF_ONE)(value):
-            said: dict[str, Any] = dict(each)
-            pol = said.pop("pol", None)
+            values: dict[str, Any] = dict(each)
+            pol = values.pop("pol", None)
             for model in models if pol is None else models[pol : pol + 1]:
-                if len(model.pieces) > 1 and model.pieces[-1].start >= said["start"]:
-                    raise schema.Unsound(f"has a piece from sample {said['start']} on after a later one")
-                model.add(Piece(**said))
+                if len(model.pieces) > 1 and model.pieces[-1].start >= values["start"]:
+                    raise schema.Unsound(f"has a piece from sample {values['start']} on after a later one")
+                model.add(Piece(**values))
         return models
     delays = _numbers(value)
     return tuple(DelayModel(Piece(BEFORE, delay)) for delay in (delays if len(delays) == N_POLS else delays * N_POLS))

@@ -58,9 +58,9 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
     path = Path(path)
     found: dict[str, tuple[DelayModel, DelayModel]] = {}
     for number, table in enumerate(checked(path, "it", TABLES, read_toml(path, MOST_BYTES))["delay"], 1):
-        said = checked(path, f"[[delay]] {number}", DELAY, table)
-        antenna, pol = said.pop("antenna", checks.ALL_OTHERS), said.pop("pol", None)
-        models, piece = found.setdefault(antenna, (DelayModel(), DelayModel())), Piece(**said)
+        row = checked(path, f"[[delay]] {number}", DELAY, table)
+        antenna, pol = row.pop("antenna", checks.ALL_OTHERS), row.pop("pol", None)
+        models, piece = found.setdefault(antenna, (DelayModel(), DelayModel())), Piece(**row)
         for p in range(N_POLS) if pol is None else (pol,):
             before = models[p].pieces[-1]
             if len(models[p].pieces) > 1 and before.start >= piece.start:

@@ -111,8 +111,8 @@ def _key(found: tuple[Look, str | int | None]) -> list[str]:
     """Returns the values that files of one antenna have in common."""
     look, in_file = found
     name = look.info.antenna or f"\0{_base(look)}"
-    said = [name, repr(in_file), str(look.info.sync_time_unix is None)]
-    return [*said, *(str(getattr(look.info, name)) for name in ALIKE)]
+    values = [name, repr(in_file), str(look.info.sync_time_unix is None)]
+    return [*values, *(str(getattr(look.info, name)) for name in ALIKE)]
 
 
 def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:

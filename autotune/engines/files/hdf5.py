@@ -125,7 +125,7 @@ class GrowingFile:
         times = timestamps if self._last is None else np.concatenate([[self._last], timestamps])
         if (np.diff(times) <= 0).any():
             refuse(self.path, f"timestamps must rise: {schema.value_text(str(times.tolist()))}")
-        with one_line_errors(self.path, f"it cannot be written, {self._what()}"):
+        with one_line_errors(self.path, f"it cannot be written, {self._content_text()}"):
             self._reserve(sum(array.nbytes for array in arrays.values()) + timestamps.nbytes)
             for name, array in {**arrays, TIMESTAMPS: timestamps}.items():
                 dataset = self._file[name]
@@ -137,14 +137,14 @@ class GrowingFile:
     def close(self) -> None:
         """Close the file, and give unused reserved space back."""
         if self._file is not None:
-            with one_line_errors(self.path, f"it cannot be closed, {self._what()}"):
+            with one_line_errors(self.path, f"it cannot be closed, {self._content_text()}"):
                 self._file.close()
                 os.truncate(self.path, _end(self.path))
             self._file = None
 
-    def _what(self) -> str:
-        there = "nothing is in it" if self._last is None else f"{self.n} are in it, to timestamp {self._last}"
-        return f"and {there}"
+    def _content_text(self) -> str:
+        content = "nothing is in it" if self._last is None else f"{self.n} are in it, to timestamp {self._last}"
+        return f"and {content}"
 
     def _reserve(self, n_bytes: int) -> None:
         """Raises OSError when the disk has no room for ``n_bytes`` more and for HDF5's metadata."""
@@ -234,9 +234,9 @@ class GrownFile:
         """Returns the attributes of a group, checked."""
         with one_line_errors(self.path, f"attributes of {name} cannot be read"):
             self._check_link(name)
-            said = {key: _plain(value) for key, value in self._file[name].attrs.items() if key != FORMAT}
+            stored = {key: _plain(value) for key, value in self._file[name].attrs.items() if key != FORMAT}
         try:
-            return dict(schema.members_of(checks, needed)(said))
+            return dict(schema.members_of(checks, needed)(stored))
         except schema.Unsound as error:
             refuse(self.path, f"group {name} {error}")
 

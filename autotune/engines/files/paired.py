@@ -76,12 +76,12 @@ class PairedSource:
                 row = np.empty((1, out.shape[1]), out.dtype)
                 if (samples := source.read(row)) is not None:
                     self._left[pol] = row[0], samples
-        there = [samples for _, samples in filter(None, self._left)]
-        if not there:
+        pending = [samples for _, samples in filter(None, self._left)]
+        if not pending:
             return None
         packet = self.info.packet
-        time = min(samples.time for samples in there)
-        ends = [each.time + each.received.shape[1] * packet if each.time == time else each.time for each in there]
+        time = min(samples.time for samples in pending)
+        ends = [each.time + each.received.shape[1] * packet if each.time == time else each.time for each in pending]
         n_room = packets_in(out, self.info)
         n = min(n_room, (min(ends) - time) // packet)
         width, received = out.shape[1] // n_room, np.zeros((2, n), bool)

@@ -24,20 +24,20 @@ _FIELDS = schema.members_of(
 
 def phase_centre(value: object) -> PhaseCentre:
     """Checks for a phase centre, ICRS or apparent."""
-    said = _FIELDS(value)
-    given = said.keys() - {"name", "declination_deg"}
-    if given not in (set(ICRS), set(APPARENT)):
+    fields = _FIELDS(value)
+    names = fields.keys() - {"name", "declination_deg"}
+    if names not in (set(ICRS), set(APPARENT)):
         raise schema.Unsound(
-            f"has {', '.join(sorted(given)) or 'a declination alone'}, must have {ICRS[0]} (ICRS) as well as its "
+            f"has {', '.join(sorted(names)) or 'a declination alone'}, must have {ICRS[0]} (ICRS) as well as its "
             f"declination_deg, or {', '.join(APPARENT)} (apparent)"
         )
-    return PhaseCentre(**said)
+    return PhaseCentre(**fields)
 
 
 def phase_centre_table(centre: PhaseCentre) -> dict[str, object]:
     """Returns the table of a phase centre for TOML or JSON."""
-    said = {name: value for name, value in asdict(centre).items() if value is not None}
-    return said if centre.time_unix is None else {**said, "time_unix": stored_time(centre.time_unix)}
+    table = {name: value for name, value in asdict(centre).items() if value is not None}
+    return table if centre.time_unix is None else {**table, "time_unix": stored_time(centre.time_unix)}
 
 
 def phase_centre_text(centre: PhaseCentre) -> str:

@@ -80,8 +80,8 @@ class HeaderOverrides:
             "n_pols",
             "sample_bits",
         }
-        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return replace(info, **said)
+        overrides = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return replace(info, **overrides)
 
     def one_channel(self, path: Path, n_channels: int) -> int:
         """Returns the channel to read.

@@ -36,16 +36,16 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
         if path.suffix != ".toml":
             continue
         try:
-            said = read_toml(path, MOST_TOML)
+            content = read_toml(path, MOST_TOML)
         except UsageError as error:
             tell(f"{error}; it is left out")
             continue
-        if "file" in said:
+        if "file" in content:
             found.add(path)
-            named.add(str(said["file"]))
-        elif lists_antennas(said):
+            named.add(str(content["file"]))
+        elif lists_antennas(content):
             tell(one_line(f"{path}: it is the file of an array, and left out: give it instead of its folder"))
-        elif said and not OURS & said.keys():
+        elif content and not OURS & content.keys():
             tell(one_line(f"{path}: it is not a header of samples, and left out"))
     for path in paths:
         if path.suffix == ".toml" or path.name in named or _is_other(path.suffix):

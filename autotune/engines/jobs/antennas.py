@@ -111,8 +111,8 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
     stack.callback(source.close)
     first = source.antennas[0]
     batch_bytes = len(source.antennas) * int(np.prod(first.heap_shape))
-    asked = running.chunk and -(-running.chunk // first.heap_samples)
-    per_chunk = asked or max(1, CHUNK_BYTES // batch_bytes)
+    wanted_batches = running.chunk and -(-running.chunk // first.heap_samples)
+    per_chunk = wanted_batches or max(1, CHUNK_BYTES // batch_bytes)
     kernels = running.kernels()
 
     def engine(sink: VisibilitySink, complete_dumps: bool) -> XEngine:

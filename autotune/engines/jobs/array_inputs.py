@@ -76,15 +76,15 @@ def open_antennas(
         return Opened(given, _bands_of(array, bands, given), array.phase_centre)
     are_files = all(isinstance(each, str | Path) for each in paths)
     wanted = [
-        (samples, said)
+        (samples, header_fields)
         for samples in (recordings(paths, tell) if are_files else paths)
-        for said in _headers(samples, header)
+        for header_fields in _headers(samples, header)
     ]
     if own := [name for name in OF_ONE if name in header and len(wanted) > 1]:
         raise UsageError(f"{own[0]} is of one antenna, and there are {len(wanted)}: {SAY_EACH}")
     found: list[Input] = []
-    for samples, said in wanted:
-        found.append(antenna_input(samples, said, f"m{len(found):03}", tell))
+    for samples, header_fields in wanted:
+        found.append(antenna_input(samples, header_fields, f"m{len(found):03}", tell))
         stack.callback(found[-1].source.close)
     lacking = [f"{each.info.antenna} lacks {_list(lacks)}" for each in found if (lacks := needs.not_said_by(each.info))]
     if lacking:
@@ -115,12 +115,12 @@ def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) ->
     given, wrong = [], []
     for number, antenna in enumerate(array.antennas):
         name = antenna.name or f"m{number:03}"
-        said = {**antenna.header, **({"antenna": antenna.name} if antenna.name else {})}
+        header = {**antenna.header, **({"antenna": antenna.name} if antenna.name else {})}
         try:
-            said |= _channel_of(antenna, said)
-            given.append(files_input(antenna.files, said, name, tell, antenna.follow_on))
+            header |= _channel_of(antenna, header)
+            given.append(files_input(antenna.files, header, name, tell, antenna.follow_on))
         except LackingError as error:
-            wrong.append(f"[[antenna]] {name}: {antenna.files[0][0]}: {_all_lacking(error, antenna, said, needs)}")
+            wrong.append(f"[[antenna]] {name}: {antenna.files[0][0]}: {_all_lacking(error, antenna, header, needs)}")
         except UsageError as error:
             wrong.append(f"[[antenna]] {name}: {error}")
         else:
@@ -141,8 +141,8 @@ def _bands_of(array: ArrayFile, bands: Bands, given: Sequence[Input]) -> Bands:
     names = [each.info.antenna for each in given]
     delays = {name: antenna.delays for name, antenna in zip(names, array.antennas, strict=True)}
     gains = {name: antenna.gains for name, antenna in zip(names, array.antennas, strict=True)}
-    for what, said, besides in (("delays", delays, bands.delays), ("gains", gains, bands.gains)):
-        if besides is not None and any(each is not None for each in said.values()):
+    for what, of_antennas, besides in (("delays", delays, bands.delays), ("gains", gains, bands.gains)):
+        if besides is not None and any(each is not None for each in of_antennas.values()):
             refuse(array.path, f"it has {what} of antennas, and {what} are given as well: leave one of the two out")
     if any(each is not None for each in delays.values()):
         none = [DelayModel(), DelayModel()]

@@ -123,12 +123,12 @@ class Bands:
 
     def delays_of(self, info: SampleInfo) -> list[DelayModel]:
         """Returns the delay models of an antenna's polarisations."""
-        said: Any = read_delays(self.delays) if isinstance(self.delays, str | Path) else self.delays
-        if said is None:
+        delays: Any = read_delays(self.delays) if isinstance(self.delays, str | Path) else self.delays
+        if delays is None:
             return [DelayModel() for _ in range(info.n_pols)]
-        if isinstance(said, Mapping):
-            said = _of(said, info.antenna, "delays", self.delays)
-        return list(said)[: info.n_pols]
+        if isinstance(delays, Mapping):
+            delays = _of(delays, info.antenna, "delays", self.delays)
+        return list(delays)[: info.n_pols]
 
     def direction(self) -> PhaseCentre | None:
         """Returns the direction whose fringes the delays stop, or None. Raises UsageError for a wrong file."""
@@ -139,12 +139,12 @@ class Bands:
     def gains_of(self, info: SampleInfo) -> Gains:
         """Returns the gains of an antenna; ``gains`` must not be None."""
         shape = self.n_channels, info.n_pols
-        said: Any = read_gains(self.gains, *shape) if isinstance(self.gains, str | Path) else self.gains
-        if isinstance(said, Mapping):
-            said = _of(said, info.antenna, "gains", self.gains)
-        if isinstance(said, Gains):
-            return said
-        return Gains(*shape, said[:, np.newaxis] if np.ndim(said) == 1 else said)
+        gains: Any = read_gains(self.gains, *shape) if isinstance(self.gains, str | Path) else self.gains
+        if isinstance(gains, Mapping):
+            gains = _of(gains, info.antenna, "gains", self.gains)
+        if isinstance(gains, Gains):
+            return gains
+        return Gains(*shape, gains[:, np.newaxis] if np.ndim(gains) == 1 else gains)
 
     def _bank(self, is_complex: bool, chunk_samples: int, max_delay_diff: int) -> BandSettings:
         weights = prototype(self.n_channels, self.taps, self.window, is_complex)
@@ -226,11 +226,11 @@ def _of_band(delays: Sequence[DelayModel], settings: BandSettings | NarrowSettin
     return list(delays)
 
 
-def _of(said: Mapping[str, Any], antenna: str, what: str, where: object) -> Any:
-    if antenna in said:
-        return said[antenna]
-    if checks.ALL_OTHERS in said:
-        return said[checks.ALL_OTHERS]
-    names = ", ".join(list(said)[:8]) + (", .." if len(said) > 8 else "")
+def _of(by_antenna: Mapping[str, Any], antenna: str, what: str, where: object) -> Any:
+    if antenna in by_antenna:
+        return by_antenna[antenna]
+    if checks.ALL_OTHERS in by_antenna:
+        return by_antenna[checks.ALL_OTHERS]
+    names = ", ".join(list(by_antenna)[:8]) + (", .." if len(by_antenna) > 8 else "")
     place = f"{where}: " if isinstance(where, str | Path) else ""
     raise UsageError(f"{place}there are no {what} for antenna {antenna!r}, only for {names}; '*' stands for all others")

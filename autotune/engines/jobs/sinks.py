@@ -94,14 +94,14 @@ def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[
 
     ``stack`` closes the files; it is closed first.
     """
-    there = [path for path in paths if path is not None and path.exists()]
+    existing = [path for path in paths if path is not None and path.exists()]
     try:
         yield
     except BaseException:
         with suppress(UsageError):
             stack.close()
         for path in paths:
-            if path is not None and path not in there:
+            if path is not None and path not in existing:
                 remove(path)
         raise
 

@@ -148,7 +148,7 @@ class VisibilitySummary:
 
     def _compare(self, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
         """Adds |V_ij|^2 / (V_ii V_jj) of means, one block of channels at a time."""
-        there, own = n_spectra > 0, n_spectra[self._autos]
+        has_data, own = n_spectra > 0, n_spectra[self._autos]
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(autos > 0, own / autos, 0).astype(np.float32)
         n_together = max(1, BLOCK // (4 * len(self._i)))
@@ -158,8 +158,8 @@ class VisibilitySummary:
             weights = each[some][:, self._i] * each[some][:, self._j]
             squares = np.einsum("cbpr,cbpr->cbp", parts, parts)
             sums = np.einsum("cbp,cbp->bp", squares, weights)
-            self._coherence += np.where(there, sums / np.square(np.maximum(n_spectra, 1, dtype=float)), 0)
-            self._n_coherence += there * np.count_nonzero(weights, axis=0)
+            self._coherence += np.where(has_data, sums / np.square(np.maximum(n_spectra, 1, dtype=float)), 0)
+            self._n_coherence += has_data * np.count_nonzero(weights, axis=0)
 
 
 def _with_another(visibilities: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

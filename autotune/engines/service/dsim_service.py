@@ -66,8 +66,8 @@ def dsim_settings(path: Path) -> DsimSettings:
     own = {name: content.pop(name) for name in ("to", "speed", "n_samples") if name in content}
     digitiser = digitiser_settings(path, content)
     parts = {"speed": schema.as_amount, "n_samples": checks.integer(1, checks.MOST_TIME), "to": later}
-    said = checked(path, "it", schema.members_of(parts, ("to",)), own)
-    to = checked(path, "[to]", TO, said["to"])
+    settings = checked(path, "it", schema.members_of(parts, ("to",)), own)
+    to = checked(path, "[to]", TO, settings["to"])
     n_pols = len(digitiser.signals)
     if len(to["endpoints"]) != n_pols:
         refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one for each of the {n_pols} signals")
@@ -77,8 +77,8 @@ def dsim_settings(path: Path) -> DsimSettings:
         to.get("transport", "udp"),
         to.get("interface", ""),
         to.get("ttl", 4),
-        said.get("speed", 1.0),
-        said.get("n_samples"),
+        settings.get("speed", 1.0),
+        settings.get("n_samples"),
         "first_timestamp" not in content,
     )
 
@@ -154,11 +154,11 @@ class Dsim:
             self.counts.sent, self.counts.failed = outlet.n_sent, outlet.n_failed
 
     def _wait_for_connections(self, outlet: SampleOutlet) -> None:
-        told = False
+        has_told = False
         while (lacking := outlet.not_connected) and not self.asked.is_set():
-            if not told:
+            if not has_told:
                 self.tell(f"waiting for {', '.join(lacking)}, where nobody listens yet")
-            told = True
+            has_told = True
             self.asked.wait(AGAIN_S)
 
     def _at_now(self) -> DigitiserSettings:

@@ -142,68 +142,68 @@ def f_service_settings(path: Path) -> FServiceSettings:
     Raises:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
     """
-    said = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
-    packet = said.get("packet", 4096)
-    bits = said.get("sample_bits", 10)
+    settings = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
+    packet = settings.get("packet", 4096)
+    bits = settings.get("sample_bits", 10)
     if packet * bits % 8:
         refuse(path, f"packet={packet} samples of {bits} bits do not fill whole bytes; give a multiple of 8")
     info = SampleInfo(
         sample_bits=bits,
-        n_pols=said.get("n_pols", 2),
+        n_pols=settings.get("n_pols", 2),
         packet=packet,
-        **{name: said[name] for name in INFO if name in said},
+        **{name: settings[name] for name in INFO if name in settings},
     )
-    feng_id, n_antennas = said.get("feng_id", 0), said.get("n_antennas", said.get("feng_id", 0) + 1)
+    feng_id, n_antennas = settings.get("feng_id", 0), settings.get("n_antennas", settings.get("feng_id", 0) + 1)
     if feng_id >= n_antennas:
         refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
-    places = listening_places(path, said["from"])
+    places = listening_places(path, settings["from"])
     if places.transport == "tcp" and len(places.members) != info.n_pols:
         refuse(path, f"[from] listen must have {info.n_pols} entries with tcp: each polarisation has its connection")
-    bands = one_or_more(path, said, "to", schema.members_of(BAND, ("channels",)))
-    outputs = [_band(path, each, said) for each in bands]
+    bands = one_or_more(path, settings, "to", schema.members_of(BAND, ("channels",)))
+    outputs = [_band(path, each, settings) for each in bands]
     return FServiceSettings(
         info,
         places,
         tuple(outputs),
         feng_id,
         n_antennas,
-        said.get("chunk"),
-        said.get("patience_s", PATIENCE_S),
-        said.get("cores", {}),
+        settings.get("chunk"),
+        settings.get("patience_s", PATIENCE_S),
+        settings.get("cores", {}),
     )
 
 
 INFO = ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m", "sync_time_unix")
 
 
-def _band(path: Path, said: Mapping[str, Any], whole: Mapping[str, Any]) -> FBandPlaces:
-    if not ("endpoints" in said or "file" in said):
+def _band(path: Path, table: Mapping[str, Any], whole: Mapping[str, Any]) -> FBandPlaces:
+    if not ("endpoints" in table or "file" in table):
         refuse(path, "[[to]] has neither endpoints nor file: give at least one of the two")
-    places = endpoints_of(path, said.get("endpoints", ()))
-    if places and said["channels"] % len(places):
-        refuse(path, f"[[to]] has {said['channels']} channels, which {len(places)} endpoints cannot share evenly")
-    gains = said.get("gains")
+    places = endpoints_of(path, table.get("endpoints", ()))
+    if places and table["channels"] % len(places):
+        refuse(path, f"[[to]] has {table['channels']} channels, which {len(places)} endpoints cannot share evenly")
+    gains = table.get("gains")
     try:
         bands = Bands(
-            said["channels"],
-            delays=path_beside(path, said["delays"]) if "delays" in said else None,
+            table["channels"],
+            delays=path_beside(path, table["delays"]) if "delays" in table else None,
             gains=path_beside(path, gains) if isinstance(gains, str) else gains,
-            narrow=(Narrow(**said["narrow"]),) if "narrow" in said else (),
+            narrow=(Narrow(**table["narrow"]),) if "narrow" in table else (),
             max_delay_diff=whole.get("max_delay_diff"),
-            nibbles=nibbles_of(said, default=REAL_HIGH if places else REAL_LOW),
+            nibbles=nibbles_of(table, default=REAL_HIGH if places else REAL_LOW),
             whole_heaps=True,
-            **{name: said[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in said},
+            **{name: table[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in table},
         )
     except UsageError as error:
         refuse(path, f"[[to]] {error}")
     return FBandPlaces(
         bands,
         places,
-        said.get("transport", "udp"),
-        said.get("interface", ""),
-        said.get("paced", True),
-        said.get("cores", ()),
-        path_beside(path, said["file"]) if "file" in said else None,
+        table.get("transport", "udp"),
+        table.get("interface", ""),
+        table.get("paced", True),
+        table.get("cores", ()),
+        path_beside(path, table["file"]) if "file" in table else None,
     )
 
 

@@ -171,11 +171,11 @@ def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[
     is_over = threading.Event()
 
     def run() -> None:
-        told = ""
+        latest = ""
         while not is_over.wait(every_s):
-            if (now := line()) != told:
+            if (now := line()) != latest:
                 tell(now)
-            told = now
+            latest = now
 
     thread = threading.Thread(target=run, name="autotune-status", daemon=True)
     thread.start()

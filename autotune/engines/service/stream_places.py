@@ -57,9 +57,9 @@ SENDING: Mapping[str, schema.Check] = {
 }
 
 
-def nibbles_of(said: Mapping[str, Any], default: str = REAL_HIGH) -> str:
+def nibbles_of(table: Mapping[str, Any], default: str = REAL_HIGH) -> str:
     """Returns the nibble that holds the real part at 4 bits: the table's choice, or else ``default``."""
-    return str(said.get("nibbles", default if said.get("bits") == 4 else REAL_LOW))
+    return str(table.get("nibbles", default if table.get("bits") == 4 else REAL_LOW))
 
 
 @dataclass(frozen=True)
@@ -98,19 +98,19 @@ def listening_places(path: Path, content: object) -> ListeningPlaces:
     Raises:
         UsageError: for a wrong table or address; the text names the file.
     """
-    said = checked(path, "[from]", FROM, content)
-    transport = said.get("transport", "udp")
-    if transport == PCAP and said.get("live"):
+    table = checked(path, "[from]", FROM, content)
+    transport = table.get("transport", "udp")
+    if transport == PCAP and table.get("live"):
         refuse(path, "[from] has live = true, but files of packets are not live")
     members: list[tuple[Endpoint, ...] | tuple[Path]] = [
-        (path_beside(path, text),) if transport == PCAP else endpoints_of(path, [text]) for text in said["listen"]
+        (path_beside(path, text),) if transport == PCAP else endpoints_of(path, [text]) for text in table["listen"]
     ]
     return ListeningPlaces(
         tuple(members),
         transport,
-        said.get("interface", ""),
-        said.get("cores", ()),
-        said.get("live", transport in ("udp", IBV)),
+        table.get("interface", ""),
+        table.get("cores", ()),
+        table.get("live", transport in ("udp", IBV)),
     )
 
 

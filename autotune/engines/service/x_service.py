@@ -117,10 +117,10 @@ def x_service_settings(path: Path) -> XServiceSettings:
     Raises:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
     """
-    said = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
-    channels, first = said["channels"], said.get("first_channel", 0)
-    n_channels = said.get("n_channels", channels - first)
-    names = said["antennas"]
+    settings = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
+    channels, first = settings["channels"], settings.get("first_channel", 0)
+    n_channels = settings.get("n_channels", channels - first)
+    names = settings["antennas"]
     if not names or len(set(names)) < len(names):
         refuse(path, "antennas must be a list of one or more names, which differ")
     if first + n_channels > channels or first % n_channels or channels % n_channels:
@@ -129,59 +129,63 @@ def x_service_settings(path: Path) -> XServiceSettings:
             f"the engine's channels are {first} to {first + n_channels - 1} of {channels}; they must be one of several "
             "equal parts of the band",
         )
-    places = listening_places(path, said["from"])
+    places = listening_places(path, settings["from"])
     if len(places.members) not in (1, len(names)):
         refuse(path, f"[from] listen has {len(places.members)} entries: give one for all antennas, or {len(names)}")
     if places.transport == "tcp" and len(places.members) != len(names):
         refuse(path, f"[from] listen has one entry; with tcp each of the {len(names)} antennas needs its own")
-    step = said.get("step", 2 * channels)
-    width = said["sample_rate_hz"] / step
-    centre = said.get("centre_frequency_hz")
+    step = settings.get("step", 2 * channels)
+    width = settings["sample_rate_hz"] / step
+    centre = settings.get("centre_frequency_hz")
     if centre is not None:  # it is the frequency of channel channels / 2 of the whole band
         centre += (first + n_channels // 2 - channels // 2) * width
     antennas = tuple(
         VoltageInfo(
             n_channels,
             2,
-            said.get("bits", 8),
-            said.get("spectra_per_heap", 256),
+            settings.get("bits", 8),
+            settings.get("spectra_per_heap", 256),
             step,
             SampleInfo(
-                said.get("sample_bits", 10),
+                settings.get("sample_bits", 10),
                 2,
-                said["sample_rate_hz"],
+                settings["sample_rate_hz"],
                 1,
                 antenna=name,
-                centre_frequency_hz=said.get("centre_frequency_hz"),
-                sync_time_unix=said.get("sync_time_unix"),
+                centre_frequency_hz=settings.get("centre_frequency_hz"),
+                sync_time_unix=settings.get("sync_time_unix"),
             ),
             centre,
             width,
-            nibbles=nibbles_of(said),
+            nibbles=nibbles_of(settings),
         )
         for name in names
     )
-    n_batches, per_chunk, n_slices = said["accumulate"], said.get("batches_per_chunk", 8), said.get("slices")
+    n_batches, per_chunk, n_slices = (
+        settings["accumulate"],
+        settings.get("batches_per_chunk", 8),
+        settings.get("slices"),
+    )
     try:
         x_settings(antennas, n_batches, per_chunk, n_slices)
     except UsageError as error:
         refuse(path, str(error))
-    dumps = tuple(_place(path, each) for each in one_or_more(path, said, "to", TO))
-    cores = said.get("cores", {})
+    dumps = tuple(_place(path, each) for each in one_or_more(path, settings, "to", TO))
+    cores = settings.get("cores", {})
     return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices, cores)
 
 
-def _place(path: Path, said: Mapping[str, Any]) -> DumpPlace:
-    places = endpoints_of(path, said.get("endpoints", ()))
-    if len(places) + ("file" in said) != 1:
+def _place(path: Path, table: Mapping[str, Any]) -> DumpPlace:
+    places = endpoints_of(path, table.get("endpoints", ()))
+    if len(places) + ("file" in table) != 1:
         refuse(path, "[[to]] must have one address as endpoints, or a file; give each place a [[to]] of its own")
     return DumpPlace(
         places[0] if places else None,
-        said.get("transport", "udp"),
-        said.get("interface", ""),
-        said.get("paced", True),
-        said.get("cores", ()),
-        path_beside(path, said["file"]) if "file" in said else None,
+        table.get("transport", "udp"),
+        table.get("interface", ""),
+        table.get("paced", True),
+        table.get("cores", ()),
+        path_beside(path, table["file"]) if "file" in table else None,
     )
 
 

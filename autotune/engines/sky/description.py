@@ -100,54 +100,58 @@ def read_sky(path: Path, seed: int | None = None) -> Sky:
         UsageError: for a file that cannot be read or is wrong, in one line with the table and the field; when no seed
             is given, or two are.
     """
-    said = checked(path, "it", SKY, read_toml(path, MOST_BYTES))
-    if seed is None and "seed" not in said:
+    content = checked(path, "it", SKY, read_toml(path, MOST_BYTES))
+    if seed is None and "seed" not in content:
         refuse(path, "it has no seed: write seed = 1 into it, or give --seed 1")
-    if seed is not None and "seed" in said:
-        refuse(path, f"it has a seed, {said['seed']}: leave that out, or --seed")
-    seed = said.get("seed", seed)
-    hour_angle, declination = said["phase_centre"]["hour_angle_deg"], said["phase_centre"]["declination_deg"]
+    if seed is not None and "seed" in content:
+        refuse(path, f"it has a seed, {content['seed']}: leave that out, or --seed")
+    seed = content.get("seed", seed)
+    hour_angle, declination = content["phase_centre"]["hour_angle_deg"], content["phase_centre"]["declination_deg"]
     sky = Sky(
-        sample_rate_hz=said["sample_rate_hz"],
-        sample_bits=said["sample_bits"],
-        n_pols=said["n_pols"],
-        n_samples=_n_samples(path, said),
-        first_timestamp=said.get("first_timestamp", 0),
+        sample_rate_hz=content["sample_rate_hz"],
+        sample_bits=content["sample_bits"],
+        n_pols=content["n_pols"],
+        n_samples=_n_samples(path, content),
+        first_timestamp=content.get("first_timestamp", 0),
         seed=seed,
         hour_angle=radians(hour_angle),
         declination=radians(declination),
-        noise_level=said["noise"]["level"],
-        antennas=_antennas(path, said, seed),
-        sources=tuple(PointSource(**each) for each in _tables(path, said, "source", SOURCE)),
-        tones=tuple(Tone(**each) for each in _tables(path, said, "tone", TONE)),
-        holes=tuple(Hole(**each) for each in _tables(path, said, "hole", HOLE)),
-        centre_frequency_hz=said.get("centre_frequency_hz"),
-        sync_time_unix=said.get("sync_time_unix"),
+        noise_level=content["noise"]["level"],
+        antennas=_antennas(path, content, seed),
+        sources=tuple(PointSource(**each) for each in _tables(path, content, "source", SOURCE)),
+        tones=tuple(Tone(**each) for each in _tables(path, content, "tone", TONE)),
+        holes=tuple(Hole(**each) for each in _tables(path, content, "hole", HOLE)),
+        centre_frequency_hz=content.get("centre_frequency_hz"),
+        sync_time_unix=content.get("sync_time_unix"),
     )
     _fit(path, sky)
     return sky
 
 
-def _tables(path: Path, said: dict[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
+def _tables(path: Path, content: dict[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
     """Returns the tables of a name. Errors state the table's number."""
-    return [checked(path, f"[[{name}]] {i}", check, table) for i, table in enumerate(said.get(name, ()), 1)]
+    return [checked(path, f"[[{name}]] {i}", check, table) for i, table in enumerate(content.get(name, ()), 1)]
 
 
-def _n_samples(path: Path, said: dict[str, Any]) -> int:
-    if ("n_samples" in said) == ("duration_s" in said):
+def _n_samples(path: Path, content: dict[str, Any]) -> int:
+    if ("n_samples" in content) == ("duration_s" in content):
         refuse(path, "it must have either n_samples or duration_s")
-    n = int(said["n_samples"]) if "n_samples" in said else round(said["duration_s"] * said["sample_rate_hz"])
-    if not 8 <= n <= MOST_S * said["sample_rate_hz"]:
+    n = (
+        int(content["n_samples"])
+        if "n_samples" in content
+        else round(content["duration_s"] * content["sample_rate_hz"])
+    )
+    if not 8 <= n <= MOST_S * content["sample_rate_hz"]:
         refuse(path, f"it says {n} samples, must be 8 or more, and {MOST_S} seconds at most")
     return n
 
 
-def _antennas(path: Path, said: dict[str, Any], seed: int) -> tuple[Antenna, ...]:
-    if ("antenna" in said) == ("array" in said):
+def _antennas(path: Path, content: dict[str, Any], seed: int) -> tuple[Antenna, ...]:
+    if ("antenna" in content) == ("array" in content):
         refuse(path, "it must have either [[antenna]] tables or one [array]")
-    if "antenna" in said:
-        return tuple(Antenna(**each) for each in _tables(path, said, "antenna", ANTENNA))
-    array = said["array"]
+    if "antenna" in content:
+        return tuple(Antenna(**each) for each in _tables(path, content, "antenna", ANTENNA))
+    array = content["array"]
     site = radians(array["latitude_deg"]), radians(array["longitude_deg"]), float(array.get("height_m", 0))
     rng = np.random.default_rng([seed, 2])  # 0 and 1 are those of ``samples``
     positions = array_positions(array["layout"], array["n_antennas"], array["spacing_m"], site, rng)

@@ -118,7 +118,7 @@ class _Phases:
         self.late = np.zeros((n, len(times)))
         self.turns, self.rates = np.zeros((2, n, len(times), len(f)))
         for place, time in enumerate(times.tolist()):
-            d, slope, cycles, cycles_each = _asked(model, sky.first_timestamp, time - lead)
+            d, slope, cycles, cycles_each = _delay_and_phase(model, sky.first_timestamp, time - lead)
             tau, growth = (each[1:, antenna, np.newaxis] for each in track.at(time - d))
             self.late[:, place] = tau[:, 0] + d
             self.turns[:, place] = -f * tau - (f - sky.centre) * d + cycles
@@ -132,7 +132,7 @@ def _model(name: str, pol: int, delays: DelaysByAntenna | None) -> DelayModel:
     return DelayModel() if models is None else models[pol]
 
 
-def _asked(model: DelayModel, first: int, time: float) -> tuple[float, float, float, float]:
+def _delay_and_phase(model: DelayModel, first: int, time: float) -> tuple[float, float, float, float]:
     """Returns the delay at a time of the recording and its rate, and the phase and its rate in cycles."""
     pieces = model.pieces
     piece = pieces[max(bisect_right([each.start for each in pieces], first + int(time)) - 1, 0)]

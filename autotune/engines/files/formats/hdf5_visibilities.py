@@ -111,11 +111,11 @@ class VisibilityDumps:
     def __init__(self, path: str | Path) -> None:
         self._file = GrownFile(Path(path), FORMAT, CHECKS, NEEDED)
         try:
-            said = self._file.attributes
-            groups = [f"antennas/{number}" for number in range(said.pop("n_antennas"))]
+            stored = self._file.attributes
+            groups = [f"antennas/{number}" for number in range(stored.pop("n_antennas"))]
             found = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
-            said.pop("normalisation", None)
-            self.info = VisibilityInfo(**{"dump_spectra": _dump_spectra(said, found)} | said, antennas=tuple(found))
+            stored.pop("normalisation", None)
+            self.info = VisibilityInfo(**{"dump_spectra": _dump_spectra(stored, found)} | stored, antennas=tuple(found))
             shape = (self.info.n_channels, self.info.n_baselines, self.info.n_products, 2)
             self._visibilities = self._file.dataset("visibilities", np.int32, shape)
             has_weights, of_dump = self._file.has(WEIGHTS), (self.info.n_baselines, self.info.n_products)
@@ -157,7 +157,7 @@ class VisibilityDumps:
         self._file.close()
 
 
-def _dump_spectra(said: Mapping[str, Any], antennas: Sequence[SampleInfo]) -> int:
+def _dump_spectra(stored: Mapping[str, Any], antennas: Sequence[SampleInfo]) -> int:
     """Returns the number of spectra in a dump of a file without weights; 1 if it lacks the channel width."""
-    width = abs(said.get("channel_width_hz", 0.0))
-    return max(1, round(float(said["dump_samples"] * width / antennas[0].sample_rate_hz)))
+    width = abs(stored.get("channel_width_hz", 0.0))
+    return max(1, round(float(stored["dump_samples"] * width / antennas[0].sample_rate_hz)))

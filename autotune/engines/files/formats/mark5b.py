@@ -63,7 +63,7 @@ class Mark5bSamples:
 
     def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
-        self._bits, self._n_channels, self._day = _said(file.path, given)
+        self._bits, self._n_channels, self._day = _layout(file.path, given)
         self._channels = given.channels(file.path, self._n_channels)
         self._n_samples = 8 * (FRAME_BYTES - HEADER_BYTES) // (self._bits * self._n_channels)
         rate = given.sample_rate_hz or 0.0
@@ -206,7 +206,7 @@ class Mark5bSamples:
         return pack_samples(values[..., channel].astype(np.int16), 2 * self._bits)
 
 
-def _said(path: Path, given: HeaderOverrides) -> tuple[int, int, int]:
+def _layout(path: Path, given: HeaderOverrides) -> tuple[int, int, int]:
     """Returns the bits of a sample, the number of channels, and a day near the recording. Raises UsageError."""
     lacking = [name for name in ("n_channels", "sample_bits", "sample_rate_hz", "mjd") if getattr(given, name) is None]
     if lacking:

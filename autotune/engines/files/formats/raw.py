@@ -65,52 +65,52 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSa
     Raises:
         UsageError: when the header is wrong, or its file does not exist.
     """
-    found = read_toml(path, MOST_HEADER)
-    said = checked(path, "the header", HEADER, found)
-    if ("sample_bits" in said) == ("sample_type" in said):
-        which = "both" if "sample_bits" in said else "neither"
+    content = read_toml(path, MOST_HEADER)
+    header = checked(path, "the header", HEADER, content)
+    if ("sample_bits" in header) == ("sample_type" in header):
+        which = "both" if "sample_bits" in header else "neither"
         refuse(path, f"it must have either sample_bits or sample_type, but has {which}")
-    source = RawSamples(path, said, given) if "sample_bits" in said else _flat(path, said, given, tell)
-    time = given.sync_time_unix if given.sync_time_unix is not None else found.get("sync_time_unix")
+    source = RawSamples(path, header, given) if "sample_bits" in header else _flat(path, header, given, tell)
+    time = given.sync_time_unix if given.sync_time_unix is not None else content.get("sync_time_unix")
     tell_coarse(path, source.info, None if time is None else start_of(time), tell)
     return source
 
 
-def _info(said: dict[str, Any], bits: int, packet: int, n_samples: int | None) -> SampleInfo:
+def _info(header: dict[str, Any], bits: int, packet: int, n_samples: int | None) -> SampleInfo:
     """Returns the fields of a header as a SampleInfo."""
     return SampleInfo(
         sample_bits=bits,
-        n_pols=said["n_pols"],
-        sample_rate_hz=said["sample_rate_hz"],
+        n_pols=header["n_pols"],
+        sample_rate_hz=header["sample_rate_hz"],
         packet=packet,
         n_samples=n_samples,
-        first_timestamp=said.get("first_timestamp", 0),
-        antenna=said.get("antenna", ""),
-        position_m=said.get("position_m"),
-        centre_frequency_hz=said.get("centre_frequency_hz"),
-        sync_time_unix=said.get("sync_time_unix"),
+        first_timestamp=header.get("first_timestamp", 0),
+        antenna=header.get("antenna", ""),
+        position_m=header.get("position_m"),
+        centre_frequency_hz=header.get("centre_frequency_hz"),
+        sync_time_unix=header.get("sync_time_unix"),
     )
 
 
-def _falls(said: dict[str, Any]) -> str:
-    return f"sideband={LOWER}" if said.get("sideband") == LOWER else ""
+def _falls(header: dict[str, Any]) -> str:
+    return f"sideband={LOWER}" if header.get("sideband") == LOWER else ""
 
 
-def _flat(header: Path, said: dict[str, Any], given: HeaderOverrides, tell: Tell) -> FlatSamples:
+def _flat(header: Path, content: dict[str, Any], given: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens samples of the header's ``sample_type``."""
-    kind = numbers_of(said["sample_type"])
+    kind = numbers_of(content["sample_type"])
     if kind is None:
-        refuse(header, f"sample_type is {schema.value_text(said['sample_type'])}, must be {TYPES}")
-    layout = Layout(1, said["n_pols"], kind[1], 0, numbers=kind[0])
-    info = given.over(_info(said, layout.sample_bits, 1, None))
-    file, missing = Bytes(header.with_name(said["file"])), said.get("missing", ())
+        refuse(header, f"sample_type is {schema.value_text(content['sample_type'])}, must be {TYPES}")
+    layout = Layout(1, content["n_pols"], kind[1], 0, numbers=kind[0])
+    info = given.over(_info(content, layout.sample_bits, 1, None))
+    file, missing = Bytes(header.with_name(content["file"])), content.get("missing", ())
     try:
-        source = FlatSamples(file, info, layout, [FlatPiece(0, 0, said.get("n_samples"))], tell, missing=missing)
+        source = FlatSamples(file, info, layout, [FlatPiece(0, 0, content.get("n_samples"))], tell, missing=missing)
         _ranges(header, missing, source.info)
     except BaseException:
         file.close()
         raise
-    source.falls = _falls(said)
+    source.falls = _falls(content)
     return source
 
 
@@ -123,9 +123,9 @@ class RawSamples:
 
     is_live = False
 
-    def __init__(self, header: Path, said: dict[str, Any], given: HeaderOverrides) -> None:
-        self._bytes = Bytes(header.with_name(said["file"]))
-        bits, n_pols, n_samples = said["sample_bits"], said["n_pols"], said.get("n_samples")
+    def __init__(self, header: Path, content: dict[str, Any], given: HeaderOverrides) -> None:
+        self._bytes = Bytes(header.with_name(content["file"]))
+        bits, n_pols, n_samples = content["sample_bits"], content["n_pols"], content.get("n_samples")
         self._fixed: int | None = None  # the file's length, if it decides the places of rows
         if n_samples is None:
             size = self._bytes.size()
@@ -134,9 +134,9 @@ class RawSamples:
             n_samples = size // n_pols * 8 // bits
             self._fixed = size
         self._row_bytes = -(-n_samples * bits // 8)
-        self.info = given.over(_info(said, bits, packet_of(header, n_samples, bits), n_samples))
-        self.falls = _falls(said)
-        self._missing = _ranges(header, said.get("missing", ()), self.info)
+        self.info = given.over(_info(content, bits, packet_of(header, n_samples, bits), n_samples))
+        self.falls = _falls(content)
+        self._missing = _ranges(header, content.get("missing", ()), self.info)
         self._done = 0  # packets
 
     def read(self, out: np.ndarray) -> Samples | None:
@@ -272,7 +272,7 @@ class RawFile:
 
 def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, int]]) -> str:
     """Returns the header for samples in ``file``, as TOML."""
-    said: dict[str, object] = {
+    header: dict[str, object] = {
         "file": file,
         "sample_bits": info.sample_bits,
         "n_pols": info.n_pols,
@@ -285,4 +285,4 @@ def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, i
         "sync_time_unix": None if info.sync_time_unix is None else stored_time(info.sync_time_unix),
         "missing": [list(each) for each in missing] or None,
     }
-    return "".join(written(name, value) for name, value in said.items() if value is not None)
+    return "".join(written(name, value) for name, value in header.items() if value is not None)

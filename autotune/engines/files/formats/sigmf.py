@@ -83,28 +83,28 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
         refuse(path, f"it lists recordings: give the {META} files of those that you want")
     path = path.with_suffix(META)
     found = checked(path, "it", CHECK, _parsed(path))
-    said, captures = (
+    metadata, captures = (
         found["global"],
         found.get("captures") or ({"core:sample_start": found["global"].get("core:offset", 0)},),
     )
-    if "core:dataset" in said:
+    if "core:dataset" in metadata:
         refuse(
             path,
-            f"its samples are in {said['core:dataset']}, which makes it a non-conforming dataset: call that file "
+            f"its samples are in {metadata['core:dataset']}, which makes it a non-conforming dataset: call that file "
             f"{path.stem}{DATA} and leave core:dataset out, or write a TOML header with sample_type",
         )
-    if said.get("core:metadata_only"):
+    if metadata.get("core:metadata_only"):
         refuse(path, "core:metadata_only says that it has no samples")
-    rate = given.sample_rate_hz or said.get("core:sample_rate")
+    rate = given.sample_rate_hz or metadata.get("core:sample_rate")
     if not rate:
         refuse(path, "it lacks core:sample_rate: give sample_rate_hz")
-    kind = numbers_of(said["core:datatype"])
+    kind = numbers_of(metadata["core:datatype"])
     if kind is None:
-        refuse(path, f"core:datatype is {schema.value_text(said['core:datatype'])}, must be {TYPES}")
-    channels = given.channels(path, said.get("core:num_channels", 1))
+        refuse(path, f"core:datatype is {schema.value_text(metadata['core:datatype'])}, must be {TYPES}")
+    channels = given.channels(path, metadata.get("core:num_channels", 1))
     second = channels[1] if len(channels) == 2 else None
-    layout = Layout(said.get("core:num_channels", 1), 1, kind[1], channels[0], numbers=kind[0], second=second)
-    pieces = _pieces(path, captures, said.get("core:offset", 0), layout.sample_bytes)
+    layout = Layout(metadata.get("core:num_channels", 1), 1, kind[1], channels[0], numbers=kind[0], second=second)
+    pieces = _pieces(path, captures, metadata.get("core:offset", 0), layout.sample_bytes)
     first = _index(captures[0])
     info = SampleInfo(
         layout.sample_bits, len(channels), rate, 1, first_timestamp=first, centre_frequency_hz=_centre(path, captures)
@@ -114,7 +114,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
         info = replace(info, sync_time_unix=start.time)
     file = Bytes(path.with_suffix(DATA))
     try:
-        source = FlatSamples(file, given.over(info), layout, pieces, tell, end=said.get("core:trailing_bytes", 0))
+        source = FlatSamples(file, given.over(info), layout, pieces, tell, end=metadata.get("core:trailing_bytes", 0))
     except BaseException:
         file.close()
         raise
