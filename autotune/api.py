@@ -62,19 +62,19 @@ def run(
 
     definition, target = _resolved(kernel, device)
     check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
-    given = {
+    arrays = {
         name: np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.generic) else v
         for name, v in inputs.items()
     }
     check_type("config", config, (Mapping, NoneType), "a dict of values by name, or None")
     check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
-    chosen = definition.problem_for(of_types(definition, problem or {}), given)
+    chosen = definition.problem_for(of_types(definition, problem or {}), arrays)
     settled = definition.default_config(chosen, target.device) if config is None else definition.space.parse(config)
-    _check_inputs(Binding.of(definition, chosen), given, settled)
+    _check_inputs(Binding.of(definition, chosen), arrays, settled)
     binary = target.module.compile(render(definition, chosen, settled), target.device)
     check_limits(binary, definition.launch(chosen, settled), target.device)
     job = Job(kernel_reference(definition), asdict(chosen), settled, binary)
-    return _worker(target).run(job, given, RUN_DEADLINE_S)
+    return _worker(target).run(job, arrays, RUN_DEADLINE_S)
 
 
 def sweep(
@@ -202,7 +202,7 @@ def _resolved(kernel: str, device: str) -> "tuple[Any, Target]":
     return load_kernel(kernel), find_device(device)
 
 
-def _check_inputs(binding: "Binding", given: Mapping[str, Any], config: "Config") -> None:
+def _check_inputs(binding: "Binding", arrays: Mapping[str, Any], config: "Config") -> None:
     """Raises UsageError for inputs that are missing or unknown, or have a wrong type or shape."""
     from .runtime.signature import call_order
 
@@ -210,13 +210,13 @@ def _check_inputs(binding: "Binding", given: Mapping[str, Any], config: "Config"
     for name, spec in binding.specs.items():
         if not spec.read:
             continue
-        if name not in given:
+        if name not in arrays:
             raise UsageError(f"{definition.name} needs the input {name}: {spec.dtype} {list(spec.shape)}")
-        found = given[name]
-        if getattr(found, "dtype", None) != spec.dtype or tuple(found.shape) != spec.shape:
-            what = f"{found.dtype} {list(found.shape)}" if hasattr(found, "dtype") else type(found).__name__
+        value = arrays[name]
+        if getattr(value, "dtype", None) != spec.dtype or tuple(value.shape) != spec.shape:
+            what = f"{value.dtype} {list(value.shape)}" if hasattr(value, "dtype") else type(value).__name__
             raise UsageError(f"{definition.name}: {name} is {what}, must be {spec.dtype} {list(spec.shape)}")
-    if unread := binding.unread(given):
+    if unread := binding.unread(arrays):
         known = call_order(definition, binding.problem, config)
         if unknown := [name for name in unread if name not in known]:
             raise UsageError(f"{definition.name} takes {', '.join(known)}, not {', '.join(unknown)}")

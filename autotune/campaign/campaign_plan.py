@@ -171,14 +171,14 @@ def _problem(kernel: AnyKernel, values: Mapping[str, object], target: Target) ->
         raise UsageError(f"the campaign's problem {named}: {error}") from error
 
 
-def _settings(given: Mapping[str, Any], results: Path) -> Settings:
+def _settings(table: Mapping[str, Any], results: Path) -> Settings:
     allowed = {*SWEEP_FIELDS, "effort", "samples"}
-    if unknown := set(given) - allowed:
+    if unknown := set(table) - allowed:
         keys = ", ".join(sorted(allowed))
         raise UsageError(f"unknown key {', '.join(sorted(unknown))} in [sweep]; its keys are {keys}")
-    fields = effort(given.get("effort", "normal"))
-    fields = fields | {SWEEP_FIELDS[name]: v for name, v in given.items() if name in SWEEP_FIELDS}
-    samples = given.get("samples", Protocol.n_samples)
+    fields = effort(table.get("effort", "normal"))
+    fields = fields | {SWEEP_FIELDS[name]: v for name, v in table.items() if name in SWEEP_FIELDS}
+    samples = table.get("samples", Protocol.n_samples)
     check_numbers({"samples": samples}, {"samples": SAMPLES})
     if names_module(str(fields.get("sampler", ""))):
         raise UsageError(

@@ -29,8 +29,8 @@ class Certificates:
 
 def temporary() -> Security:
     """Returns a new certificate for one cluster on this machine; its key stays in the memory of the cluster."""
-    made: Security = Security.temporary()
-    return made
+    security: Security = Security.temporary()
+    return security
 
 
 def security_for(address: str, files: Certificates) -> Security:
@@ -39,10 +39,10 @@ def security_for(address: str, files: Certificates) -> Security:
     Raises:
         UsageError: for a malformed address, or files that are missing, unreadable or not certificates.
     """
-    given = [name for name, path in vars(files).items() if path is not None]
+    options = [name for name, path in vars(files).items() if path is not None]
     if _scheme(address) == "tcp":
-        if given:
-            raise UsageError(f"--tls-{given[0]} has no effect at {address}, which is not encrypted; use tls://")
+        if options:
+            raise UsageError(f"--tls-{options[0]} has no effect at {address}, which is not encrypted; use tls://")
         return Security(require_encryption=False)
     configured: Any = Security(require_encryption=True)
     ca = _path("ca", files.ca, configured.tls_ca_file)
@@ -94,9 +94,9 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _path(what: str, given: Path | None, configured: str | None) -> str:
-    if given is not None:
-        return str(given)
+def _path(what: str, option: Path | None, configured: str | None) -> str:
+    if option is not None:
+        return str(option)
     if configured is None:
         key = "ca-file" if what == "ca" else "{client,worker}.cert"
         raise UsageError(f"tls:// needs --tls-{what} FILE, or distributed.comm.tls.{key} in Dask's configuration")

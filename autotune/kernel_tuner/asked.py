@@ -24,14 +24,14 @@ def silent(*_: object) -> None:
 
 def refuse_options(others: Mapping[str, Any], lang: str | None) -> None:
     """Raises UsageError for unsupported arguments, with the reason."""
-    given = {name: value for name, value in others.items() if value not in (None, False)}
+    options = {name: value for name, value in others.items() if value not in (None, False)}
     left_out = {"platform": 0, "log": None, "parallel": None, "compiler": None, "simulation_mode": None}
     reasons = {
         "texmem_args": "textures are not supported: read a const __restrict__ pointer instead",
         "observers": "observers are not supported: results.sweep.trials has times, clocks and registers of each trial",
         "simulation_mode": "recorded spaces are replayed by `autotune replay`",
     }
-    for name in given:
+    for name in options:
         if name in reasons:
             raise UsageError(f"{name}: {reasons[name]}")
         if name not in left_out:

@@ -140,17 +140,17 @@ def scalar_as_in_cuda(where: str, value: np.generic) -> np.generic:
     """
     if (why := why_not(value.dtype)) is not None:
         raise UsageError(f"{where} {why}")
-    if (found := laid_out(value.dtype)) is None:
+    if (layout := laid_out(value.dtype)) is None:
         return value
-    made: np.generic = np.frombuffer(value.tobytes(), found)[0]
-    return made
+    scalar: np.generic = np.frombuffer(value.tobytes(), layout)[0]
+    return scalar
 
 
 def digest_of(array: np.ndarray) -> str:
     """Returns a digest of an array's content, dtype and shape."""
-    made = sha256(f"{array.dtype.str} {array.shape}".encode())
-    made.update(np.ascontiguousarray(array).data if array.size else b"")
-    return made.hexdigest()
+    content_hash = sha256(f"{array.dtype.str} {array.shape}".encode())
+    content_hash.update(np.ascontiguousarray(array).data if array.size else b"")
+    return content_hash.hexdigest()
 
 
 def leaves(typed: np.ndarray, name: str = "") -> Iterator[tuple[str, np.ndarray]]:

@@ -98,9 +98,9 @@ class Call:
     def has_functions(self) -> bool:
         """Whether the caller gave a Python function of the config anywhere."""
         size = self.problem_size
-        given = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
-        given += (self.defines or {}).values()
-        return any(map(callable, given)) or self.generate is not None or not self.is_written
+        values = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
+        values += (self.defines or {}).values()
+        return any(map(callable, values)) or self.generate is not None or not self.is_written
 
     @property
     def is_written(self) -> bool:
@@ -166,22 +166,22 @@ class Call:
     def _read(self, text: KernelText, config: ConfigValues) -> KernelSource:
         return text.read(self.given_name, self.macros_at(config))
 
-    def _macro(self, given: object, config: ConfigValues) -> str:
+    def _macro(self, value: object, config: ConfigValues) -> str:
         """Returns the value of a macro of ``defines``, with parameters replaced by their values."""
-        return with_values(str(given(dict(config)) if callable(given) else given), config)
+        return with_values(str(value(dict(config)) if callable(value) else value), config)
 
-    def resolved(self, given: object, config: ConfigValues, what: str) -> Any:
+    def resolved(self, value: object, config: ConfigValues, what: str) -> Any:
         """Returns the value at ``config`` of a number, a text or a function, or the product of a list of these."""
-        if callable(given):
-            given = given(dict(config))
-        if isinstance(given, tuple | list):
-            return prod(self.resolved(each, config, what) for each in given)
-        return value_of(checked_expression(given, self.space, what), config) if isinstance(given, str) else given
+        if callable(value):
+            value = value(dict(config))
+        if isinstance(value, tuple | list):
+            return prod(self.resolved(each, config, what) for each in value)
+        return value_of(checked_expression(value, self.space, what), config) if isinstance(value, str) else value
 
-    def _flat(self, given: object) -> list[object]:
-        if isinstance(given, tuple | list):
-            return [each for some in given for each in self._flat(some)]
-        return [given]
+    def _flat(self, value: object) -> list[object]:
+        if isinstance(value, tuple | list):
+            return [each for some in value for each in self._flat(some)]
+        return [value]
 
 
 def with_values(text: str, config: ConfigValues) -> str:
@@ -238,10 +238,10 @@ def read_call(
     return replace(call, arguments=_arguments(name, call.source.parameters, arguments))
 
 
-def _space(given: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+def _space(parameters: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """Returns the distinct values of each parameter; the values of block sizes become integers."""
     space = {}
-    for name, values in given.items():
+    for name, values in parameters.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise UsageError(f"the parameter {name!r} of tune_params is not a name in CUDA")
         if isinstance(values, str) or not hasattr(values, "__iter__"):
@@ -295,11 +295,11 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and value == value // 1
 
 
-def _arguments(kernel: str, expected: Sequence[CudaParameter], given: Sequence[object]) -> tuple[CallArgument, ...]:
+def _arguments(kernel: str, expected: Sequence[CudaParameter], values: Sequence[object]) -> tuple[CallArgument, ...]:
     takes = ", ".join(parameter.name for parameter in expected)
-    if len(given) != len(expected):
-        raise UsageError(f"{kernel} takes {len(expected)} arguments ({takes}); {len(given)} were given")
-    return tuple(_argument(kernel, parameter, value) for parameter, value in zip(expected, given, strict=True))
+    if len(values) != len(expected):
+        raise UsageError(f"{kernel} takes {len(expected)} arguments ({takes}); {len(values)} were given")
+    return tuple(_argument(kernel, parameter, value) for parameter, value in zip(expected, values, strict=True))
 
 
 def _argument(kernel: str, parameter: CudaParameter, value: object) -> CallArgument:

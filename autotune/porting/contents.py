@@ -13,15 +13,15 @@ LARGEST = 1e150  # magnitude whose square is a float64
 MOST_WHOLE = 2**62
 
 
-def shuffled_contents(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
+def shuffled_contents(before: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
     """Yields the array's values before and after the launch, each moved by one element.
 
     The values stay the same, so an index stays in range. For floats, which are not indices, it yields nothing.
     """
-    if all(leaf.dtype.kind in WHOLE for _, leaf in leaves(given)):
-        for known in (given, result):
-            moved = np.roll(known.reshape(-1), 1).reshape(known.shape)
-            if (moved != known).any():
+    if all(leaf.dtype.kind in WHOLE for _, leaf in leaves(before)):
+        for content in (before, result):
+            moved = np.roll(content.reshape(-1), 1).reshape(content.shape)
+            if (moved != content).any():
                 yield moved
 
 
@@ -29,14 +29,14 @@ def beyond(result: np.ndarray) -> Iterator[np.ndarray]:
     """Yields two contents. Each element is above all results in one of them, and below all results in the other."""
     is_above = np.random.default_rng(SEED).random(result.size).reshape(result.shape) < 0.5
     for mask in (is_above, ~is_above):
-        made = result.copy()
+        content = result.copy()
         if result.dtype.names is None:
-            made[...] = _beyond(result, mask)
+            content[...] = _beyond(result, mask)
         else:
-            for (_, place), (_, leaf) in zip(leaves(made), leaves(result), strict=True):
+            for (_, place), (_, leaf) in zip(leaves(content), leaves(result), strict=True):
                 whole = mask.reshape(mask.shape + (1,) * (leaf.ndim - mask.ndim))
                 place[...] = _beyond(leaf, np.broadcast_to(whole, leaf.shape))
-        yield made
+        yield content
 
 
 def _beyond(result: np.ndarray, mask: np.ndarray) -> Any:
@@ -54,8 +54,8 @@ def _beyond(result: np.ndarray, mask: np.ndarray) -> Any:
     if dtype.kind in WHOLE and dtype.name != BFLOAT16:
         least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
         more = np.ceil(more)
-        made = np.where(mask, high + more, low - more)
-        return np.clip(made, max(least, -MOST_WHOLE), min(most, MOST_WHOLE)).astype(dtype)
-    made = np.where(mask, high + more, low - more)
+        values = np.where(mask, high + more, low - more)
+        return np.clip(values, max(least, -MOST_WHOLE), min(most, MOST_WHOLE)).astype(dtype)
+    values = np.where(mask, high + more, low - more)
     largest = float(np.finfo(np.float32 if dtype.name == BFLOAT16 else dtype).max)
-    return np.clip(made, -0.9 * largest, 0.9 * largest).astype(dtype)
+    return np.clip(values, -0.9 * largest, 0.9 * largest).astype(dtype)

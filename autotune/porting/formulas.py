@@ -69,14 +69,14 @@ class Formulas:
         """
         functions: ConfigFunctions = {}
 
-        def text(given: object, what: str, place: str) -> str:
+        def text(value: object, what: str, place: str) -> str:
             """Returns Python for a number, a text or a function, or for the product of a list of these."""
-            if callable(given):
-                return _of_function(call, lambda config: call.resolved(given, config, what), what, place, functions)
-            if isinstance(given, tuple | list):
-                parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(given)]
+            if callable(value):
+                return _of_function(call, lambda config: call.resolved(value, config, what), what, place, functions)
+            if isinstance(value, tuple | list):
+                parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(value)]
                 return " * ".join(f"({part})" for part in parts) or "1"
-            return checked_expression(given, call.space, what) if isinstance(given, str) else repr(given)
+            return checked_expression(value, call.space, what) if isinstance(value, str) else repr(value)
 
         grid = []
         for i, (divisor, name) in enumerate(zip(call.divisors, call.block_names, strict=True)):
@@ -177,16 +177,16 @@ def _expression_of(
 
 def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text: Callable[[Any, str, str], str]) -> str:
     """Returns Python for the problem size along an axis of the grid."""
-    given, what = call.problem_size, "the problem size"
-    if callable(given):
+    problem_size, what = call.problem_size, "the problem size"
+    if callable(problem_size):
 
         def along(config: Mapping[str, object]) -> Any:
-            found = given(dict(config))
-            listed = list(found) if isinstance(found, tuple | list) else [found]
+            result = problem_size(dict(config))
+            listed = list(result) if isinstance(result, tuple | list) else [result]
             return call.resolved([*listed, 1, 1][axis], config, what)
 
         return _of_function(call, along, what, f"size {axis}", functions)
-    each = [*(given if isinstance(given, tuple | list) else [given]), 1, 1][axis]
+    each = [*(problem_size if isinstance(problem_size, tuple | list) else [problem_size]), 1, 1][axis]
     return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.span(int(each))
 
 

@@ -69,9 +69,9 @@ class ConfigLauncher:
         arguments = tuple((name, n, may and name not in read_only) for name, n, may in ready.arguments)
         ready = replace(ready, arguments=arguments)
         save_arrays(self._folder, CHANGED, changed or {})
-        given = ready, tuple(names), tuple(changed or ()), seed, is_checked
+        task = ready, tuple(names), tuple(changed or ()), seed, is_checked
         with self._bench.turn:
-            written = self._bench.worker.call(launch_once, *given, deadline_s=self._deadline_s)
+            written = self._bench.worker.call(launch_once, *task, deadline_s=self._deadline_s)
         before = {each.name: each.memory.stored for each in self._call.arrays} | dict(changed or {})
         return {name: written.get(name, before[name]) for name in names}
 

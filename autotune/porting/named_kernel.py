@@ -128,21 +128,21 @@ def _template_values(item: Item, name: KernelName, macros: Mapping[str, object],
         return {}
     declared = [node for node in item.template.named_children if node.type != "comment"]
     names = [_declared_name(node) for node in declared]
-    given = list(name.arguments or ())
+    arguments = list(name.arguments or ())
     defaults = [_default(node) for node in declared]
     is_open = any("variadic" in node.type for node in declared)
-    lacking = [names[i] for i in range(len(given), len(declared)) if defaults[i] is None]
-    if (lacking or len(given) > len(declared)) and not is_open:
+    lacking = [names[i] for i in range(len(arguments), len(declared)) if defaults[i] is None]
+    if (lacking or len(arguments) > len(declared)) and not is_open:
         parameters = ", ".join(" ".join(text_of(node).split()) for node in declared)
-        wrong = f"lacks {', '.join(lacking)}" if lacking else f"has {len(given)} arguments for {len(declared)}"
+        wrong = f"lacks {', '.join(lacking)}" if lacking else f"has {len(arguments)} arguments for {len(declared)}"
         example = f"{name.last}<{', '.join(names)}>"
         raise UsageError(
             f"{name.last} of {file} is a template <{parameters}>: name an instance of it as {example}; the arguments "
             f"in <> may be tuned parameters. The given name {wrong}"
         )
     values: dict[str, str] = {}
-    for i, parameter in enumerate(names[: max(len(given), len(declared))]):
-        text = given[i] if i < len(given) else defaults[i] or ""
+    for i, parameter in enumerate(names[: max(len(arguments), len(declared))]):
+        text = arguments[i] if i < len(arguments) else defaults[i] or ""
         text = WORD.sub(lambda word: str(values.get(word[0], macros.get(word[0], word[0]))), text)
         values[parameter] = text
     return values

@@ -85,10 +85,10 @@ def tidied(text: str) -> str:
 
 def preprocessed(text: str, macros: Mapping[str, object]) -> Preprocessed:
     """Returns the output of the preprocessor for a tidied text; ``macros``: name -> value."""
-    given = _Preprocessor(NOT_ASCII.sub("?", text))
+    preprocessor = _Preprocessor(NOT_ASCII.sub("?", text))
     for name, value in {**PREDEFINED, "CUDART_VERSION": cudart_version(), **macros}.items():
-        given.define(f"{name} {int(value) if isinstance(value, bool) else value}")
-    return given.result()
+        preprocessor.define(f"{name} {int(value) if isinstance(value, bool) else value}")
+    return preprocessor.result()
 
 
 class _Preprocessor(Preprocessor):  # type: ignore[misc]

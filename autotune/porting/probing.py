@@ -121,13 +121,13 @@ class _Probe:
 
     def _others(self, each: CallArgument) -> Iterator[Other]:
         """Yields launches with other contents; contents that would break an index come last, if still needed."""
-        given, result = each.memory.typed, each.memory.as_typed(self.first[each.name])
+        initial, result = each.memory.typed, each.memory.as_typed(self.first[each.name])
         agree = True
-        for contents in (shuffled_contents(given, result), beyond(result)):
+        for contents in (shuffled_contents(initial, result), beyond(result)):
             for before in contents:
-                made = self._launched(each, stored(np.ascontiguousarray(before)))
-                agree = agree and self._agree(made)
-                yield made
+                launch = self._launched(each, stored(np.ascontiguousarray(before)))
+                agree = agree and self._agree(launch)
+                yield launch
             if not agree:
                 return
 

@@ -118,36 +118,36 @@ def _space(space: Mapping[str, tuple[object, ...]]) -> str:
 
 def _fields(formulas: Formulas) -> str:
     sizes = formulas.sizes.fields
-    made = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]
+    lines = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]
     size = formulas.call.problem_size
     size_values = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not sizes and not callable(size):
         name = "x".join(str(each) for each in size_values)
-        made.append(f'    size: str = baked({name!r}, "the problem size, as it was given")\n')
-    return "".join(made)
+        lines.append(f'    size: str = baked({name!r}, "the problem size, as it was given")\n')
+    return "".join(lines)
 
 
 def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
     call = formulas.call
-    made = [_table_text(table)] if table is not None else []
+    statements = [_table_text(table)] if table is not None else []
     written = [rule for rule in call.restrictions if rule.written]
-    made += [f"SPACE.require({rule.written!r}{_reason(rule)})\n" for rule in written]
-    made += ["\n\n"] if written else []
+    statements += [f"SPACE.require({rule.written!r}{_reason(rule)})\n" for rule in written]
+    statements += ["\n\n"] if written else []
     if not call.is_written:
-        made.append(
+        statements.append(
             "@SPACE.constraint('what the functions in restrictions allow', reads=SPACE.parameters)\n"
             "def allowed(problem, c, device):\n    return row_of(c) in ROWS\n\n\n"
         )
     if call.axes:
         items = zip(call.block_names, DEFAULT_BLOCK, strict=False)
         block = ", ".join(f"c[{name!r}]" if name in call.space else str(n) for name, n in items)
-        made.append(
+        statements.append(
             f"@SPACE.constraint({FITS!r}, reads={call.axes!r})\n"
             f"def fits(problem, c, device):\n    block = ({block})\n"
             "    along = all(n <= most for n, most in zip(block, device.max_block))\n"
             "    return along and prod(block) <= device.max_threads_per_block\n\n\n"
         )
-    return made
+    return statements
 
 
 def _reason(rule: Rule) -> str:
@@ -202,13 +202,13 @@ def _word(given: CallArgument, kinds: Mapping[str, str]) -> str:
 def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
     """Returns a line for each input, in the order of the kernel's parameters."""
     call, sizes = formulas.call, formulas.sizes
-    made = []
+    lines = []
     for each in (*call.arguments, *call.constants):
         if each.is_array and kinds.get(each.name) != "out":
-            made.append(f"            {each.name!r}: loaded({each.name!r}),")
+            lines.append(f"            {each.name!r}: loaded({each.name!r}),")
         elif each.name in sizes.inputs:
-            made.append(f"            {each.name!r}: {_number(each.number)},")
-    return made
+            lines.append(f"            {each.name!r}: {_number(each.number)},")
+    return lines
 
 
 def _scalar(each: CallArgument, formulas: Formulas) -> str:

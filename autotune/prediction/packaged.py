@@ -26,8 +26,8 @@ class PredictingPackage(Package):
         return Predictor(self._experiences, self._ahead, self._identity)
 
     def source(self, key: str) -> str:
-        made = self.predicting.source(key)
-        return super().source(key) if made is None else made
+        text = self.predicting.source(key)
+        return super().source(key) if text is None else text
 
     def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:
         for known in self.wisdom.ahead:

@@ -46,12 +46,12 @@ class Predictor:
     identity: Callable[[], str] = lambda: ""
     verifies: bool = False
     _sources: dict[str, str] = field(default_factory=dict)
-    _made: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
+    _predictions: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
     def verifying(self) -> "Predictor":
         """Returns a predictor that checks its predictions."""
-        return replace(self, verifies=True, _made={})
+        return replace(self, verifies=True, _predictions={})
 
     def source(self, key: str) -> str | None:
         """Returns the source of one of this predictor's predictions, or None."""
@@ -64,12 +64,15 @@ class Predictor:
         """
         place = kernel.name, device, tuple(baked_values(problem).items())
         with self._lock:
-            for at, made in self._made.get(place, ()):
-                if apart(_sizes(at), _sizes(problem)) <= FAR and refusal(kernel, problem, made.config, device) is None:
-                    return made
+            for at, prediction in self._predictions.get(place, ()):
+                if (
+                    apart(_sizes(at), _sizes(problem)) <= FAR
+                    and refusal(kernel, problem, prediction.config, device) is None
+                ):
+                    return prediction
             found = self._predict(kernel, problem, device)
             if not isinstance(found, str):
-                self._made.setdefault(place, []).append((problem, found))
+                self._predictions.setdefault(place, []).append((problem, found))
             return found
 
     def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
@@ -164,18 +167,18 @@ class Predictor:
                 except (TrialFailure, UsageError) as error:
                     refused.append(f"{config} gives way: {one_line(str(error))}")
                     continue
-                made = Prediction(config, key, "; ".join([f"{why}, {built}", *refused]), self.verifies)
+                prediction = Prediction(config, key, "; ".join([f"{why}, {built}", *refused]), self.verifies)
                 if spills:
-                    spilling.append((made, source))
+                    spilling.append((prediction, source))
                     refused.append(f"{config} gives way: it {built}")
                     continue
                 self._sources[key] = source
-                return made
+                return prediction
         except UsageError as error:  # no further config is allowed
             refused.append(one_line(str(error)))
         if spilling:
-            made, self._sources[spilling[0][0].source_key] = spilling[0]
-            return replace(made, why=f"{made.why}; so do all others that were tried")
+            prediction, self._sources[spilling[0][0].source_key] = spilling[0]
+            return replace(prediction, why=f"{prediction.why}; so do all others that were tried")
         return "; ".join(refused) or self._no_jinja
 
 

@@ -31,8 +31,8 @@ class Digests:
 
     def of_text(self, key: str, trial: Trial) -> tuple[str, str] | None:
         """Returns the digests (of source ``key``, of the source of ``trial``) by one compiler; None if unknown."""
-        made = ((self.texts.get(compiler, {}).get(key), code) for compiler, code in self.made_by(trial).items())
-        return next(((now, then) for now, then in made if now), None)
+        digests = ((self.texts.get(compiler, {}).get(key), code) for compiler, code in self.made_by(trial).items())
+        return next(((now, then) for now, then in digests if now), None)
 
     def condition(self, trial: Trial) -> str:
         """Returns the digest of the trial's other conditions; "" if unknown."""

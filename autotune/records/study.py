@@ -43,13 +43,13 @@ def optuna_study(path: str | os.PathLike[str]) -> "optuna.Study":
     distributions = distributions_of(sweep.about.space, sweep.trials)
     final = {finalist.config: finalist for finalist in sweep.finalists}
     with quiet():
-        made = optuna.create_study(study_name=sweep.title, directions=directions_of(sweep))
-    name_objectives(made, sweep)
+        study = optuna.create_study(study_name=sweep.title, directions=directions_of(sweep))
+    name_objectives(study, sweep)
     for name, value in about(sweep).items():
-        made.set_user_attr(name, value)
+        study.set_user_attr(name, value)
     for trial in sweep.trials:
-        made.add_trial(frozen(sweep, trial, distributions, final.get(trial.config)))
-    return made
+        study.add_trial(frozen(sweep, trial, distributions, final.get(trial.config)))
+    return study
 
 
 def _only_sweep(path: Path) -> SweepRecord:

@@ -75,10 +75,10 @@ class LoadedKernel:
         def enqueue(arguments: tuple[object, ...], stream: object) -> None:
             at = addresses(arguments)
             try:
-                made = [encoded(m, at[m.argument]) for m in maps]
+                tensor_maps = [encoded(m, at[m.argument]) for m in maps]
             except TrialFailure as failure:
                 raise UsageError(f"{name} cannot be launched: {failure.message}") from failure
-            function(grid, block, (*arguments, *made), dynamic, stream)
+            function(grid, block, (*arguments, *tensor_maps), dynamic, stream)
 
         return enqueue
 

@@ -28,11 +28,11 @@ def array(
     """
     if out is not None and out.exists():
         raise UsageError(f"{out}: it exists; give another name, or remove it")
-    given = header_of(header)
-    groups = grouped(recordings(paths, note), given, note)
+    overrides = header_of(header)
+    groups = grouped(recordings(paths, note), overrides, note)
     if not groups:
         raise UsageError("no recording can be opened")
-    text = array_text(groups, Path() if out is None else out.parent, given)
+    text = array_text(groups, Path() if out is None else out.parent, overrides)
     n_files = len({look.path for group in groups for look in group.looks})
     if out is None:
         stdout.print(text, markup=False, end="")

@@ -80,7 +80,7 @@ def channelise(
         raise UsageError("give --out x.h5 for the voltages, or --plot x.png to look at them, or both")
     bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow), with_whole)
     with told_in_options(), followed() as report:
-        made = run(
+        result = run(
             samples,
             bands,
             out,
@@ -89,17 +89,17 @@ def channelise(
             plot=plot,
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
-    for band in made.bands:
+    for band in result.bands:
         if not band.why_nothing:
             stdout.print(_band_text(band), markup=False)
-    n = made.bands[0].counters.samples_in
-    rate = f"{si(n / made.seconds)}S/s" if made.seconds else ""
-    note(f"{seconds_text(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
-    if plot is not None and made.bands[0].counters.heaps_out:
+    n = result.bands[0].counters.samples_in
+    rate = f"{si(n / result.seconds)}S/s" if result.seconds else ""
+    note(f"{seconds_text(result.seconds)}, {rate} of each polarisation, kernels idle {percent(result.kernels_idle)}")
+    if plot is not None and result.bands[0].counters.heaps_out:
         stdout.print(str(plot), markup=False)
-    if made.is_stopped:
+    if result.is_stopped:
         raise stopped("everything read so far is processed and written; for the whole recording, give another output")
-    if lacking := next((band for band in made.bands if band.why_nothing), None):
+    if lacking := next((band for band in result.bands if band.why_nothing), None):
         raise nothing(f"{lacking.path or plot}: {lacking.why_nothing}")
 
 

@@ -116,7 +116,7 @@ def correlate(
     if channels is not None:
         bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow))
     with told_in_options(), followed() as report:
-        made = run(
+        result = run(
             inputs,
             bands,
             out,
@@ -129,22 +129,22 @@ def correlate(
             phase_centre=phase_centre,
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
-    if not (why := made.why_nothing):
-        stdout.print(_result_text(made), markup=False)
-    note(_pace(made))
+    if not (why := result.why_nothing):
+        stdout.print(_result_text(result), markup=False)
+    note(_pace(result))
     if plot is not None and not why:
         stdout.print(str(plot), markup=False)
-        names = [antenna.antenna or f"antenna {number}" for number, antenna in enumerate(made.info.antennas)]
-        for left in made.residual_delays:
+        names = [antenna.antenna or f"antenna {number}" for number, antenna in enumerate(result.info.antennas)]
+        for left in result.residual_delays:
             stdout.print(left.text(names), markup=False)
-    if made.is_stopped:
+    if result.is_stopped:
         raise stopped("everything read so far is processed and written; for the whole recording, give another output")
     if why:
         raise nothing(why)
 
 
-def _result_text(made: CorrelateResult) -> str:
-    info, counters = made.info, made.counters
+def _result_text(result: CorrelateResult) -> str:
+    info, counters = result.info, result.counters
     products = "1 product" if info.n_products == 1 else f"{info.n_products} products"
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x {products}"
     length = seconds_text(info.dump_samples / info.antennas[0].sample_rate_hz)
@@ -153,16 +153,16 @@ def _result_text(made: CorrelateResult) -> str:
         parts.append(f"in {counters.dumps_empty} of them every antenna misses data")
     if counters.dumps_skipped:
         parts.append(f"{counters.dumps_skipped} missing: no data for them arrived")
-    if made.share_missing > 0:
-        parts.append(f"{100 * made.share_missing:.2g} % of the spectra missing (see the weights)")
-    if made.heaps_missing:
-        parts.append(f"{made.heaps_missing} heaps missing")
+    if result.share_missing > 0:
+        parts.append(f"{100 * result.share_missing:.2g} % of the spectra missing (see the weights)")
+    if result.heaps_missing:
+        parts.append(f"{result.heaps_missing} heaps missing")
     if counters.saturated:
         parts.append(f"{counters.saturated} visibilities clipped to 32 bits")
-    return f"{made.path or 'visibilities'}: {'; '.join(parts)}"
+    return f"{result.path or 'visibilities'}: {'; '.join(parts)}"
 
 
-def _pace(made: CorrelateResult) -> str:
-    n = sum(each.samples_in for each in made.f_counters)
-    rate = f"{si(n / made.seconds)}S/s of all antennas, " if n and made.seconds else ""
-    return f"{seconds_text(made.seconds)}, {rate}kernels idle {percent(made.kernels_idle)}"
+def _pace(result: CorrelateResult) -> str:
+    n = sum(each.samples_in for each in result.f_counters)
+    rate = f"{si(n / result.seconds)}S/s of all antennas, " if n and result.seconds else ""
+    return f"{seconds_text(result.seconds)}, {rate}kernels idle {percent(result.kernels_idle)}"

@@ -125,22 +125,22 @@ def running(
     return Running(package, known, tune, filter_bank, device, kernels_on_host, chunk, tell=note, report=report)
 
 
-def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
+def narrow_bands(texts: Sequence[str]) -> tuple[Narrow, ...]:
     """Parses CENTRE,DECIMATION,TAPS of each narrow band; raises UsageError for another form."""
-    found = []
-    for text in given:
+    bands = []
+    for text in texts:
         try:
             centre, decimation, taps = text.split(",")
-            found.append(Narrow(float(centre), int(decimation), int(taps)))
+            bands.append(Narrow(float(centre), int(decimation), int(taps)))
         except ValueError:
             raise UsageError(f"--narrow {text}: must be CENTRE,DECIMATION,TAPS, as 1290e6,16,256") from None
-    return tuple(found)
+    return tuple(bands)
 
 
-def header_of(given: Sequence[str]) -> dict[str, object]:
+def header_of(texts: Sequence[str]) -> dict[str, object]:
     """Parses NAME=VALUE of each option; the name decides whether a value is a number, a list of numbers or a text."""
     header: dict[str, object] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         try:
             if not equals:

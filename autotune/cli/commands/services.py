@@ -74,13 +74,13 @@ def fengine(
     can be received or written, 2 wrong usage, 3 the device failed repeatedly.
     """
 
-    def made() -> "Serving":
+    def service() -> "Serving":
         from ...engines.service.f_service import FService, f_service_settings
 
         how = _running(package, results, tune, filter_bank, device, kernels_on_host)
         return FService(f_service_settings(config), how, note)
 
-    _serve(made, once, json, status)
+    _serve(service, once, json, status)
 
 
 def xengine(
@@ -100,13 +100,13 @@ def xengine(
     can be received or written, 2 wrong usage, 3 the device failed repeatedly.
     """
 
-    def made() -> "Serving":
+    def service() -> "Serving":
         from ...engines.service.x_service import XService, x_service_settings
 
         how = _running(package, results, tune, AUTO, device, kernels_on_host)
         return XService(x_service_settings(config), how, note)
 
-    _serve(made, once, json, status)
+    _serve(service, once, json, status)
 
 
 def _running(
@@ -115,9 +115,9 @@ def _running(
     return running(package, results, tune, filter_bank, device, kernels_on_host, None, lambda line, share: None)
 
 
-def _serve(made: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:
+def _serve(service: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:
     with with_spead2():
-        serving = made()
+        serving = service()
         from ...engines.service.run_service import ServiceState, run_service, status_line
 
         state = ServiceState()

@@ -167,7 +167,7 @@ def sweep(
 ) -> None:
     """Find the fastest correct configuration and record every trial. The same command, run again, resumes."""
     definition, target = resolve(kernel, device)
-    given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
+    limits = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
         results=results,
         begin_from=begin_from,
@@ -182,7 +182,7 @@ def sweep(
         objectives=tuple(objective) or Settings.objectives,
         metrics=read_metrics(metric),
         energy_s=energy,
-        **effort(effort_name) | {name: value for name, value in given.items() if value is not None},
+        **effort(effort_name) | {name: value for name, value in limits.items() if value is not None},
     )
     clock = target.module.clock
     problems = problems_on(definition, problem, target)

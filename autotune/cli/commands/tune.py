@@ -107,10 +107,10 @@ def tune(
     first = {name: values[0] for name, values in space.items()}
     read = KernelText(source).read(kernel, dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True)) | first)
     expected = [parameter.name for parameter in read.parameters]
-    given = _by_name(arg, "--arg")
-    missing = [name for name in expected if name not in given]
-    if missing or len(given) > len(expected):
-        raise UsageError(f"{kernel} takes {', '.join(expected)}; --arg gives {', '.join(given) or 'nothing'}")
+    texts = _by_name(arg, "--arg")
+    missing = [name for name in expected if name not in texts]
+    if missing or len(texts) > len(expected):
+        raise UsageError(f"{kernel} takes {', '.join(expected)}; --arg gives {', '.join(texts) or 'nothing'}")
     answers = {name: _loaded(path) for name, path in _by_name(answer, "--answer").items()}
     if unknown := answers.keys() - set(expected):
         raise UsageError(f"--answer {min(unknown)}=..: {kernel} takes {', '.join(expected)}")
@@ -119,7 +119,7 @@ def tune(
         kernel,
         source,
         tuple(_number(part) for part in size.split(",")),
-        [_value(parameter, given[parameter.name]) for parameter in read.parameters],
+        [_value(parameter, texts[parameter.name]) for parameter in read.parameters],
         space,
         divisors=(grid_div_x, grid_div_y, grid_div_z),
         restrictions=restrict,
@@ -155,14 +155,14 @@ def _tell(ported: PortedSweep, clock: str, json: bool) -> None:
 
 
 # ---------------------------------------------------------------------- values
-def _by_name(given: Sequence[str], option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in given:
+def _by_name(texts: Sequence[str], option: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or not name or name in found:
+        if not equals or not name or name in values:
             raise UsageError(f"{option} {text}: must be NAME=VALUE, each name once")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _value(parameter: CudaParameter, text: str) -> Any:

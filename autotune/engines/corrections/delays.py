@@ -164,16 +164,16 @@ class DelayModel:
             UsageError: as ``coarse_at``.
         """
         pieces = self._pieces
-        made = DelayedSpectra([], [], np.empty(n), np.empty(n))
+        spectra = DelayedSpectra([], [], np.empty(n), np.empty(n))
         begin, number = 0, _number_at(pieces, start)
         while begin < n:
             after = pieces[number + 1].start if number + 1 < len(pieces) else LATEST
             end = min(n, -(-(after - start) // step)) if after < LATEST else n
             if begin < end:
-                _add(made, pieces[number], begin, end, start, step, quantum)
+                _add(spectra, pieces[number], begin, end, start, step, quantum)
                 begin = end
             number += 1
-        return made
+        return spectra
 
 
 def _number_at(pieces: Sequence[Piece], time: int) -> int:
@@ -200,9 +200,9 @@ def _coarse(piece: Piece, time: int, delay: float, quantum: int) -> int:
     return quantum * round(delay / quantum)
 
 
-def _add(made: DelayedSpectra, piece: Piece, begin: int, end: int, start: int, step: int, quantum: int) -> None:
+def _add(spectra: DelayedSpectra, piece: Piece, begin: int, end: int, start: int, step: int, quantum: int) -> None:
     """Adds the spectra from ``begin`` to ``end``, all of one piece."""
-    delay, phase = made.fine[begin:end], made.phase[begin:end]
+    delay, phase = spectra.fine[begin:end], spectra.phase[begin:end]
     first, last = start + begin * step, start + (end - 1) * step
     if piece.is_constant:
         delay[...], phase[...] = piece.delay, piece.phase
@@ -217,9 +217,9 @@ def _add(made: DelayedSpectra, piece: Piece, begin: int, end: int, start: int, s
     low, high = (_coarse(piece, time, float(delay[i]), quantum) for time, i in ((first, 0), (last, -1)))
     for run, until, coarse in _runs(delay, low, high, quantum):
         delay[run:until] -= coarse
-        if not made.coarse or made.coarse[-1] != coarse:
-            made.begins.append(begin + run)
-            made.coarse.append(coarse)
+        if not spectra.coarse or spectra.coarse[-1] != coarse:
+            spectra.begins.append(begin + run)
+            spectra.coarse.append(coarse)
 
 
 def _runs(delay: np.ndarray, first: int, last: int, quantum: int) -> list[tuple[int, int, int]]:

@@ -159,19 +159,19 @@ class _Reader:
         return signal
 
     def _called(self, node: ast.Call, name: str) -> Signal:
-        given = self._arguments(node, name)
+        arguments = self._arguments(node, name)
         if name == "delay":
-            return self._delayed(given)
+            return self._delayed(arguments)
         if name == "noise":
             return self._bounded(
-                node, NoiseSignal(self._number(given, "rms", 0, MOST_VALUE), self._seed(given["seed"]))
+                node, NoiseSignal(self._number(arguments, "rms", 0, MOST_VALUE), self._seed(arguments["seed"]))
             )
         if name == "constant":
-            return ConstantSignal(self._number(given, "level", -MOST_VALUE, MOST_VALUE))
-        frequency = Fraction(self._number(given, "frequency_hz", 0, MOST_HZ)) / Fraction(self.sample_rate_hz)
-        amplitude = self._number(given, "amplitude", -MOST_VALUE, MOST_VALUE)
+            return ConstantSignal(self._number(arguments, "level", -MOST_VALUE, MOST_VALUE))
+        frequency = Fraction(self._number(arguments, "frequency_hz", 0, MOST_HZ)) / Fraction(self.sample_rate_hz)
+        amplitude = self._number(arguments, "amplitude", -MOST_VALUE, MOST_VALUE)
         if name == "tone":
-            phase = self._number(given, "phase", -MOST_RADIANS, MOST_RADIANS) if "phase" in given else 0.0
+            phase = self._number(arguments, "phase", -MOST_RADIANS, MOST_RADIANS) if "phase" in arguments else 0.0
             return ToneSignal(frequency, amplitude, Fraction(phase / (2 * pi)))
         if not 0 < frequency <= 1:
             rate = f"{self.sample_rate_hz:.12g}"
@@ -180,17 +180,17 @@ class _Reader:
 
     def _arguments(self, node: ast.Call, name: str) -> dict[str, ast.AST]:
         """Returns the arguments of a call by name."""
-        known = ARGUMENTS[name]
-        given = [*known[: len(node.args)], *(keyword.arg or "**" for keyword in node.keywords)]
-        is_right = len(node.args) <= len(known) and len({*given}) == len(given) and {*given} <= {*known}
-        if not is_right or not {*known} - {*OPTIONAL} <= {*given}:
+        parameters = ARGUMENTS[name]
+        names = [*parameters[: len(node.args)], *(keyword.arg or "**" for keyword in node.keywords)]
+        is_right = len(node.args) <= len(parameters) and len({*names}) == len(names) and {*names} <= {*parameters}
+        if not is_right or not {*parameters} - {*OPTIONAL} <= {*names}:
             self._refuse(f"{_shown(node)} must be {FORMS[name]}")
-        return dict(zip(given, (*node.args, *(keyword.value for keyword in node.keywords)), strict=True))
+        return dict(zip(names, (*node.args, *(keyword.value for keyword in node.keywords)), strict=True))
 
-    def _number(self, given: Mapping[str, ast.AST], name: str, least: float, most: float) -> float:
-        value = self._value(given[name])
+    def _number(self, arguments: Mapping[str, ast.AST], name: str, least: float, most: float) -> float:
+        value = self._value(arguments[name])
         if not isinstance(value, float):
-            self._refuse(f"{name} is {_shown(given[name])}, a signal; it must be a number")
+            self._refuse(f"{name} is {_shown(arguments[name])}, a signal; it must be a number")
         if not least <= value <= most:
             self._refuse(f"{name} is {value:g}, must be {least:g} to {most:g}")
         return value
@@ -201,11 +201,11 @@ class _Reader:
             self._refuse(f"seed is {_shown(node)}, must be an integer, 0 to {MOST_SEED}")
         return value
 
-    def _delayed(self, given: Mapping[str, ast.AST]) -> Signal:
-        signal = self._value(given["signal"])
+    def _delayed(self, arguments: Mapping[str, ast.AST]) -> Signal:
+        signal = self._value(arguments["signal"])
         if isinstance(signal, float):
-            self._refuse(f"{_shown(given['signal'])} is a number; delay(signal, seconds) delays signals")
-        seconds = self._number(given, "seconds", -MOST_DELAY_S, MOST_DELAY_S)
+            self._refuse(f"{_shown(arguments['signal'])} is a number; delay(signal, seconds) delays signals")
+        seconds = self._number(arguments, "seconds", -MOST_DELAY_S, MOST_DELAY_S)
         try:
             return signal.delayed(Fraction(seconds) * Fraction(self.sample_rate_hz))
         except PartOfSample as error:

@@ -53,8 +53,8 @@ class FChain:
         self.outputs: list[FOutput] = []
         self._bands: list[Band | NarrowBand] = []
         for output, counters in zip(outputs, self.counters, strict=True):
-            made = voltage_info(info, output.settings)
-            out = FOutput(bay, bank(output.settings), made, output.sink, counters, source.is_live)
+            header = voltage_info(info, output.settings)
+            out = FOutput(bay, bank(output.settings), header, output.sink, counters, source.is_live)
             self.outputs.append(out)
             deliver = out.deliver if joins is None else _both(out.deliver, joins)
             self._bands.append(_band(bay, info, output, deliver, chunk_packets * info.packet))
@@ -121,4 +121,4 @@ def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -
 
 
 def _both(first: Deliver, second: Deliver) -> Deliver:
-    return lambda made: (*first(made), *second(made))
+    return lambda voltages: (*first(voltages), *second(voltages))

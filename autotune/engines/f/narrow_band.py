@@ -89,8 +89,8 @@ class NarrowBand:
         self._down_convert, self._problem = down_converter(bay, info, settings, self._window)
         baseband = SampleInfo(COMPLEX_BITS, info.n_pols, info.sample_rate_hz / decimation, packet=n_outputs)
         narrow = replace(settings.band, max_delay_diff=-(-settings.band.max_delay_diff // decimation))
-        made = [DecimatedDelays(model, decimation) for model in delays]
-        self.band = Band(bay, baseband, narrow, delays=made, gains=gains, deliver=deliver, decimation=decimation)
+        decimated = [DecimatedDelays(model, decimation) for model in delays]
+        self.band = Band(bay, baseband, narrow, delays=decimated, gains=gains, deliver=deliver, decimation=decimation)
         self._head = self.band.shape.head
         most = -(-chunk // (n_outputs * decimation)) + 1  # batches of outputs of a chunk
         shape = info.n_pols, self._head + most * n_outputs

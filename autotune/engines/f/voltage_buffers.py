@@ -60,13 +60,13 @@ class BandSettings:
     def weights_on(self, backend: Backend, stream: Stream, is_complex: bool) -> DeviceArray:
         """Returns the weights on the device, with alternating signs for complex samples."""
         pinned = backend.pinned(self.weights.shape, np.float32)
-        made = backend.empty(self.weights.shape, np.float32)
+        weights = backend.empty(self.weights.shape, np.float32)
         pinned[...] = self.weights
         if is_complex:
             pinned.reshape(-1)[1::2] *= -1  # exp(-pi i n): channel 0 is half the sample rate below
-        stream.copy_in(made, pinned)
+        stream.copy_in(weights, pinned)
         stream.record().wait()
-        return made
+        return weights
 
     def heap_shape(self, n_pols: int) -> tuple[int, ...]:
         """Returns the shape of a heap: int8 [C, spectra_per_heap, n_pols, 2]; at 4 bits without the last axis."""

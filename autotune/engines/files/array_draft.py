@@ -48,11 +48,11 @@ def array_text(groups: Sequence[Group], folder: Path, given: Mapping[str, Any]) 
 
 def _names(groups: Sequence[Group]) -> list[str]:
     """Returns a unique name for each antenna: from its header, its file or its folder, or else from a number."""
-    made = [f"m{number:03}" for number in range(len(groups))]
+    unique = [f"m{number:03}" for number in range(len(groups))]
     for kind in (_folder_name, _file_name, _header_name):  # the last kind whose name is unique wins
         names = [kind(group) for group in groups]
-        made = [name if name and names.count(name) == 1 else old for name, old in zip(names, made, strict=True)]
-    return made
+        unique = [name if name and names.count(name) == 1 else old for name, old in zip(names, unique, strict=True)]
+    return unique
 
 
 def _folder_name(group: Group) -> str:

@@ -79,7 +79,7 @@ def _at_one_rate(
     The estimate from a file that is shorter than a second is too low.
     """
     rates = [each.example for look, _ in found for each in look.lacking if each.field == RATE]
-    made = []
+    pairs = []
     for look, place in found:
         lacking = next((each for each in look.lacking if each.field == RATE), None)
         if lacking is not None and lacking.example != max(rates):
@@ -87,8 +87,8 @@ def _at_one_rate(
                 again = look_at(look.path, {**given, RATE: max(rates)})
                 better = LackingError(look.path, lacking.why, RATE, max(rates))
                 look = replace(again, lacking=[better, *again.lacking])
-        made.append((look, place))
-    return made
+        pairs.append((look, place))
+    return pairs
 
 
 def begin_s(look: Look) -> Fraction:

@@ -81,8 +81,8 @@ class FXEngine:
         if not sources or len(sources) != len(outputs):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
-        made = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
-        settings = replace(made, complete_dumps=complete_dumps)
+        x_defaults = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
+        settings = replace(x_defaults, complete_dumps=complete_dumps)
         bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
         self.counters = XCounters()
         self._backend, self._ending, self._cores = backend, bay.ending, bay.cores

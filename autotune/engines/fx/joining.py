@@ -87,15 +87,15 @@ class Joiner:
         self._pass_on()
         return events
 
-    def _copy(self, to: DeviceArray, made: Voltages) -> None:
+    def _copy(self, to: DeviceArray, voltages: Voltages) -> None:
         """Copies an antenna's voltages into its places in a chunk."""
         if self._settings.n_pols == 2:
-            self._copies.copy(to, made.voltages[:, 0])
+            self._copies.copy(to, voltages.voltages[:, 0])
             return
-        for heap in np.flatnonzero(made.heaps).tolist():  # its first polarisations lie two apart in a chunk
+        for heap in np.flatnonzero(voltages.heaps).tolist():  # its first polarisations lie two apart in a chunk
             spectra = self._settings.n_channels * self._settings.spectra_per_heap
             places = to[heap].reshape(spectra, 2, -1)
-            self._copies.copy(places[:, :1], made.voltages[heap, 0].reshape(spectra, 1, -1))
+            self._copies.copy(places[:, :1], voltages.voltages[heap, 0].reshape(spectra, 1, -1))
 
     def ended(self, antenna: int) -> None:
         """Note that an antenna has ended."""

@@ -67,8 +67,8 @@ def of_samples(
     opened_antennas = open_antennas(inputs, bands, header, needs_of(out), running.tell, stack)
     bands = opened_antennas.bands
     aligned = stations(opened_antennas.inputs, running.tell)
-    given = [each.input for each in aligned]
-    infos = [each.info for each in given]
+    recorded = [each.input for each in aligned]
+    infos = [each.info for each in recorded]
     n_chunk = running.chunk_samples(infos)
     each_bands = [bands] * len(infos)
     if (towards := phase_centre or opened_antennas.phase_centre) is not None:
@@ -85,10 +85,10 @@ def of_samples(
 
     def engine(sink: VisibilitySink, complete_dumps: bool) -> FXEngine:
         def say(line: str) -> None:
-            running.report(line, share_taken([each.n_to_read for each in given], made.f_counters))
+            running.report(line, share_taken([each.n_to_read for each in recorded], fx_engine.f_counters))
 
         sources = [each.input.source for each in aligned]
-        made = FXEngine(
+        fx_engine = FXEngine(
             running.backend,
             sources,
             outputs,
@@ -99,7 +99,7 @@ def of_samples(
             complete_dumps=complete_dumps,
             report=say,
         )
-        return made
+        return fx_engine
 
     delays = {info.antenna: some.delays_of(info) for info, some in zip(infos, each_bands, strict=True)}
     return Antennas(antennas, engine, delays, outputs[0].settings.window)
@@ -118,9 +118,9 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
     def engine(sink: VisibilitySink, complete_dumps: bool) -> XEngine:
         def say(line: str) -> None:
             n = getattr(source, "n_batches", None)  # a source that has an end may say it
-            running.report(line, made.counters.batches_in / n if n else None)
+            running.report(line, x_engine.counters.batches_in / n if n else None)
 
-        made = XEngine(
+        x_engine = XEngine(
             running.backend,
             source,
             sink,
@@ -130,7 +130,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
             complete_dumps=complete_dumps,
             report=say,
         )
-        return made
+        return x_engine
 
     return Antennas(source.antennas, engine)
 

@@ -72,8 +72,8 @@ def open_antennas(
     if (array := _array_of(paths)) is not None:
         if header:
             refuse(array.path, f"{', '.join(header)} cannot be given as well: write it in front of the file's tables")
-        given = _open_array(array, needs, tell, stack)
-        return Opened(given, _bands_of(array, bands, given), array.phase_centre)
+        opened = _open_array(array, needs, tell, stack)
+        return Opened(opened, _bands_of(array, bands, opened), array.phase_centre)
     are_files = all(isinstance(each, str | Path) for each in paths)
     wanted = [
         (samples, header_fields)
@@ -112,33 +112,33 @@ def _array_of(paths: Sequence[Any]) -> ArrayFile | None:
 
 def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) -> list[Input]:
     """Opens the antennas of an array's file. Raises UsageError that lists in one line what each antenna lacks."""
-    given, wrong = [], []
+    inputs, wrong = [], []
     for number, antenna in enumerate(array.antennas):
         name = antenna.name or f"m{number:03}"
         header = {**antenna.header, **({"antenna": antenna.name} if antenna.name else {})}
         try:
             header |= _channel_of(antenna, header)
-            given.append(files_input(antenna.files, header, name, tell, antenna.follow_on))
+            inputs.append(files_input(antenna.files, header, name, tell, antenna.follow_on))
         except LackingError as error:
             wrong.append(f"[[antenna]] {name}: {antenna.files[0][0]}: {_all_lacking(error, antenna, header, needs)}")
         except UsageError as error:
             wrong.append(f"[[antenna]] {name}: {error}")
         else:
-            stack.callback(given[-1].source.close)
-            if lacks := needs.not_said_by(given[-1].info):
-                wrong.append(f"[[antenna]] {given[-1].info.antenna} lacks {_list(lacks)}, which {needs.path} needs")
+            stack.callback(inputs[-1].source.close)
+            if lacks := needs.not_said_by(inputs[-1].info):
+                wrong.append(f"[[antenna]] {inputs[-1].info.antenna} lacks {_list(lacks)}, which {needs.path} needs")
     if wrong:
         refuse(array.path, "; ".join(wrong))
-    return given
+    return inputs
 
 
-def _bands_of(array: ArrayFile, bands: Bands, given: Sequence[Input]) -> Bands:
+def _bands_of(array: ArrayFile, bands: Bands, inputs: Sequence[Input]) -> Bands:
     """Returns bands with the delays and the gains from an array's file.
 
     Raises:
         UsageError: when ``bands`` has them, too, or only some antennas of the file have gains.
     """
-    names = [each.info.antenna for each in given]
+    names = [each.info.antenna for each in inputs]
     delays = {name: antenna.delays for name, antenna in zip(names, array.antennas, strict=True)}
     gains = {name: antenna.gains for name, antenna in zip(names, array.antennas, strict=True)}
     for what, of_antennas, besides in (("delays", delays, bands.delays), ("gains", gains, bands.gains)):

@@ -94,14 +94,14 @@ class Bands:
 
     def settings(self, info: SampleInfo, chunk_samples: int, delays: Sequence[DelayModel]) -> list[Any]:
         """Returns the settings of each band of one antenna. The whole band is the first, if it is made."""
-        made: list[BandSettings | NarrowSettings] = []
+        settings: list[BandSettings | NarrowSettings] = []
         difference = delay_difference(info, delays) if self.max_delay_diff is None else self.max_delay_diff
         if self.with_whole or not self.narrow:
-            made.append(self._bank(info.is_complex, chunk_samples, difference))
+            settings.append(self._bank(info.is_complex, chunk_samples, difference))
         for narrow in self.narrow:
             band = self._bank(True, chunk_samples // narrow.decimation, -(-difference // narrow.decimation))
-            made.append(narrow_settings(narrow, band, info))
-        return made
+            settings.append(narrow_settings(narrow, band, info))
+        return settings
 
     def outputs(self, given: Input, chunk_samples: int) -> tuple[list[Output], list[Level]]:
         """Returns one antenna's outputs, without sinks, and the level of each output; no levels if gains were given."""

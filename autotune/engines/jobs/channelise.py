@@ -120,11 +120,11 @@ def channelise(
     if out is not None and getattr(formats.for_new(Path(out), VOLTAGES), "whole_heaps", False):
         bands = replace(bands, whole_heaps=True)
     with ExitStack() as stack:
-        given = antenna_input(samples, header or {}, tell=running.tell)
-        stack.callback(given.source.close)
-        info = given.info
+        opened = antenna_input(samples, header or {}, tell=running.tell)
+        stack.callback(opened.source.close)
+        info = opened.info
         n_chunk = running.chunk_samples([info])
-        outputs, levels = bands.outputs(given, n_chunk)
+        outputs, levels = bands.outputs(opened, n_chunk)
         must_fill(info, outputs)
         for level in levels:
             running.tell(level_text([level]))
@@ -133,14 +133,14 @@ def channelise(
         kernels = running.kernels()
         summary = None if picture is None else VoltageSummary(infos[0])
         with undone_on_error(stack, paths):
-            sinks = [voltage_sink(path, made, keep, running.tell) for path, made in zip(paths, infos, strict=True)]
+            sinks = [voltage_sink(path, each, keep, running.tell) for path, each in zip(paths, infos, strict=True)]
             for output, sink in zip(outputs, sinks, strict=True):
                 stack.callback(sink.close)
                 output.sink = sink
             if summary is not None:
                 outputs[0].sink = TeeSink(sinks[0], summary)
             n_packets = max(1, n_chunk // info.packet)
-            engine = FEngine(running.backend, given.source, outputs, n_packets, kernels, report=lambda line: say(line))
+            engine = FEngine(running.backend, opened.source, outputs, n_packets, kernels, report=lambda line: say(line))
 
         def say(line: str) -> None:
             running.report(line, share_taken([info.n_samples], engine.counters[:1]))
@@ -156,20 +156,20 @@ def channelise(
     for counted, path in zip(counters, paths, strict=True):
         if path is not None and not counted.heaps_out:
             remove(path)  # an empty file would stop the next run, which writes over nothing
-    made = tuple(BandResult(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
-    return ChanneliseResult(made, seconds, engine.progress.idle_share(), engine.is_stopped)
+    results = tuple(BandResult(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
+    return ChanneliseResult(results, seconds, engine.progress.idle_share(), engine.is_stopped)
 
 
 def voltage_infos(
     info: SampleInfo, bands: Bands, outputs: Sequence[Output], levels: Sequence[Level]
 ) -> list[VoltageInfo]:
     """Returns the header of each output's voltages."""
-    made = [voltage_info(info, output.settings) for output in outputs]
+    headers = [voltage_info(info, output.settings) for output in outputs]
     is_delayed, centre = bands.delays is not None, bands.direction()
-    infos = [replace(each, is_delayed=is_delayed, phase_centre=centre) for each in made]
+    infos = [replace(each, is_delayed=is_delayed, phase_centre=centre) for each in headers]
     if not levels:
         return infos
-    return [replace(made, gain=tuple(level.gains.tolist())) for made, level in zip(infos, levels, strict=True)]
+    return [replace(header, gain=tuple(level.gains.tolist())) for header, level in zip(infos, levels, strict=True)]
 
 
 def paths_of(out: Path | None, bands: Bands, n: int) -> list[Path | None]:

@@ -80,12 +80,12 @@ def recordings(paths: Sequence[str | Path], tell: Tell) -> list[Path]:
     Raises:
         UsageError: when no path is left.
     """
-    given = list(map(Path, paths))
+    files = list(map(Path, paths))
     kept = []
-    for path in given:
+    for path in files:
         if path.is_dir():
             kept += recordings_in(path, tell)
-        elif len(given) > 1 and _is_other_toml(path):
+        elif len(files) > 1 and _is_other_toml(path):
             tell(f"{path}: it is not a header of samples, and left out")
         else:
             kept.append(path)
@@ -108,8 +108,8 @@ def files_input(
     source = open_paired(files, HeaderOverrides(**header), tell, follow_on)
     if not source.info.antenna:
         source.info = replace(source.info, antenna=name or files[0][0].stem)
-    given = HeaderOverrides(**{**header, "antenna": source.info.antenna})
-    again = partial(open_paired, files, given, untold, follow_on)
+    overrides = HeaderOverrides(**{**header, "antenna": source.info.antenna})
+    again = partial(open_paired, files, overrides, untold, follow_on)
     return Input(source, again, getattr(source, "late", ()), getattr(source, "n_recorded", None))
 
 

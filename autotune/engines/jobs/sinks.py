@@ -18,7 +18,7 @@ from ..streams.voltages import VoltageInfo, VoltageSink
 class NullSink:
     """A sink that keeps nothing."""
 
-    def write(self, *made: object) -> None:
+    def write(self, *data: object) -> None:
         """Drop the data."""
 
     def close(self) -> None:
@@ -31,10 +31,10 @@ class TeeSink:
     def __init__(self, *sinks: Any) -> None:
         self._sinks = sinks
 
-    def write(self, *made: Any) -> None:
+    def write(self, *data: Any) -> None:
         """Write to each sink."""
         for sink in self._sinks:
-            sink.write(*made)
+            sink.write(*data)
 
     def close(self) -> None:
         """Close all sinks. The first error of one is raised after all are closed."""

@@ -83,14 +83,14 @@ def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
     return aligned
 
 
-def _aligned(given: Input, first: SampleInfo, tell: Tell) -> Station:
-    info, offset = given.info, offset_from(first, given.info)
+def _aligned(opened: Input, first: SampleInfo, tell: Tell) -> Station:
+    info, offset = opened.info, offset_from(first, opened.info)
     if offset == SAME or first.sync_time_unix is None:
-        return Station(given)
+        return Station(opened)
     left = f", and the rest of {offset.rest:.6f} samples is delayed" if abs(offset.rest) > LEAST_REPORTED_REST else ""
     tell(f"{_name(info)}: its time 0 is {offset.whole} samples after that of {_name(first)}, which are counted{left}")
-    source = ShiftedSource(given.source, offset.whole, first.sync_time_unix)
-    return Station(replace(given, source=source), offset)
+    source = ShiftedSource(opened.source, offset.whole, first.sync_time_unix)
+    return Station(replace(opened, source=source), offset)
 
 
 def _must_overlap(infos: Sequence[SampleInfo]) -> None:

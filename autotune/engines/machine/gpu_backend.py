@@ -95,12 +95,12 @@ class GpuStream:
         # A kernel reads the pinned memory, since the copy engine would first finish other streams' earlier chunks.
         if not pieces:
             return
-        given = np.zeros((), [("at", SENT, MOST_SENT)])  # passed by value
+        argument = np.zeros((), [("at", SENT, MOST_SENT)])  # passed by value
         at = [(to.data.ptr, source.ctypes.data, source.nbytes) for to, source in pieces]
-        given["at"][: len(at)] = at
+        argument["at"][: len(at)] = at
         n_blocks = -(-max(n_bytes for _, _, n_bytes in at) // (8 * SEND_THREADS))
         grid = (min(max(n_blocks, 1), MOST_SEND_BLOCKS), len(at), 1)
-        self._sender(grid, (SEND_THREADS, 1, 1), (given,), 0, self.stream)
+        self._sender(grid, (SEND_THREADS, 1, 1), (argument,), 0, self.stream)
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
         self._two_dimensional(to.ctypes.data, to, source.data.ptr, source, self._kinds.memcpyDeviceToHost)

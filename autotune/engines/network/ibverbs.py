@@ -44,8 +44,8 @@ def ibv_stream(
     """
     try:
         check_ibverbs(interface)
-        given = spead2.send.UdpIbvConfig(endpoints=_pairs(to), interface_address=interface, ttl=ttl)
-        return spead2.send.UdpIbvStream(pool, config, given)
+        settings = spead2.send.UdpIbvConfig(endpoints=_pairs(to), interface_address=interface, ttl=ttl)
+        return spead2.send.UdpIbvStream(pool, config, settings)
     except (RuntimeError, OSError, ValueError) as error:
         raise UsageError(f"nothing can be sent to {_text(to)} by {IBV}: {error}") from error
 

@@ -135,9 +135,9 @@ class GroupOutlet:
 
     def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
         """Send a heap to each destination; see ``Outlet``."""
-        given = -1.0 if rate is None else rate
+        send_rate = -1.0 if rate is None else rate
         references = [
-            spead2.send.HeapReference(spead2_heap(heap), substream_index=place, rate=given)
+            spead2.send.HeapReference(spead2_heap(heap), substream_index=place, rate=send_rate)
             for place, heap in enumerate(heaps)
         ]
         with self._lock:
@@ -279,12 +279,12 @@ class Connection:
 def connected(endpoint: Endpoint, patience_s: float) -> socket.socket | None:
     """Returns a connection; None if it is refused or takes longer than CONNECT_S."""
     try:
-        made = socket.create_connection((endpoint.host, endpoint.port), CONNECT_S)
+        connection = socket.create_connection((endpoint.host, endpoint.port), CONNECT_S)
     except OSError:
         return None
-    made.settimeout(patience_s)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    connection.settimeout(patience_s)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 def bursts(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
@@ -343,8 +343,8 @@ def outlet(
     """
     config = heap_config(payload, n_items, rate)
     if transport == "tcp":
-        given = [each for each in to if isinstance(each, Endpoint)]
-        return TcpOutlet(given, config.max_packet_size, rate, first, step, patience_s, is_asked)
+        endpoints = [each for each in to if isinstance(each, Endpoint)]
+        return TcpOutlet(endpoints, config.max_packet_size, rate, first, step, patience_s, is_asked)
     if transport in ("udp", IBV, "inproc"):
         return GroupOutlet(transport, to, config, first, step, interface, cores=cores)
     raise UsageError(f"transport is {transport!r}; it may be udp, ibv, tcp or inproc")

@@ -119,7 +119,7 @@ class SampleOutlet:
             saturated: int64 [n]: saturated samples in each packet.
         """
         n = len(times)
-        made = np.empty((n, items.DIGITISER_HEADER_BYTES + self._n_bytes), np.uint8)
+        packets = np.empty((n, items.DIGITISER_HEADER_BYTES + self._n_bytes), np.uint8)
         numbers = 2 * (self._number + np.arange(n, dtype=np.uint64))
         self._number += n
         status = saturated.astype(np.uint64) << np.uint64(items.DIGITISER_SATURATED_SHIFT)
@@ -139,9 +139,9 @@ class SampleOutlet:
             low = np.asarray(value, np.uint64) & np.uint64(items.TIME_MASK)
             words[:, place] = low | np.uint64(IMMEDIATE_FLAG | number << ID_SHIFT)
         words[:, -1] = items.ADC_SAMPLES << ID_SHIFT
-        made[:, : items.DIGITISER_HEADER_BYTES] = words.view(np.uint8)
-        made[:, items.DIGITISER_HEADER_BYTES :] = payload
-        return made
+        packets[:, : items.DIGITISER_HEADER_BYTES] = words.view(np.uint8)
+        packets[:, items.DIGITISER_HEADER_BYTES :] = payload
+        return packets
 
     def send(self, pol: int, packets: np.ndarray, numbers: np.ndarray) -> None:
         """Send packets, uint8 [n, bytes]. Returns when the kernel has them, or sending failed.
@@ -190,9 +190,9 @@ class SampleOutlet:
 
     def _to_all(self, heap: spead2.send.Heap) -> None:
         size = items.DIGITISER_HEADER_BYTES + self._n_bytes
-        made = [bytes(packet) for packet in spead2.send.PacketGenerator(heap, 2 * self._number + 1, size)]
+        packets = [bytes(packet) for packet in spead2.send.PacketGenerator(heap, 2 * self._number + 1, size)]
         for place in self._all():
-            place.has_sent(made, 0.0)
+            place.has_sent(packets, 0.0)
 
 
 def damage(packets: np.ndarray, rng: np.random.Generator, first: int = 0) -> None:

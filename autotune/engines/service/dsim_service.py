@@ -144,10 +144,10 @@ class Dsim:
             times = first + packet * np.arange(lowest, begin + n)
             planned = []
             for pol in range(n_pols):
-                made = outlet.packets(times, pol, packed[pol].reshape(len(times), -1), saturated[pol])
+                packets = outlet.packets(times, pol, packed[pol].reshape(len(times), -1), saturated[pol])
                 sends = settings.faults.sends(begin, n, stream=pol, is_last=begin + n == n_packets)
                 self._count(sends)
-                planned.append((self._sent(made[sends.numbers - lowest], sends.is_damaged, rng), sends.numbers))
+                planned.append((self._sent(packets[sends.numbers - lowest], sends.is_damaged, rng), sends.numbers))
             self._send(outlet, planned, began + begin / rate if rate else None, rate)
             begin += n
             self.counts.samples = begin * packet

@@ -229,10 +229,12 @@ class FService:
         self._made = [self._output(place.bands) for place in settings.outputs]
         infos = [voltage_info(info, each.settings) for each in self._made]
         self._infos = [
-            replace(made, is_delayed=place.bands.delays is not None, phase_centre=place.bands.direction())
-            for made, place in zip(infos, settings.outputs, strict=True)
+            replace(voltages, is_delayed=place.bands.delays is not None, phase_centre=place.bands.direction())
+            for voltages, place in zip(infos, settings.outputs, strict=True)
         ]
-        self._outlets = [self._outlet(place, made) for place, made in zip(settings.outputs, self._infos, strict=True)]
+        self._outlets = [
+            self._outlet(place, voltages) for place, voltages in zip(settings.outputs, self._infos, strict=True)
+        ]
 
     def served(self, near: int, number: int) -> Served:
         """Returns a new engine; see ``Serving``."""
@@ -332,12 +334,12 @@ class FService:
 
 def _counts(counters: FCounters, others: Sequence[SinkBeside]) -> Counts:
     with counters.lock:
-        made: Counts = {name: getattr(counters, name) for name in COUNTED}
-        made["saturated"] = [int(n) for n in counters.saturated]
-        made["power_dbfs"] = [round(level, 2) for level in counters.dbfs if level > -1e9]
-    made["heaps_dropped"] += sum(sink.n_dropped for sink in others)
-    made["latency_s"] = round(counters.latency_s, 4)
-    return made
+        counts: Counts = {name: getattr(counters, name) for name in COUNTED}
+        counts["saturated"] = [int(n) for n in counters.saturated]
+        counts["power_dbfs"] = [round(level, 2) for level in counters.dbfs if level > -1e9]
+    counts["heaps_dropped"] += sum(sink.n_dropped for sink in others)
+    counts["latency_s"] = round(counters.latency_s, 4)
+    return counts
 
 
 COUNTED = (

@@ -17,9 +17,9 @@ class NewFile:
     def __init__(self, sink: Any, path: Path) -> None:
         self._sink, self._path, self._is_empty = sink, path, True
 
-    def write(self, *made: Any) -> None:
+    def write(self, *data: Any) -> None:
         """Write voltages or visibilities, as the sink takes them."""
-        self._sink.write(*made)
+        self._sink.write(*data)
         self._is_empty = False
 
     def close(self) -> None:

@@ -50,11 +50,11 @@ class ServiceState:
     def snapshot(self) -> Counts:
         """Returns all counts: ``engines`` so far, ``received``, and ``made`` for each output."""
         with self.lock:
-            received, made = self.received, self.made
+            received, outputs = self.received, self.made
             if self.now is not None:
                 received = added(received, self.now.received())
-                made = _each_added(made, self.now.made())
-        return {"engines": self.n_engines, "received": received, "made": made}
+                outputs = _each_added(outputs, self.now.made())
+        return {"engines": self.n_engines, "received": received, "made": outputs}
 
     def begin(self, served: Served) -> None:
         """Note the engine that is about to run."""

@@ -31,9 +31,9 @@ class SinkBeside:
         self._thread = threading.Thread(target=self._run, name=f"autotune-sink-{name}", daemon=True)
         self._thread.start()
 
-    def write(self, *made: Any) -> None:
+    def write(self, *data: Any) -> None:
         """Write voltages or visibilities, as the sink takes them."""
-        copies = tuple(each.copy() if isinstance(each, np.ndarray) else each for each in made)
+        copies = tuple(each.copy() if isinstance(each, np.ndarray) else each for each in data)
         while self.error is None:
             try:
                 self._waiting.put(copies, timeout=None if self._is_live else POLL_S, block=not self._is_live)
@@ -41,7 +41,7 @@ class SinkBeside:
             except Full:
                 if self._is_live:
                     break
-        self.n_dropped += _n_of(made)
+        self.n_dropped += _n_of(data)
 
     def close(self) -> None:
         """Close the sink after all waiting writes; ``tell`` takes a line about a failure."""
@@ -53,14 +53,14 @@ class SinkBeside:
             self._failed(error)
 
     def _run(self) -> None:
-        while (made := self._waiting.get()) is not None:
+        while (data := self._waiting.get()) is not None:
             if self.error is not None:
-                self.n_dropped += _n_of(made)
+                self.n_dropped += _n_of(data)
                 continue
             try:
-                self._sink.write(*made)
+                self._sink.write(*data)
             except UsageError as error:
-                self.n_dropped += _n_of(made)
+                self.n_dropped += _n_of(data)
                 self._failed(error)
 
     def _failed(self, error: UsageError) -> None:
@@ -79,10 +79,10 @@ class SinksBeside:
     def __init__(self, named: Mapping[str, Any], is_live: bool, tell: Callable[[str], None]) -> None:
         self.sinks = [SinkBeside(sink, name, is_live, tell) for name, sink in named.items()]
 
-    def write(self, *made: Any) -> None:
+    def write(self, *data: Any) -> None:
         """Write voltages or visibilities, as each sink takes them."""
         for sink in self.sinks:
-            sink.write(*made)
+            sink.write(*data)
         errors = [sink.error for sink in self.sinks if sink.error is not None]
         if len(errors) == len(self.sinks):
             raise errors[-1]
@@ -99,14 +99,14 @@ class NotClosed:
     def __init__(self, sink: Any) -> None:
         self._sink = sink
 
-    def write(self, *made: Any) -> None:
+    def write(self, *data: Any) -> None:
         """Write voltages or visibilities."""
-        self._sink.write(*made)
+        self._sink.write(*data)
 
     def close(self) -> None:
         """Do nothing: the wrapped sink stays open."""
 
 
-def _n_of(made: tuple[Any, ...]) -> int:
+def _n_of(data: tuple[Any, ...]) -> int:
     """Returns the number of heaps or dumps in one write."""
-    return len(made[0]) if isinstance(made[0], np.ndarray) else 1
+    return len(data[0]) if isinstance(data[0], np.ndarray) else 1

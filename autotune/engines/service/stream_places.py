@@ -133,9 +133,9 @@ def one_or_more(path: Path, content: Mapping[str, Any], name: str, check: schema
     Raises:
         UsageError: when there is no table, or one is wrong, in one line with the member.
     """
-    given = content.get(name)
-    some = given if isinstance(given, list) else [given]
-    if given is None or not some:
+    member = content.get(name)
+    some = member if isinstance(member, list) else [member]
+    if member is None or not some:
         refuse(path, f"it has no [[{name}]]: add one that says where the results go")
-    where = [f"[[{name}]] {place}" if len(some) > 1 else f"[{name}]" for place in range(1, len(some) + 1)]
-    return [checked(path, text, check, each) for text, each in zip(where, some, strict=True)]
+    names = [f"[[{name}]] {place}" if len(some) > 1 else f"[{name}]" for place in range(1, len(some) + 1)]
+    return [checked(path, text, check, each) for text, each in zip(names, some, strict=True)]

@@ -299,9 +299,9 @@ class XService:
 
 def _counts(counters: XCounters, others: Sequence[SinkBeside]) -> Counts:
     with counters.lock:
-        made: Counts = {name: getattr(counters, name) for name in COUNTED}
-    made["dumps_dropped"] += sum(sink.n_dropped for sink in others)
-    return made
+        counts: Counts = {name: getattr(counters, name) for name in COUNTED}
+    counts["dumps_dropped"] += sum(sink.n_dropped for sink in others)
+    return counts
 
 
 COUNTED = (

@@ -119,11 +119,11 @@ class Noise:
     def take(self, first: int, n: int) -> np.ndarray:
         """Returns float32 [n]; ``first`` may be negative."""
         begin, end = first // SEGMENT, -(-(first + n) // SEGMENT)
-        self._kept = {part: self._kept[part] if part in self._kept else self._made(part) for part in range(begin, end)}
+        self._kept = {part: self._kept[part] if part in self._kept else self._drawn(part) for part in range(begin, end)}
         joined = np.concatenate(list(self._kept.values()))
         return np.asarray(joined[first - begin * SEGMENT :][:n])
 
-    def _made(self, part: int) -> np.ndarray:
+    def _drawn(self, part: int) -> np.ndarray:
         rng = np.random.default_rng([*self._key, part + (1 << 62)])  # which takes no negative numbers
         return np.asarray(rng.standard_normal(SEGMENT, np.float32))
 

@@ -85,8 +85,8 @@ class XEngine:
             if isinstance(source, Lends):
                 raise UsageError("a source that fills lent arrays must have two polarisations of each antenna, not one")
             source = OnePolarisation(source)
-        made = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
-        settings = replace(made, complete_dumps=complete_dumps)
+        defaults = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
+        settings = replace(defaults, complete_dumps=complete_dumps)
         bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
         self.counters = XCounters()
         self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity

@@ -62,8 +62,8 @@ class XPlan:
         *,
         complete: bool = False,
     ) -> None:
-        given = {"n_antennas": n_antennas, "batch_samples": batch_samples, "batches_per_dump": batches_per_dump}
-        for name, value in given.items():
+        counts = {"n_antennas": n_antennas, "batch_samples": batch_samples, "batches_per_dump": batches_per_dump}
+        for name, value in counts.items():
             if value < 1:
                 raise UsageError(f"{name}={value} must be at least 1")
         self._dump_spectra, self._complete = batches_per_dump * spectra_per_heap, complete
