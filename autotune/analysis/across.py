@@ -78,7 +78,7 @@ def parameters_across(sweeps: Sequence[SweepRecord]) -> list[ParameterAcross]:
                 effects[each.name].append(each.values)
                 shares[each.name] += [] if each.share is None else [each.share]
     in_order = merged_order(trial.config for sweep in sweeps for trial in sweep.trials)
-    found = [
+    parameters = [
         ParameterAcross(
             name=name,
             n_sweeps=len(effects[name]),
@@ -89,7 +89,7 @@ def parameters_across(sweeps: Sequence[SweepRecord]) -> list[ParameterAcross]:
         for name in in_order
         if name in effects
     ]
-    return sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True)
+    return sorted(parameters, key=lambda each: -1.0 if each.share is None else each.share, reverse=True)
 
 
 def _fixed(by_sweep: Sequence[Sequence[ValueEffect]]) -> FixedValue | None:
@@ -97,9 +97,9 @@ def _fixed(by_sweep: Sequence[Sequence[ValueEffect]]) -> FixedValue | None:
     for effects in by_sweep:
         for effect in effects:
             losses[effect.value].append(effect.loss)
-    found = [
+    values = [
         FixedValue(value, len(each), median(each), max(each))
         for value, each in losses.items()
         if 2 * len(each) >= len(by_sweep)
     ]
-    return min(found, key=lambda each: (each.median_loss, each.worst_loss), default=None)
+    return min(values, key=lambda each: (each.median_loss, each.worst_loss), default=None)

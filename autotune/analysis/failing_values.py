@@ -39,14 +39,14 @@ def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValue
     left = {trial.number for trial in trials if trial.status == status}
     if not left or len(left) == len(trials):
         return []  # no trial or every trial has this status, so no value explains it
-    found: list[FailingValues] = []
-    while len(found) < MOST_RULES and rules:
+    failing: list[FailingValues] = []
+    while len(failing) < MOST_RULES and rules:
         best = max(rules, key=lambda rule: (len(failed[rule] & left), -len(rule)))
         if len(failed[best] & left) < LEAST_TRIALS:
             break
-        found.append(FailingValues(best, len(failed[best])))
+        failing.append(FailingValues(best, len(failed[best])))
         left -= failed[best]
-    return found
+    return failing
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,13 @@ class Importance:
 def importances(trials: Iterable[Trial]) -> tuple[Importance, ...]:
     """Returns all parameters of the measured trials, most important first; those without a share come last."""
     measured = [trial for trial in trials if trial.median_s]
-    found = [_importance(name, measured) for name in merged_order(trial.config for trial in measured)]
-    return tuple(sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True))
+    parameters = [_importance(name, measured) for name in merged_order(trial.config for trial in measured)]
+    return tuple(sorted(parameters, key=lambda each: -1.0 if each.share is None else each.share, reverse=True))
 
 
-def winners_first(found: Iterable[Importance], winner: Mapping[str, Value]) -> tuple[Importance, ...]:
+def winners_first(parameters: Iterable[Importance], winner: Mapping[str, Value]) -> tuple[Importance, ...]:
     """Returns the winner's parameters, then the others, otherwise in their order; without a winner, all in order."""
-    return tuple(sorted(found, key=lambda each: bool(winner) and each.name not in winner))
+    return tuple(sorted(parameters, key=lambda each: bool(winner) and each.name not in winner))
 
 
 def marked_name(name: str, winner: Mapping[str, Value]) -> str:

@@ -63,7 +63,7 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
     default       uses the kernel's default for the problem
     plain default uses the default configuration of the problem's own sweep
     """
-    found: defaultdict[tuple[str, str, str], list[float | None]] = defaultdict(list)
+    values_of: defaultdict[tuple[str, str, str], list[float | None]] = defaultdict(list)
     for together in _by_baked_fields(emitted):
         for one in together:
             device, kernel = one.sweep.device, kernels[one.entry.kernel]
@@ -78,8 +78,8 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
             for tier, config in chosen.items():
                 if config is not None:
                     for where in {device.name, device.arch, device.kind}:
-                        found[kernel.name, where, tier].append(one.sweep.loss(config))
-    losses = (loss_summary(*about, values) for about, values in sorted(found.items()))
+                        values_of[kernel.name, where, tier].append(one.sweep.loss(config))
+    losses = (loss_summary(*about, values) for about, values in sorted(values_of.items()))
     return tuple(loss for loss in losses if loss is not None)
 
 

@@ -32,9 +32,9 @@ def noise(sweeps: Iterable[SweepRecord]) -> dict[str, DeviceNoise]:
     """Returns the noise of every device that has at least two pairs, by the device's name."""
     differences: dict[str, list[float]] = {}
     for sweep in sweeps:
-        found = {t.config: t.median_s for t in sweep.trials if t.median_s} if sweep.finalists else {}
+        medians = {t.config: t.median_s for t in sweep.trials if t.median_s} if sweep.finalists else {}
         for finalist in sweep.finalists:
-            if first := found.get(finalist.config):
+            if first := medians.get(finalist.config):
                 differences.setdefault(sweep.device.name, []).append(abs(finalist.median_s / first - 1))
     return {
         device: DeviceNoise(device, len(values), median(values), quantiles(values, n=20, method="inclusive")[-1])
@@ -122,21 +122,21 @@ def pairs(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[P
 
     Each pair allows the 95 % noise of its device.
     """
-    known = noise([*before, *after])
-    found = []
+    noise_of = noise([*before, *after])
+    pairs_of_both = []
     for sweep, other in matched(before, after):
         assert sweep.winner and other.winner
         same = sweep.winner.config == other.winner.config
-        allowed = known[sweep.device.name].p95 if sweep.device.name in known else 0.0
+        allowed = noise_of[sweep.device.name].p95 if sweep.device.name in noise_of else 0.0
         losses = (_loss(sweep, other), _loss(other, sweep))
         exchanged = tuple(loss for loss in losses if loss is not None)
         medians = sweep.winner.median_s, other.winner.median_s
-        found.append(Pair(sweep.title, *medians, same, exchanged, allowed))
-    return found
+        pairs_of_both.append(Pair(sweep.title, *medians, same, exchanged, allowed))
+    return pairs_of_both
 
 
 def _loss(sweep: SweepRecord, other: SweepRecord) -> float | None:
     """Returns the loss of ``other``'s winner in ``sweep``'s search; None if the search did not measure it."""
-    found = {t.config: t.median_s for t in sweep.trials if t.median_s}
+    medians = {t.config: t.median_s for t in sweep.trials if t.median_s}
     winner = other.winner.config if other.winner else None
-    return found[winner] / min(found.values()) - 1 if winner in found else None
+    return medians[winner] / min(medians.values()) - 1 if winner in medians else None

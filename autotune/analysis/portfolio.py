@@ -131,8 +131,8 @@ def _left_out(regret: npt.NDArray[np.float64], k_max: int) -> npt.NDArray[np.flo
     n_problems = len(regret)
     n_folds = n_problems if n_problems <= LEAVE_ONE_OUT else N_FOLDS
     fold = np.arange(n_problems) % n_folds
-    found = np.empty((k_max, n_problems))
+    regrets = np.empty((k_max, n_problems))
     for left_out in (fold == i for i in range(n_folds)):
         for i, subset in enumerate(best_subsets(regret[~left_out], k_max, effort=1 / n_folds)):
-            found[i:, left_out] = regret[left_out][:, subset.members].min(axis=1)  # larger ones repeat the last
-    return found
+            regrets[i:, left_out] = regret[left_out][:, subset.members].min(axis=1)  # larger ones repeat the last
+    return regrets

@@ -37,12 +37,12 @@ def best_method(experience: Experience, kernel: AnyKernel, sweeps: Sequence[Swee
 
     Among equal methods, NEIGHBOUR wins, since its configs have run before.
     """
-    found = {method: left_out_losses(replace(experience, method=method), kernel, sweeps) for method in METHODS}
+    losses_of = {method: left_out_losses(replace(experience, method=method), kernel, sweeps) for method in METHODS}
     best = min(
         (NEIGHBOUR, MODEL, DEFAULT),
-        key=lambda method: _mean([loss for losses in found[method].values() for loss in losses]),
+        key=lambda method: _mean([loss for losses in losses_of[method].values() for loss in losses]),
     )
-    return replace(experience, method=best), found[best]
+    return replace(experience, method=best), losses_of[best]
 
 
 def left_out_losses(experience: Experience, kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Losses:
@@ -50,15 +50,15 @@ def left_out_losses(experience: Experience, kernel: AnyKernel, sweeps: Sequence[
 
     None: the sweep did not measure the predicted config.
     """
-    found: defaultdict[str, list[float | None]] = defaultdict(list)
+    losses: defaultdict[str, list[float | None]] = defaultdict(list)
     for sweep in _drawn(sweeps):
         fields = sweep.about.problem
         others = experience.without(partial(_is_of_problem, fields))
         elsewhere = others.without(partial(_is_on_device, sweep.device.name))
         for where, rest in ((sweep.device.name, others), (sweep.device.arch, elsewhere)):
             if rest.knows(sweep.device) and (config := _first(rest, kernel, sweep)) is not None:
-                found[where].append(sweep.loss(config))
-    return dict(found)
+                losses[where].append(sweep.loss(config))
+    return dict(losses)
 
 
 def _is_of_problem(fields: Mapping[str, object], one: MeasuredProblem) -> bool:
@@ -82,11 +82,11 @@ def _drawn(sweeps: Sequence[SweepRecord]) -> list[SweepRecord]:
     for sweep in sweeps:
         if sweep.median_s:
             by_device[sweep.device.name].append(sweep)
-    found = []
+    drawn = []
     for own in by_device.values():
         own.sort(key=lambda sweep: Random(sweep.about.problem_name).random())
-        found += own[:MOST_LEFT_OUT]
-    return found
+        drawn += own[:MOST_LEFT_OUT]
+    return drawn
 
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:

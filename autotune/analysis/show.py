@@ -95,8 +95,8 @@ def details(sweep: SweepRecord) -> dict[str, object]:
 
 
 def _front_json(sweep: SweepRecord) -> list[dict[str, object]]:
-    found = front_of(sweep, sweep.objectives) if len(sweep.objectives) > 1 else []
-    return [{"config": dict(each.config), **(values_of(sweep.objectives, each) or {})} for each in found]
+    on_front = front_of(sweep, sweep.objectives) if len(sweep.objectives) > 1 else []
+    return [{"config": dict(each.config), **(values_of(sweep.objectives, each) or {})} for each in on_front]
 
 
 def holds(sweep: SweepRecord) -> str:
@@ -117,10 +117,10 @@ class Proof:
     def as_json(self) -> dict[str, object]:
         """Returns the known members; unknown ones are left out."""
         row = self.measured.as_json()
-        found = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
-        found["n_samples"] = len(self.measured.samples_s)
+        members = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
+        members["n_samples"] = len(self.measured.samples_s)
         own = {"reproduce": self.reproduce, "efficiency": self.efficiency}
-        return found | {name: value for name, value in own.items() if value is not None}
+        return members | {name: value for name, value in own.items() if value is not None}
 
 
 def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
@@ -180,7 +180,7 @@ def failures(trials: Sequence[Trial]) -> list[Failures]:
         if trial.status != Status.MEASURED:
             first.setdefault(trial.status, trial)
             counts[trial.status] += 1
-    found = [
+    groups = [
         Failures(
             status,
             counts[status],
@@ -192,7 +192,7 @@ def failures(trials: Sequence[Trial]) -> list[Failures]:
         )
         for status, t in first.items()
     ]
-    return sorted(found, key=lambda each: -each.n)
+    return sorted(groups, key=lambda each: -each.n)
 
 
 def best_so_far(trials: Sequence[Trial]) -> list[float | None]:

@@ -42,7 +42,7 @@ def best_subsets(table: Values, k_max: int, effort: float = 1.0) -> list[Subset]
     kept = _undominated(columns)
     columns = columns[kept]
     n_columns, n_rows = columns.shape
-    found: list[Subset] = []
+    subsets: list[Subset] = []
     best: Members = ()
     for k in range(1, k_max + 1):
         starts = {_greedy(columns, k, best), _greedy(columns, k, ()), _covering(columns, k, best)}
@@ -53,8 +53,8 @@ def best_subsets(table: Values, k_max: int, effort: float = 1.0) -> list[Subset]
         n_nodes, n_subsets = comb(n_columns, min(k - 1, n_columns)), comb(n_columns, min(k, n_columns))
         exact = k >= n_columns or (n_nodes <= effort * EXACT_NODES and n_subsets * n_rows <= effort * EXACT_WORK)
         best = _Proof(columns, k, best).best if exact else _shaken(columns, k, best, round(effort * N_SHAKES))
-        found.append(Subset(tuple(sorted(int(kept[i]) for i in best)), exact))
-    return found
+        subsets.append(Subset(tuple(sorted(int(kept[i]) for i in best)), exact))
+    return subsets
 
 
 # ---------------------------------------------------------------------- scores
@@ -161,9 +161,9 @@ def _shaken(columns: Values, k: int, members: Members, n_times: int) -> Members:
         kept = rng.permutation(len(members))[2:]
         drawn = rng.choice(len(columns), size=2, replace=False)
         start = tuple(dict.fromkeys([*(members[i] for i in kept), *map(int, drawn)]))
-        found = _exchanged(columns, k, start)
-        if (better := _score(columns, found)) < score:
-            members, score = found, better
+        exchanged = _exchanged(columns, k, start)
+        if (better := _score(columns, exchanged)) < score:
+            members, score = exchanged, better
     return members
 
 

@@ -83,8 +83,8 @@ class CampaignPlan:
             UsageError: for values that are not a problem of the kernel.
         """
         kernel = load_kernel(self.kernel)
-        found = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
-        return far_apart(list(found))
+        problems = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
+        return far_apart(list(problems))
 
     def settings_of(self, index: int) -> Settings:
         """Returns the settings of a problem's first sweep; its final round is short if a second sweep follows."""

@@ -183,11 +183,11 @@ def serve(address: str, devices: Sequence[str], security: Security, compile_proc
 
 
 def _unreachable(address: str, error: OSError) -> UsageError:
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, ssl.SSLError):
-        found = found.__cause__
-    if found is not None:
-        why = one_line(str(found.reason or found)) if isinstance(found, ssl.SSLError) else ""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__
+    if cause is not None:
+        why = one_line(str(cause.reason or cause)) if isinstance(cause, ssl.SSLError) else ""
         return UsageError(
             f"the scheduler at {address} and this side do not trust each other ({why}): both need certificates of one "
             "authority (docs/campaigns.md)"

@@ -107,4 +107,4 @@ class CommandsInGroups(typer.core.TyperGroup):
 
 
 def _in_words(name: str) -> str:
-    return TYPE.sub(lambda found: WORDS.get(found[1].lower(), "TEXT"), name)
+    return TYPE.sub(lambda match: WORDS.get(match[1].lower(), "TEXT"), name)

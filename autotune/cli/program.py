@@ -143,17 +143,17 @@ def main() -> None:
 
 def _hint(message: str) -> str:
     """Returns a hint if a list of fields was typed with spaces in place of commas, else ""."""
-    found = re.search(r"unexpected extra argument\S* \((\w+=[^ )]*)", message)
-    return f"; fields of one option are separated by commas, as --problem taps=64,{found[1]}" if found else ""
+    match = re.search(r"unexpected extra argument\S* \((\w+=[^ )]*)", message)
+    return f"; fields of one option are separated by commas, as --problem taps=64,{match[1]}" if match else ""
 
 
 def _is_of_the_disk(error: UsageError) -> bool:
     """Returns whether a full or broken disk caused the error."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, OSError) and found.errno in OF_THE_DISK:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in OF_THE_DISK:
             return True
-        found = found.__cause__ or found.__context__
+        cause = cause.__cause__ or cause.__context__
     return False
 
 

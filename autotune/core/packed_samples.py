@@ -18,8 +18,8 @@ def unpack_samples(row: np.ndarray, bits: int, first: int, n_samples: int) -> np
     skipped = first % 8
     n_groups = -(-(skipped + n_samples) // 8)
     packed = np.zeros(n_groups * bits + 2, np.uint32)
-    found = row[first // 8 * bits :][: n_groups * bits]
-    packed[: found.size] = found
+    groups = row[first // 8 * bits :][: n_groups * bits]
+    packed[: groups.size] = groups
     samples = np.empty((n_groups, 8))
     for i in range(8):
         byte, bit = divmod(i * bits, 8)

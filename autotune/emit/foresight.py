@@ -56,7 +56,7 @@ def foresight(
     Hundreds of sweeps take a minute, so the user's cache stores the result. ``tell``: takes a line for each kernel that
     the cache lacks.
     """
-    found = Foresight({}, ())
+    combined = Foresight({}, ())
     for name, kernel in kernels.items():
         own = [sweep for sweep in sweeps if sweep.kernel == name and sweep.median_s]
         if not own:
@@ -67,8 +67,8 @@ def foresight(
             tell(f"{name}: learning from {len(own)} sweeps, each of which is left out in turn")
             one = _of_kernel(kernel, own)
             _keep(path, one)
-        found = Foresight({**found.experiences, **one.experiences}, (*found.losses, *one.losses))
-    return found
+        combined = Foresight({**combined.experiences, **one.experiences}, (*combined.losses, *one.losses))
+    return combined
 
 
 def _of_kernel(kernel: AnyKernel, sweeps: Sequence[SweepRecord]) -> Foresight:
@@ -100,8 +100,8 @@ def _keep(path: Path, one: Foresight) -> None:
 
 def _taken(path: Path) -> Foresight | None:
     with suppress(OSError, Unsound, TypeError):  # another version wrote it
-        if (found := take(path)) is not None:
-            content = parse(found[0])
+        if (stored := take(path)) is not None:
+            content = parse(stored[0])
             losses = tuple(Loss(**loss) for loss in content.pop("losses"))
             return Foresight(read_experiences(content), losses)
     return None
@@ -115,7 +115,7 @@ def rendered_ahead(
     Raises:
         UsageError: for a list that cannot be read, a kernel that is not emitted, or an impossible problem.
     """
-    found: list[Ahead] = []
+    rendered: list[Ahead] = []
     sources: dict[str, str] = {}
     for path in lists:
         name, problems = read_problems(path)
@@ -127,19 +127,19 @@ def rendered_ahead(
             problem = kernel.asked(values)
             for device in devices.values():
                 for ahead, source in _ahead(kernel, experience, problem, device):
-                    found.append(ahead)
+                    rendered.append(ahead)
                     sources[ahead.source_key] = source
-    return found, sources
+    return rendered, sources
 
 
 def _ahead(kernel: AnyKernel, experience: Experience, problem: Problem, device: Device) -> list[tuple[Ahead, str]]:
     """Returns the configurations for one problem on one architecture, with their sources."""
-    found = []
+    rendered = []
     for config in ranked(experience, kernel, problem, device, N_AHEAD):
         try:
             variant = render(kernel, problem, config)
         except TrialFailure:
             continue
         ahead = Ahead(kernel.name, device.arch, baked_values(problem), config, variant.key)
-        found.append((ahead, variant.source))
-    return found
+        rendered.append((ahead, variant.source))
+    return rendered

@@ -121,23 +121,23 @@ def _winner(sweep: SweepRecord, kernel: AnyKernel) -> Variant:
 
 def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> Variant:
     """Returns the variant of a config; raises UsageError unless it equals the variant measured under its key."""
-    found = as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
-    if found.by == MACHINE_CODE:
-        log.warning("%s holds: its text has changed, its machine code has not", found.variant.name)
-    return found.variant
+    present = as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
+    if present.by == MACHINE_CODE:
+        log.warning("%s holds: its text has changed, its machine code has not", present.variant.name)
+    return present.variant
 
 
 def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
     """Returns path of a sweep -> the member of its portfolio that serves it, and the regret."""
     by_identity = {sweep.identity: sweep for sweep in sweeps}
-    found = {}
+    members = {}
     for table in tables(by_identity.values()):
         portfolio = portfolios(table, n_portfolio, cross_validate=False)[-1]
         for problem, member, regret in zip(table.problems, portfolio.chosen, portfolio.regret, strict=True):
             if member is not None:
                 sweep = by_identity[table.kernel, table.device, problem]
-                found[sweep.path] = portfolio.configs[member], round(regret, 4)
-    return found
+                members[sweep.path] = portfolio.configs[member], round(regret, 4)
+    return members
 
 
 def _entry(

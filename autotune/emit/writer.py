@@ -183,8 +183,8 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
 
 
 def _pyproject(name: str, wisdom: Wisdom) -> str:
-    dates = [found for entry in wisdom.entries if (found := DATE.match(entry.evidence.date))]
-    version = max((tuple(map(int, found.groups())) for found in dates), default=(0,))
+    dates = [match for entry in wisdom.entries if (match := DATE.match(entry.evidence.date))]
+    version = max((tuple(map(int, match.groups())) for match in dates), default=(0,))
     parts = (BROUGHT, *(f"{BROUGHT}.{room}" for room in (*ROOMS, "templates")), "kernels")
     packages = ", ".join(f'"{package}"' for package in (name, *(f"{name}.{part}" for part in parts)))
     return f'''[build-system]
@@ -216,11 +216,11 @@ packages = [{packages}]
 
 
 def _distinct(values: Iterable[object]) -> list[object]:
-    found: list[object] = []
+    distinct: list[object] = []
     for value in values:
-        if value not in found:
-            found.append(value)
-    return found
+        if value not in distinct:
+            distinct.append(value)
+    return distinct
 
 
 def _literal(kernel: AnyKernel, name: str, value: object) -> str:

@@ -121,15 +121,15 @@ def tune_kernel(
     if ported.sweep.interrupted:  # Ctrl-C also ends a script that tunes several kernels
         note(f"interrupted: all trials so far are in {ported.sweep.path}; the same call resumes")
         raise KeyboardInterrupt
-    found = results_of(ported, call, metrics or {})
-    found.front = front_of_results(found, goals)
+    measured = results_of(ported, call, metrics or {})
+    measured.front = front_of_results(measured, goals)
     winner = ported.sweep.best  # the final round chose it
     if goals == {"time": False} and winner is not None:
-        is_winner = (result for result in found if all(result[name] == v for name, v in winner.config.items()))
-        found.front = [next(is_winner)]
-    for result in found.front:
+        is_winner = (result for result in measured if all(result[name] == v for name, v in winner.config.items()))
+        measured.front = [next(is_winner)]
+    for result in measured.front:
         note(f"{'best' if len(goals) == 1 else 'front'}: {result_text(result, call, goals)}")
-    return found, environment_of(ported)
+    return measured, environment_of(ported)
 
 
 def run_kernel(

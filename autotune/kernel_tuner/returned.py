@@ -30,8 +30,8 @@ class Results(list[dict[str, Any]]):
 
 def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -> Results:
     """Returns the measured configs with their metrics."""
-    found = Results()
-    found.sweep, found.note = ported.sweep, ported.note
+    results = Results()
+    results.sweep, results.note = ported.sweep, ported.note
     for trial in _record(ported).trials:
         if trial.status != Status.MEASURED or trial.median_s is None:
             continue
@@ -41,8 +41,8 @@ def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -
         took = {"compile_time": trial.compile_s, "verification_time": trial.verify_s, "benchmark_time": trial.measure_s}
         result |= {name: 1e3 * (took.get(name) or 0.0) for name in TIMES}
         result["timestamp"] = trial.at
-        found.append(with_metrics(result, metrics))
-    return found
+        results.append(with_metrics(result, metrics))
+    return results
 
 
 def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,14 +55,14 @@ def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str
     return result
 
 
-def front_of_results(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, object]]:
+def front_of_results(results: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, object]]:
     """Returns the Pareto front, sorted by the first objective; with one objective, the best result."""
     signs = [-1 if higher else 1 for higher in goals.values()]
 
     def place(result: Mapping[str, Any]) -> tuple[float, ...]:
         return tuple(sign * result[name] for sign, name in zip(signs, goals, strict=True))
 
-    return unbeaten((place(result), result) for result in found)
+    return unbeaten((place(result), result) for result in results)
 
 
 def result_text(result: Mapping[str, object], call: Call, goals: Mapping[str, bool]) -> str:

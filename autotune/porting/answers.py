@@ -54,9 +54,9 @@ class Answer:
             return EXACT
         return Tolerance(rtol=max(RTOL, ROUNDINGS * SMALLEST_STEP.get(dtype.name, 0.0)), atol=self.atol)
 
-    def differs(self, found: np.ndarray) -> Difference | None:
-        """Returns the first difference between the answer and ``found``, which is stored like the argument, or None."""
-        own = self.argument.memory.as_typed(found)
+    def differs(self, stored_result: np.ndarray) -> Difference | None:
+        """Returns the first difference between the answer and a result that is stored like the argument, or None."""
+        own = self.argument.memory.as_typed(stored_result)
         return unlike(own, self.typed, [self.tolerance_of(leaf.dtype) for _, leaf in leaves(own)])
 
 
@@ -81,19 +81,21 @@ def answers_of(call: Call, given: Sequence[object] | None, atol: float) -> Answe
         n = len(call.arguments)
         raise UsageError(f"answer has {len(given)} entries, and {call.name} {n} arguments: give None for the others")
     pairs = zip(call.arguments, given, strict=True)
-    found = {each.name: _answer(call, each, known, atol) for each, known in pairs if known is not None}
-    if not found:
+    by_name = {each.name: _answer(call, each, value, atol) for each, value in pairs if value is not None}
+    if not by_name:
         raise UsageError("answer has None only: leave it out, or give what an output must hold")
-    return Answers(found)
+    return Answers(by_name)
 
 
 def unlike(got: np.ndarray, want: np.ndarray, tolerances: Sequence[Tolerance]) -> Difference | None:
     """Returns the first difference between two arrays of one shape, number by number, or None."""
     for (field_name, a), (_, b), tolerance in zip(leaves(got), leaves(want), tolerances, strict=True):
-        found = compare_arrays(_comparable(a), _comparable(b), tolerance)
-        if found.n_bad:
-            index = ", ".join(map(str, found.first_bad or ()))
-            return Difference(f"[{index}]{field_name}", found.got, found.want, found.n_bad, found.n_total)
+        comparison = compare_arrays(_comparable(a), _comparable(b), tolerance)
+        if comparison.n_bad:
+            index = ", ".join(map(str, comparison.first_bad or ()))
+            return Difference(
+                f"[{index}]{field_name}", comparison.got, comparison.want, comparison.n_bad, comparison.n_total
+            )
     return None
 
 

@@ -105,8 +105,8 @@ def is_plain(dtype: np.dtype[np.generic]) -> bool:
 def why_not(dtype: np.dtype[np.generic]) -> str | None:
     """Returns why CUDA cannot use elements of this type, and a remedy; None if it can."""
     if dtype.names is not None:
-        found = laid_out(dtype)
-        return None if found is not None else check_layout(dtype) or "is a structure that C++ lays out otherwise"
+        layout = laid_out(dtype)
+        return None if layout is not None else check_layout(dtype) or "is a structure that C++ lays out otherwise"
     if dtype.name == BFLOAT16:
         return None
     if dtype.itemsize not in SIZES.get(dtype.kind, ()):

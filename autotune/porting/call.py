@@ -124,13 +124,13 @@ class Call:
         if self.axes:
             space.constraint(FITS, reads=self.axes)(self._fits)
         nothing: Any = None  # restrictions know neither a problem nor a device
-        found = space.enumerate(nothing, nothing)
+        enumeration = space.enumerate(nothing, nothing)
         rules = {rule.said: rule for rule in self.restrictions}
-        for constraint, config, error in found.unjudged:
+        for constraint, config, error in enumeration.unjudged:
             raise UsageError(rules[constraint.name].told_error(config, error)) from error
-        if not found.configs:
-            raise UsageError(f"{self.name}: the restrictions allow no config: {found.reasons}")
-        return found
+        if not enumeration.configs:
+            raise UsageError(f"{self.name}: the restrictions allow no config: {enumeration.reasons}")
+        return enumeration
 
     def _fits(self, problem: object, config: Config, _: object) -> bool:
         device = self.device
@@ -186,7 +186,7 @@ class Call:
 
 def with_values(text: str, config: ConfigValues) -> str:
     """Returns a text in which names of parameters are replaced by their values."""
-    return re.sub(r"\b\w+\b", lambda found: str(config.get(found[0], found[0])), text)
+    return re.sub(r"\b\w+\b", lambda match: str(config.get(match[0], match[0])), text)
 
 
 def read_call(

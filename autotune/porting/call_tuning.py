@@ -119,8 +119,10 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
     with Bench(find_device(device), 1, stays=True) as bench:
         try:
             launcher = ConfigLauncher(call, formulas, bench, deadline_s)
-            found = launcher.launched(launcher.ready(config), names, is_checked=False)
+            results = launcher.launched(launcher.ready(config), names, is_checked=False)
         except TrialFailure as failure:
             raise UsageError(f"{call.name}: {failure}") from failure
-    after = {e.name: e.memory.restored(found[e.name]).copy() if e.name in found else e.value for e in call.arguments}
+    after = {
+        e.name: e.memory.restored(results[e.name]).copy() if e.name in results else e.value for e in call.arguments
+    }
     return [value.given.copy(order="K") if isinstance(value, Memory) else value for value in after.values()]

@@ -113,12 +113,12 @@ def parameters_of(
     """
     assert function.function is not None
     listed = function.function.child_by_field_name("parameters")
-    found = [node for node in (listed.named_children if listed is not None else ()) if node.type != "comment"]
-    if len(found) == 1 and text_of(found[0]) == "void":
+    nodes = [node for node in (listed.named_children if listed is not None else ()) if node.type != "comment"]
+    if len(nodes) == 1 and text_of(nodes[0]) == "void":
         return ()
-    if not all(node.type in ("parameter_declaration", "optional_parameter_declaration") for node in found):
+    if not all(node.type in ("parameter_declaration", "optional_parameter_declaration") for node in nodes):
         raise UsageError(f"{where} takes any number of arguments: give a kernel with a list of parameters")
-    return tuple(_parameter(node, number, values, aliases) for number, node in enumerate(found))
+    return tuple(_parameter(node, number, values, aliases) for number, node in enumerate(nodes))
 
 
 def types_of(function: Item) -> str:
@@ -128,10 +128,10 @@ def types_of(function: Item) -> str:
     return ", ".join(_without_name(node) for node in listed.named_children) if listed is not None else ""
 
 
-def aliases_in(found: Iterable[Item]) -> dict[str, str]:
+def aliases_in(items: Iterable[Item]) -> dict[str, str]:
     """Returns the aliases that ``using`` and ``typedef`` declare: name -> type."""
     aliases: dict[str, str] = {}
-    for item in found:
+    for item in items:
         node = item.inner
         kind = node.child_by_field_name("type")
         if kind is None or item.template is not None or "{" in text_of(kind):
@@ -184,7 +184,7 @@ def _without_name(node: Node) -> str:
 
 def _meant(text: str, values: Mapping[str, str], aliases: Mapping[str, str]) -> str:
     """Returns a type in which template parameters and aliases are replaced by their meaning."""
-    text = re.sub(r"\b\w+\b", lambda found: values.get(found[0], found[0]), text)
+    text = re.sub(r"\b\w+\b", lambda match: values.get(match[0], match[0]), text)
     for _ in range(MOST_ALIASES):
         plain = re.sub(r"\bconst\b", " ", text).strip().rstrip("* ").removeprefix("typename ").strip()
         known = aliases.get(plain.rpartition("::")[2] if "<" not in plain else plain)

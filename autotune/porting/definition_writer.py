@@ -69,25 +69,25 @@ def _make(folder: Path) -> None:
         UsageError: if the folder belongs to another user, since definitions in it are run.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid not in (os.geteuid(), 0):
+    status = folder.stat()
+    if status.st_uid not in (os.geteuid(), 0):
         raise UsageError(
-            f"{folder} belongs to user {found.st_uid}, and definitions in it are run: name another folder of "
+            f"{folder} belongs to user {status.st_uid}, and definitions in it are run: name another folder of "
             "results, or remove it"
         )
-    if found.st_mode & OTHERS_WRITE and found.st_uid == os.geteuid():
-        folder.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+    if status.st_mode & OTHERS_WRITE and status.st_uid == os.geteuid():
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
 
 
 def _write(folder: Path, files: Mapping[str, bytes], store: Path, arrays: Mapping[str, tuple[str, np.ndarray]]) -> None:
     """Writes missing and changed files, and removes all others from the folder."""
-    for found in folder.iterdir():
-        if found.name in files or found.name.removesuffix(".npy") in arrays:
+    for path_found in folder.iterdir():
+        if path_found.name in files or path_found.name.removesuffix(".npy") in arrays:
             continue
-        if found.is_dir() and not found.is_symlink():
-            shutil.rmtree(found)
+        if path_found.is_dir() and not path_found.is_symlink():
+            shutil.rmtree(path_found)
         else:
-            found.unlink(missing_ok=True)
+            path_found.unlink(missing_ok=True)
     for name, (content, array) in arrays.items():
         _store(store, content, array, folder / f"{name}.npy")
     for name, data in files.items():

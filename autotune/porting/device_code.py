@@ -86,7 +86,7 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
         used |= host.used
         starts |= {span[0] for item in host.of_device if (span := each.place(item)) is not None}
     spans = sorted(span for span in cuts if span[1] not in stays)
-    blanked = OF_LIBRARY.sub(lambda found: found[0] if found[1] in used else "", _blanked(text, spans, sorted(starts)))
+    blanked = OF_LIBRARY.sub(lambda match: match[0] if match[1] in used else "", _blanked(text, spans, sorted(starts)))
     gone_by_why = [[cuts[span][0] for span in spans if cuts[span][1] is is_texture] for is_texture in (False, True)]
     whys = "host code", "textures are not supported"
     lines = [_removal_line(file, why, left_out) for why, left_out in zip(whys, gone_by_why, strict=True)]

@@ -32,25 +32,25 @@ def table_of(formulas: Formulas) -> FormulaTable | None:
     call = formulas.call
     if not formulas.functions and call.generate is None and call.is_written:
         return None
-    found = call.enumeration
-    if found.told_sample:
+    enumeration = call.enumeration
+    if enumeration.told_sample:
         raise UsageError(
-            f"{found.told_sample}: too many to call a function for each; give sizes and restrictions as text"
+            f"{enumeration.told_sample}: too many to call a function for each; give sizes and restrictions as text"
         )
-    for config in found.configs[:: 1 + len(found.configs) // N_CHECKED]:
+    for config in enumeration.configs[:: 1 + len(enumeration.configs) // N_CHECKED]:
         formulas.said(config)  # raises if something cannot be computed there
     numbers = {
         name: {value: number for number, value in enumerate(values)}
         for name, values in call.space.items()
         if len(values) > 1
     }
-    columns = {name: [of[config[name]] for config in found.configs] for name, of in numbers.items()}
+    columns = {name: [of[config[name]] for config in enumeration.configs] for name, of in numbers.items()}
     places = {
-        place: _coded(formulas.said_by(place, config) for config in found.configs) for place in formulas.functions
+        place: _coded(formulas.said_by(place, config) for config in enumeration.configs) for place in formulas.functions
     }
     if call.generate is None:
         return FormulaTable(columns, places)
-    sources = _coded(call.generated(config) for config in found.configs)
+    sources = _coded(call.generated(config) for config in enumeration.configs)
     if len(sources["values"]) == 1:
         return FormulaTable(columns, places)
     return FormulaTable(columns, places | {"source": {"of": sources["of"]}}, tuple(sources["values"]))

@@ -98,8 +98,10 @@ class Formulas:
         """
         names: dict[str, Any] = {"c": config, "problem": SimpleNamespace(**self.sizes.fields)}
         names["table_value"] = lambda place, c: self.functions[place](c)
-        found = [self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)]
-        grid, block = tuple(found), tuple(int(_value(each, "the block", names)) for each in self.block)
+        extents = [
+            self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)
+        ]
+        grid, block = tuple(extents), tuple(int(_value(each, "the block", names)) for each in self.block)
         names |= {"grid": grid, "block": block}
         macros = {name: _value(each, f"the macro {name}", names) for name, each in self.defines.items()}
         shared = self._whole(self.shared, "the size of smem_args", names, least=0)
@@ -138,10 +140,10 @@ class Formulas:
         return _environment().from_string(self.template(not own)).render(variables)
 
     def _whole(self, text: str, what: str, names: Mapping[str, Any], least: int = 1) -> int:
-        found = _value(text, what, names)
-        if not found >= least:
-            raise UsageError(f"{what} is {found} at {_at(names['c'])}; it must be {least} or more")
-        whole: int = ceil(found)
+        number = _value(text, what, names)
+        if not number >= least:
+            raise UsageError(f"{what} is {number} at {_at(names['c'])}; it must be {least} or more")
+        whole: int = ceil(number)
         return whole
 
 

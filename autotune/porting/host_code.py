@@ -33,40 +33,40 @@ class HostCode:
 
 def host_code(readings: Sequence[Sequence[Item]]) -> list[HostCode]:
     """Returns the host code in each reading of a source; an item that one reading uses stays in all of them."""
-    whole = [[*found, *(method for item in found for method in item.methods)] for found in readings]
-    declared = {name for found in whole for item in found for name in (*item.names, *_types_in(item))}
-    candidates = [_candidates(found, declared) for found in whole]
-    own = {name for found in whole for item in found if item.is_device_function for name in item.names}
-    scopes = _scopes([item for found in whole for item in found], declared)
+    whole = [[*items, *(method for item in items for method in item.methods)] for items in readings]
+    declared = {name for items in whole for item in items for name in (*item.names, *_types_in(item))}
+    candidates = [_candidates(items, declared) for items in whole]
+    own = {name for items in whole for item in items if item.is_device_function for name in item.names}
+    scopes = _scopes([item for items in whole for item in items], declared)
     used: set[str] = set()
-    for found, host in zip(readings, candidates, strict=True):
-        used.update(*(_needs(item, host, scopes) for item in found if item not in host))
+    for items, host in zip(readings, candidates, strict=True):
+        used.update(*(_needs(item, host, scopes) for item in items if item not in host))
     kept: set[Item] = set()
     while more := {item for host in candidates for item in host - kept if _is_used(item, used, own)}:
         kept |= more
         used.update(*(_needs(item, host, scopes) for host in candidates for item in host & more))
-    return [_told_apart(found, host, kept, used) for found, host in zip(whole, candidates, strict=True)]
+    return [_told_apart(items, host, kept, used) for items, host in zip(whole, candidates, strict=True)]
 
 
-def _told_apart(found: Sequence[Item], host: set[Item], kept: set[Item], used: set[str]) -> HostCode:
-    gone = [item for item in found if item in host - kept]
+def _told_apart(items: Sequence[Item], host: set[Item], kept: set[Item], used: set[str]) -> HostCode:
+    gone = [item for item in items if item in host - kept]
     classes = [_range(item) for item in gone if item.inner.type in CLASSES]
     inside = {
-        item for item in found if any(begin < item.node.start_byte < end for begin, end in classes)
+        item for item in items if any(begin < item.node.start_byte < end for begin, end in classes)
     }  # goes with its class
     return HostCode(
         left_out=tuple(item for item in gone if item not in inside),
-        stays=tuple(item for item in found if item not in gone and item not in inside),
-        of_device=tuple(item for item in found if item in host & kept and _becomes_device(item) and item not in inside),
-        variables=tuple(item for item in found if item in host & kept and item.variables and not used & item.variables),
+        stays=tuple(item for item in items if item not in gone and item not in inside),
+        of_device=tuple(item for item in items if item in host & kept and _becomes_device(item) and item not in inside),
+        variables=tuple(item for item in items if item in host & kept and item.variables and not used & item.variables),
         used=frozenset(used),
     )
 
 
-def _candidates(found: Sequence[Item], declared: set[str]) -> set[Item]:
+def _candidates(items: Sequence[Item], declared: set[str]) -> set[Item]:
     """Returns the items that are host code unless device code uses them, with the types that are made of such types."""
-    host = {item for item in found if _is_host(item, declared)}
-    types = [item for item in found if _is_type(item)]
+    host = {item for item in items if _is_host(item, declared)}
+    types = [item for item in items if _is_type(item)]
     while True:
         names = {name for item in types if item in host for name in item.names}
         more = [item for item in types if item not in host and not names.isdisjoint(item.uses_of_others)]
@@ -130,10 +130,10 @@ def _needs(item: Item, host: set[Item], scopes: set[str]) -> frozenset[str]:
     return item.uses_of_others & named
 
 
-def _scopes(found: Sequence[Item], declared: set[str]) -> set[str]:
+def _scopes(items: Sequence[Item], declared: set[str]) -> set[str]:
     """Returns the namespaces and types that the source declares."""
-    own = {"", *(scope for item in found for scope in item.scope)}
-    aliases = [item for item in found if item.inner.type == "namespace_alias_definition"]
+    own = {"", *(scope for item in items for scope in item.scope)}
+    aliases = [item for item in items if item.inner.type == "namespace_alias_definition"]
     meant = {item.names[0]: text_of(item.inner.named_children[-1]).split("::")[0] for item in aliases}
     return own | declared - {alias for alias, name in meant.items() if name not in own}
 

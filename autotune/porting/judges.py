@@ -47,8 +47,8 @@ class ByVerify:
         pairs = list(zip(self.call.arguments, self.answer, strict=True))
         names = [each.name for each, known in pairs if known is not None and each.name in self.written]
         with self.bench.turn:
-            found = self.bench.worker.written(job, names, deadline_s)
-        outputs = [None if known is None else self._output(each, found) for each, known in pairs]
+            results = self.bench.worker.written(job, names, deadline_s)
+        outputs = [None if known is None else self._output(each, results) for each, known in pairs]
         try:
             is_right = self._is_verified(outputs)
         except Exception as error:  # the caller's function may raise anything
@@ -57,11 +57,11 @@ class ByVerify:
             raise TrialFailure(Status.WRONG, "verify rejects the outputs")
         return ""
 
-    def _output(self, each: CallArgument, found: Mapping[str, np.ndarray]) -> Any:
+    def _output(self, each: CallArgument, results: Mapping[str, np.ndarray]) -> Any:
         """Returns an argument after the launch, with the caller's type and axes."""
         if not each.is_array:
             return each.number
-        return each.memory.restored(found[each.name]) if each.name in found else each.memory.given
+        return each.memory.restored(results[each.name]) if each.name in results else each.memory.given
 
     @property
     def digest(self) -> str:
@@ -125,10 +125,10 @@ class WithFirstConfig:
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns the remark "unverified", with the first array that differs."""
         with self.bench.turn:
-            found = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
-        if found is None:
+            answer = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
+        if answer is None:
             return "unverified"
-        check, difference = found
+        check, difference = answer
         return f"unverified: {check.name} differs from {check.of} in {difference.n_bad} of {difference.n_total}"
 
 
@@ -203,10 +203,10 @@ class WithAnswers:
             TrialFailure: wrong; the message names the first element that differs.
         """
         with self.bench.turn:
-            found = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
-        if found is None:
+            answer = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
+        if answer is None:
             return ""
-        check, difference = found
+        check, difference = answer
         where = "" if check.before is None else f", after a launch with other contents of {check.changed}"
         raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
 
@@ -234,9 +234,9 @@ def difference_of(
         got = buffer.read()
         if check.or_after is not None:
             got = np.where(_near(got, arrays[check.or_after], check.tolerances[0]), want, got)
-        found = unlike(as_typed(got, check.dtype), as_typed(want, check.dtype), check.tolerances)
-        if found is not None:
-            return check, found
+        difference = unlike(as_typed(got, check.dtype), as_typed(want, check.dtype), check.tolerances)
+        if difference is not None:
+            return check, difference
     return None
 
 

@@ -104,8 +104,8 @@ def launch_once(
         arguments = [buffers[name] if number is None else number for name, number, _ in ready.arguments]
         constants = [Constant(name, contents[name]) for name in ready.constants]
         function.launch(ready.launch, [*arguments, *constants], seed=seed)
-        found = {name: buffers[name].read() for name in names}
-        return {name: array for name, array in found.items() if not _is_same_bits(array, contents[name])}
+        results = {name: buffers[name].read() for name in names}
+        return {name: array for name, array in results.items() if not _is_same_bits(array, contents[name])}
     finally:
         for buffer in buffers.values():
             buffer.free()

@@ -51,10 +51,10 @@ def kernel_name(text: str) -> KernelName:
     Raises:
         UsageError: for a text that is not a name expression.
     """
-    if found := EXPRESSION.fullmatch(text):
-        return _name(found["path"], found["arguments"])
-    if found := CAST.fullmatch(text):
-        return _name(found["path"], found["arguments"], found["types"])
+    if match := EXPRESSION.fullmatch(text):
+        return _name(match["path"], match["arguments"])
+    if match := CAST.fullmatch(text):
+        return _name(match["path"], match["arguments"], match["types"])
     raise UsageError(
         f"the kernel's name {text!r} is not a name in CUDA, such as scale, fir::scale or scale<float, block_size_x>"
     )
@@ -84,9 +84,9 @@ def named_kernel(found: Sequence[Item], name: KernelName, macros: Mapping[str, o
     return NamedKernel(item, "" if function == name.last else function, parameters)
 
 
-def _only(found: Sequence[Item], name: KernelName, file: str) -> Item:
+def _only(items: Sequence[Item], name: KernelName, file: str) -> Item:
     """Returns the one definition with this name; raises UsageError if there is none, or several."""
-    kernels = [each for each in found if each.is_kernel and not _is_special(each)]
+    kernels = [each for each in items if each.is_kernel and not _is_special(each)]
     alike = [each for each in kernels if name.last in each.names and _ends(each, name.path[:-1])]
     exact = [each for each in alike if tuple(filter(None, each.scope)) == name.path[:-1]]
     several = exact or alike

@@ -64,12 +64,12 @@ def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult
             continue
         except UsageError as error:  # a formula cannot be computed at this config
             raise UsageError(f"{call.name}: {error}") from error
-        found = _Probe(call, answers, launcher, ready, first, again)
+        probed = _Probe(call, answers, launcher, ready, first, again)
         differs = {name: why for name, answer in answers.each.items() if (why := answer.differs(first[name]))}
         if not differs:
-            return found.probed()
+            return probed.probed()
         doubt = {name: f"none of the first configs gives its answer: {name}{why}" for name, why in differs.items()}
-        wrong = wrong or ProbeResult(found.written(), doubt=doubt)
+        wrong = wrong or ProbeResult(probed.written(), doubt=doubt)
     return wrong or ProbeResult(failure=failure)
 
 
@@ -109,12 +109,12 @@ class _Probe:
         overwritten, others, doubt = [], [], {}
         for name, answer in self.answers.each.items():
             try:
-                found = list(self._others(answer.argument))
+                launches = list(self._others(answer.argument))
             except TrialFailure as why:
                 doubt[name] = why.message
                 continue
-            differing = [other for other in found if not self._agree(other)]
-            if found and not differing:
+            differing = [other for other in launches if not self._agree(other)]
+            if launches and not differing:
                 overwritten.append(name)
             others += differing
         return ProbeResult(self.written(), frozenset(overwritten), tuple(others), doubt)
@@ -133,8 +133,8 @@ class _Probe:
 
     def _launched(self, each: CallArgument, before: np.ndarray) -> Other:
         """Launches with other contents of one output; returns the outputs with an answer whose results change."""
-        found = self.launcher.launched(self.ready, list(self.answers.each), {each.name: before})
-        own = {name: after for name, after in found.items() if name == each.name or not self._agrees(name, after)}
+        results = self.launcher.launched(self.ready, list(self.answers.each), {each.name: before})
+        own = {name: after for name, after in results.items() if name == each.name or not self._agrees(name, after)}
         return Other(each, before, own)
 
     def _agree(self, other: Other) -> bool:
@@ -152,16 +152,16 @@ class _Probe:
 
 def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]:
     """Returns the tolerance between two configs, for each leaf; wider than ``tolerances``, but exact stays exact."""
-    found = []
+    tolerances_of = []
     for i, (_, leaf) in enumerate(leaves(typed)):
         own = tolerances[i] if tolerances else LOOSE
         if own == Tolerance() or (not tolerances and leaf.dtype.kind in WHOLE):
-            found.append(Tolerance())
+            tolerances_of.append(Tolerance())
         else:
             step = 16 * SMALLEST_STEP.get(leaf.dtype.name, 0.0)
             rtol = max(LOOSE.rtol, 2 * own.rtol, step)
-            found.append(Tolerance(rtol, 2 * own.atol, max(LOOSE.of_rms, step)))
-    return found
+            tolerances_of.append(Tolerance(rtol, 2 * own.atol, max(LOOSE.of_rms, step)))
+    return tolerances_of
 
 
 def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:

@@ -37,13 +37,13 @@ class Sizes:
 
     def extent(self, n: int) -> str:
         """Returns Python for an array's length along an axis: an expression of sizes, or the number itself."""
-        found = _text(n, self.fields)
-        return str(n) if found is None else found
+        text = _text(n, self.fields)
+        return str(n) if text is None else text
 
     def span(self, n: int) -> str:
         """Returns Python for the problem size along an axis of the grid."""
-        found = _text(n, self.fields, is_span=True)
-        return str(n) if found is None else found
+        text = _text(n, self.fields, is_span=True)
+        return str(n) if text is None else text
 
     @property
     def told(self) -> str:

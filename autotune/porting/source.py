@@ -52,10 +52,10 @@ class KernelSource:
             if block in self.text:
                 raise UsageError(f"{self.file} contains {block}, which Jinja would interpret")
 
-        def conditional(found: re.Match[str]) -> str:
-            if found[1] not in unroll:
-                return found[0]
-            return f"{BLOCKS[1]}{{{{ '' if config['{found[1]}'] == 0 else '#pragma unroll {found[1]}' }}}}{BLOCKS[0]}"
+        def conditional(match: re.Match[str]) -> str:
+            if match[1] not in unroll:
+                return match[0]
+            return f"{BLOCKS[1]}{{{{ '' if config['{match[1]}'] == 0 else '#pragma unroll {match[1]}' }}}}{BLOCKS[0]}"
 
         text = UNROLL.sub(conditional, self.text)
         return f'{COMPILER}{{{{ defines }}}}{BLOCKS[0]}#line 1 "{self.file}"\n{text}\n{BLOCKS[1]}\n'

@@ -85,12 +85,12 @@ class Item:
     @cached_property
     def uses(self) -> frozenset[str]:
         """Returns the names in the item, except members, and its own parameters and local variables."""
-        found: set[str] = set()
+        names: set[str] = set()
         own: set[str] = set()
         for node in walk(self.node):
             if node.type in NAME_NODES:
-                (own if _is_declared(node, self.inner) else found).add(text_of(node))
-        return frozenset(found - own)
+                (own if _is_declared(node, self.inner) else names).add(text_of(node))
+        return frozenset(names - own)
 
     @cached_property
     def uses_of_others(self) -> frozenset[str]:
@@ -102,8 +102,8 @@ class Item:
     def methods(self) -> "tuple[Item, ...]":
         """Returns the functions in a class, and in its nested classes."""
         body = self.inner.child_by_field_name("body") if self.is_class else None
-        found = _items(body, (*self.scope, *self.names)) if body is not None else ()
-        return tuple(item for each in found for item in ((each,) if each.function is not None else each.methods))
+        members = _items(body, (*self.scope, *self.names)) if body is not None else ()
+        return tuple(item for each in members for item in ((each,) if each.function is not None else each.methods))
 
     @property
     def is_constructor(self) -> bool:

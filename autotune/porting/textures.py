@@ -9,13 +9,13 @@ TEXTURE = re.compile(r"cuda(?:Texture|Surface)Object_t|(?:tex|surf)(?:1D|2D|3D|C
 TEXTURE_TYPES = frozenset(("texture", "surface"))  # texture<float> t: its variable is what functions name
 
 
-def textured(found: Sequence[Item]) -> dict[Item, str]:
+def textured(items: Sequence[Item]) -> dict[Item, str]:
     """Returns the functions and variables that use textures, each with the name that shows it."""
     variables = {
-        name for item in found if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
+        name for item in items if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
     }
     shown = {}
-    for item in found:
+    for item in items:
         words = [name for name in item.uses if TEXTURE.fullmatch(name) or name in variables]
         if words and (item.function is not None or variables.issuperset(item.names)):
             shown[item] = min(words)
@@ -38,13 +38,13 @@ def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
     return list(items)
 
 
-def with_callers(left_out: Sequence[Item], found: Sequence[Item]) -> set[Item]:
+def with_callers(left_out: Sequence[Item], items: Sequence[Item]) -> set[Item]:
     """Returns the removed items, and the functions that use a name that only removed items declare."""
     gone = set(left_out)
     while True:
-        present = {name for item in found if item not in gone for name in item.names}
+        present = {name for item in items if item not in gone for name in item.names}
         missing = {name for item in gone for name in item.names} - present
-        more = {item for item in found if item.function and item not in gone and item.uses_of_others & missing}
+        more = {item for item in items if item.function and item not in gone and item.uses_of_others & missing}
         if not more:
             return gone
         gone |= more

@@ -127,16 +127,16 @@ def _either(condition: str, text: str, otherwise: str) -> str:
     return f"({condition} or {otherwise})" if text == condition else f"({text} if {condition} else {otherwise})"
 
 
-def _text_of(found: object) -> str:
+def _text_of(value: object) -> str:
     """Returns the expression of a traced value, or the text of a number or a string; raises _Untraceable for others."""
-    if isinstance(found, _Traced):
-        return found.text
-    if isinstance(found, np.generic) and not isinstance(found, np.floating | np.complexfloating):
-        found = found.item()
-    if isinstance(found, bool | int | float | np.float64) and isfinite(found):
-        return f"({found!r})" if not isinstance(found, np.float64) else f"({float(found)!r})"
-    if isinstance(found, str):
-        return repr(found)
+    if isinstance(value, _Traced):
+        return value.text
+    if isinstance(value, np.generic) and not isinstance(value, np.floating | np.complexfloating):
+        value = value.item()
+    if isinstance(value, bool | int | float | np.float64) and isfinite(value):
+        return f"({value!r})" if not isinstance(value, np.float64) else f"({float(value)!r})"
+    if isinstance(value, str):
+        return repr(value)
     raise _Untraceable
 
 

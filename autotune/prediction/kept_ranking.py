@@ -30,8 +30,8 @@ class KeptRankings:
     def get(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Config, ...]:
         """Returns the cached ranking, whose configs are in the space; () if there is none."""
         with suppress(OSError, UsageError, Unsound):
-            if (found := take(self._path(kernel, problem, device))) is not None:
-                return tuple(map(kernel.space.parse, _configs(parse(found[0]))))
+            if (stored := take(self._path(kernel, problem, device))) is not None:
+                return tuple(map(kernel.space.parse, _configs(parse(stored[0]))))
         return ()
 
     def put(self, kernel: Kernel[Problem], problem: Problem, device: Device, configs: tuple[Config, ...]) -> None:

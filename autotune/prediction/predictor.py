@@ -70,10 +70,10 @@ class Predictor:
                     and refusal(kernel, problem, prediction.config, device) is None
                 ):
                     return prediction
-            found = self._predict(kernel, problem, device)
-            if not isinstance(found, str):
-                self._predictions.setdefault(place, []).append((problem, found))
-            return found
+            answer = self._predict(kernel, problem, device)
+            if not isinstance(answer, str):
+                self._predictions.setdefault(place, []).append((problem, answer))
+            return answer
 
     def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
         """Returns the kernel's own default, rendered, or one line that says why there is none."""
@@ -110,9 +110,9 @@ class Predictor:
     def _predict(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
         ahead = list(self.ahead(kernel.name, problem, device))
         if ahead:
-            found = self._first(ahead, kernel, problem, device, "predicted and rendered when the package was written")
-            if not isinstance(found, str):
-                return found
+            answer = self._first(ahead, kernel, problem, device, "predicted and rendered when the package was written")
+            if not isinstance(answer, str):
+                return answer
         if find_spec("jinja2") is None:
             return self._no_jinja
         experience = self._known.get(kernel.name)

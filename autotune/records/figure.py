@@ -36,10 +36,10 @@ class Figure:
 def figures_of(record: type[Any]) -> Mapping[str, Figure]:
     """Returns field name -> figure of a dataclass, in the order of declaration."""
     hints = get_type_hints(record, include_extras=True)
-    found = {
+    figures = {
         field.name: figure
         for field in fields(record)
         for figure in get_args(hints[field.name])[1:]
         if isinstance(figure, Figure)
     }
-    return MappingProxyType(found)
+    return MappingProxyType(figures)

@@ -160,9 +160,9 @@ class SweepFolder:
             tell(f"{error}. It is ignored; `autotune digest` writes a new one")
             return Digests()
 
-    def write_digests(self, found: Digests) -> None:
+    def write_digests(self, digests: Digests) -> None:
         try:
-            self._write_whole(DIGESTS, asdict(found))
+            self._write_whole(DIGESTS, asdict(digests))
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
@@ -222,11 +222,11 @@ def find_sweeps(path: Path) -> list[SweepFolder]:
     Raises:
         UsageError: when there is no readable sweep.
     """
-    found = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
-    if not found:
+    folders = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
+    if not folders:
         raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} at or under it); `autotune sweep` records one")
     sweeps, damaged = [], []
-    for folder in map(SweepFolder, found):
+    for folder in map(SweepFolder, folders):
         try:
             folder.about()
             sweeps.append(folder)

@@ -63,12 +63,12 @@ class Journal:
         wanted = [frozen(record, trial, self._distributions) for trial in record.trials]
         with self._writing():
             study = self._opened(record)
-            found = study.get_trials(deepcopy=False)
-            begun = [_outcome(trial) for trial in wanted[: len(found)]]
-            if [_outcome(trial) for trial in found] != begun or _ways(study) != directions_of(record):
+            present = study.get_trials(deepcopy=False)
+            begun = [_outcome(trial) for trial in wanted[: len(present)]]
+            if [_outcome(trial) for trial in present] != begun or _ways(study) != directions_of(record):
                 optuna.delete_study(study_name=study.study_name, storage=self._storage)
-                study, found = self._opened(record), []
-            for trial in wanted[len(found) :]:
+                study, present = self._opened(record), []
+            for trial in wanted[len(present) :]:
                 study.add_trial(trial)
             if study.metric_names is None:
                 name_objectives(study, record)
@@ -130,12 +130,12 @@ class _Lock(JournalFileSymlinkLock):
             except FileExistsError:
                 pass
             try:
-                found = os.lstat(self._lock_file)
-                target = os.readlink(self._lock_file) if stat.S_ISLNK(found.st_mode) else None
+                status = os.lstat(self._lock_file)
+                target = os.readlink(self._lock_file) if stat.S_ISLNK(status.st_mode) else None
             except FileNotFoundError:
                 continue
-            if held != (found.st_ino, found.st_mtime_ns):
-                held, since = (found.st_ino, found.st_mtime_ns), time.monotonic()
+            if held != (status.st_ino, status.st_mtime_ns):
+                held, since = (status.st_ino, status.st_mtime_ns), time.monotonic()
             elif time.monotonic() - since > LEFT_S:
                 if target is None or Path(target).name != Path(self._lock_target_file).name:
                     what = "a link to something else" if target is not None else "not a link"

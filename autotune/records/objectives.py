@@ -116,17 +116,17 @@ class Objectives:
     def directions(self) -> "tuple[Direction, ...]":
         return tuple(objective.direction for objective in self.each)
 
-    def best(self, found: Iterable[M]) -> M | None:
+    def best(self, trials: Iterable[M]) -> M | None:
         """Returns the best trial by the first objective; None if no values are known."""
-        return next(iter(self.ranked(found)), None)
+        return next(iter(self.ranked(trials)), None)
 
-    def ranked(self, found: Iterable[M]) -> list[M]:
+    def ranked(self, trials: Iterable[M]) -> list[M]:
         """Returns the trials whose values are known, in the order of the first objective, the best first."""
-        return sorted((each for each in found if self.values(each) is not None), key=self.rank)
+        return sorted((each for each in trials if self.values(each) is not None), key=self.rank)
 
-    def rank(self, found: Trial) -> float:
+    def rank(self, trial: Trial) -> float:
         """Returns a number that is smaller for a better first objective; infinite if a value is unknown."""
-        values = self.values(found)
+        values = self.values(trial)
         return inf if values is None else self.first.rank(values)
 
     def lacks_energy(self, trial: Trial) -> bool:
@@ -150,19 +150,19 @@ class Objectives:
         figures = {name: getattr(of, own) for name, own in FIGURES.items()}
         values = {**self.known, **dict(of.config)}
         values |= {name: value for name, value in figures.items() if value is not None}
-        found: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for name, code in self.metrics.items():
             try:
-                value = float(value_of(code, {**values, **found}))
+                value = float(value_of(code, {**values, **metrics}))
             except (ArithmeticError, KeyError, TypeError, ValueError):
                 continue
             if isfinite(value):
-                found[name] = value
-        return found
+                metrics[name] = value
+        return metrics
 
-    def values(self, found: Trial) -> dict[str, float] | None:
+    def values(self, trial: Trial) -> dict[str, float] | None:
         """Returns objective -> value; None unless all values are known."""
-        return values_of(self.each, found)
+        return values_of(self.each, trial)
 
 
 def read_metrics(texts: Iterable[str]) -> dict[str, str]:
@@ -171,46 +171,46 @@ def read_metrics(texts: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: for a text without a name, or a repeated name.
     """
-    found: dict[str, str] = {}
+    metrics: dict[str, str] = {}
     for text in texts:
         name, equals, expression = (part.strip() for part in text.partition("="))
         if not equals or not name or not expression:
             raise UsageError(f"the metric {text!r} is not NAME=EXPRESSION; write gbps=8*n/time/1e9")
-        if name in found:
+        if name in metrics:
             raise UsageError(f"the metric {name} is given twice")
-        found[name] = expression
-    return found
+        metrics[name] = expression
+    return metrics
 
 
 FASTEST = Objectives()  # the default objectives
 
 
-def values_of(objectives: Iterable[Objective], found: Trial) -> dict[str, float] | None:
+def values_of(objectives: Iterable[Objective], trial: Trial) -> dict[str, float] | None:
     """Returns objective -> value at a trial; None unless all values are known."""
     values: dict[str, float | None] = {}
     for objective in objectives:
         if objective.name == TIME:
-            values[TIME] = found.median_s
+            values[TIME] = trial.median_s
         elif objective.name == ENERGY:
-            values[ENERGY] = found.joules
+            values[ENERGY] = trial.joules
         else:
-            values[objective.name] = found.metrics.get(objective.name)
-    if found.median_s is None or any(value is None for value in values.values()):
+            values[objective.name] = trial.metrics.get(objective.name)
+    if trial.median_s is None or any(value is None for value in values.values()):
         return None
     return {name: value for name, value in values.items() if value is not None}
 
 
-def front(objectives: Sequence[Objective], found: Iterable[M]) -> list[M]:
+def front(objectives: Sequence[Objective], trials: Iterable[M]) -> list[M]:
     """Returns the trials that no other one beats in all objectives (the Pareto front), by the first objective."""
-    known = [(values, each) for each in found if (values := values_of(objectives, each)) is not None]
+    known = [(values, each) for each in trials if (values := values_of(objectives, each)) is not None]
     return unbeaten([(tuple(o.rank(values) for o in objectives), each) for values, each in known])
 
 
-def unbeaten(found: Iterable[tuple[tuple[float, ...], T]]) -> list[T]:
+def unbeaten(ranked_items: Iterable[tuple[tuple[float, ...], T]]) -> list[T]:
     """Returns the items that no other one beats in all of their one or two ranks, in the order of the first rank."""
     kept: list[T] = []
     least = inf
-    for ranks, each in sorted(found, key=lambda x: x[0]):
+    for ranks, each in sorted(ranked_items, key=lambda x: x[0]):
         if not kept or (len(ranks) > 1 and ranks[-1] < least):
             kept.append(each)
             least = ranks[-1]

@@ -150,8 +150,8 @@ class SweepRecord:
 
         Both are from the final round if it included ``config``, otherwise from the search.
         """
-        if self.outcome is not None and (found := self.outcome.finalist(config)) is not None:
-            return found, self.outcome.default.median_s if self.outcome.default else None
+        if self.outcome is not None and (finalist := self.outcome.finalist(config)) is not None:
+            return finalist, self.outcome.default.median_s if self.outcome.default else None
         trial = next(t for t in reversed(self.folder.current()) if t.config == config)
         return Finalist.of_search(trial), self.median_s.get(self.about.default)
 

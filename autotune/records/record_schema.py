@@ -61,18 +61,18 @@ def as_trial(row: object) -> dict[str, Any]:
     for field in _NEEDED:
         if field not in row:
             raise Unsound(f"it lacks {field}")
-    field, found = "", {}
+    field, fields = "", {}
     try:
         for field, check in _TRIAL:
             if field in row:
-                found[field] = check(row[field])
-        if len(found) + (SUM in row) < len(row):
+                fields[field] = check(row[field])
+        if len(fields) + (SUM in row) < len(row):
             others = {field: value for field, value in row.items() if field not in TRIAL and field != SUM}
-            field, found["others"] = "a field of a later version", _others(others)
+            field, fields["others"] = "a field of a later version", _others(others)
     except Unsound as error:
         raise Unsound(f"{field} {error}") from None
-    _check_times(found)
-    return found
+    _check_times(fields)
+    return fields
 
 
 def _check_times(row: dict[str, Any]) -> None:
@@ -199,10 +199,10 @@ def as_verdict(content: object) -> dict[str, object]:
     Raises:
         Unsound: when a member is missing or invalid.
     """
-    found: dict[str, Any] = {"finalists": (), **_verdict(sealed(content))}
-    if found["finalists"] and not any(f["config"] == found["winner"]["config"] for f in found["finalists"]):
+    verdict: dict[str, Any] = {"finalists": (), **_verdict(sealed(content))}
+    if verdict["finalists"] and not any(f["config"] == verdict["winner"]["config"] for f in verdict["finalists"]):
         raise Unsound("the winner is not among the finalists")
-    return found
+    return verdict
 
 
 # ---------------------------------------------------------------------- digests.json
@@ -218,5 +218,5 @@ _digests = members_of(
 
 def as_digests(content: Any) -> dict[str, Any]:
     """Returns the content of digests.json. Raises Unsound when a member is missing or invalid."""
-    found: dict[str, Any] = _digests(sealed(content))
-    return found
+    digests: dict[str, Any] = _digests(sealed(content))
+    return digests

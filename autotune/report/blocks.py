@@ -84,13 +84,13 @@ PageBlock = Heading | Facts | Table | Picture | Gallery
 
 def figures(blocks: Sequence[PageBlock]) -> list[PlotlyFigure]:
     """Returns all figures in the order in which the page shows them."""
-    found: list[PlotlyFigure] = []
+    drawn: list[PlotlyFigure] = []
     for block in blocks:
         if isinstance(block, Picture):
-            found.append(block.figure)
+            drawn.append(block.figure)
         elif isinstance(block, Gallery):
-            found += [picture.figure for picture in block.pictures]
-    return found
+            drawn += [picture.figure for picture in block.pictures]
+    return drawn
 
 
 def label(text: object) -> str:

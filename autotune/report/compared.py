@@ -65,15 +65,15 @@ def comparison_blocks(before: SweepRecords, after: SweepRecords) -> list[PageBlo
     Raises:
         UsageError: when they share no problem of the same kernel and device.
     """
-    found, both = compared(before, after), matched(before, after)
-    if not found.pairs:
+    comparison, both = compared(before, after), matched(before, after)
+    if not comparison.pairs:
         raise UsageError("the two sets of records share no problem of the same kernel and device; each needs a winner")
     names = _names(both)
     possible: list[PageBlock | None] = [
-        Facts(tuple(_facts(found, before, after))),
-        _changes(found, names),
+        Facts(tuple(_facts(comparison, before, after))),
+        _changes(comparison, names),
         _configs(*both[0]) if len(both) == 1 else None,
-        _problems(found, both, names),
+        _problems(comparison, both, names),
         Heading("What else differs"),
         _origins(before, after),
         _statuses(both, names),
@@ -81,13 +81,13 @@ def comparison_blocks(before: SweepRecords, after: SweepRecords) -> list[PageBlo
     return [block for block in possible if block is not None]
 
 
-def _facts(found: Comparison, before: SweepRecords, after: SweepRecords) -> list[Fact]:
+def _facts(comparison: Comparison, before: SweepRecords, after: SweepRecords) -> list[Fact]:
     facts = [
-        Fact("problems", (found.told_problems(),)),
-        Fact("change", (f"of the winners' times: {found.told_change()}",)),
+        Fact("problems", (comparison.told_problems(),)),
+        Fact("change", (f"of the winners' times: {comparison.told_change()}",)),
     ]
-    facts += [Fact("noise", (str(one),)) for one in found.noise] or [Fact("noise", ("unknown: no final rounds",))]
-    if exchanged := found.told_exchanged():
+    facts += [Fact("noise", (str(one),)) for one in comparison.noise] or [Fact("noise", ("unknown: no final rounds",))]
+    if exchanged := comparison.told_exchanged():
         facts.append(Fact("exchanged", (exchanged,)))
     for name, own, others in (("only before", before, after), ("only after", after, before)):
         titles = {sweep.title for sweep in others}
@@ -114,9 +114,9 @@ def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
     return names
 
 
-def _changes(found: Comparison, names: dict[str, str]) -> Picture:
+def _changes(comparison: Comparison, names: dict[str, str]) -> Picture:
     """Shows the change of each problem over the noise, the slower ones first."""
-    ordered = sorted(found.pairs, key=lambda pair: -pair.change)
+    ordered = sorted(comparison.pairs, key=lambda pair: -pair.change)
     shown_names = [label(names[pair.title]) for pair in ordered]
     band = {
         "type": "bar",
@@ -193,10 +193,10 @@ def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
     )
 
 
-def _problems(found: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table:
+def _problems(comparison: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table:
     of_title = {sweep.title: (sweep, other) for sweep, other in both}
     rows = []
-    for pair in sorted(found.pairs, key=lambda pair: -pair.change):
+    for pair in sorted(comparison.pairs, key=lambda pair: -pair.change):
         sweep, other = of_title[pair.title]
         assert sweep.winner and other.winner
         ratios = [other.median_s[config] / s for config, s in sweep.median_s.items() if config in other.median_s]

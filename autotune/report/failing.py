@@ -31,25 +31,25 @@ HEIGHT = 180  # pixels
 
 def failure_blocks(sweep: SweepRecord) -> list[PageBlock | None]:
     """Returns the blocks about failed trials; None in place of an empty one."""
-    found = failures(sweep.trials)
-    return [_failed(found), _values(found), _shares(sweep), _refused(sweep)]
+    groups = failures(sweep.trials)
+    return [_failed(groups), _values(groups), _shares(sweep), _refused(sweep)]
 
 
-def _failed(found: Sequence[Failures]) -> Table | None:
-    if not found:
+def _failed(groups: Sequence[Failures]) -> Table | None:
+    if not groups:
         return None
     return Table(
         "Configs that failed",
         "One line for each status, with its first trial's message and the command that runs this config again.",
         ("status", "trials", "first trial", "its message", "reproduce"),
-        [(_plain(each.status), each.n, each.number, each.message, each.reproduce) for each in found],
+        [(_plain(each.status), each.n, each.number, each.message, each.reproduce) for each in groups],
         code=("its message", "reproduce"),
     )
 
 
-def _values(found: Sequence[Failures]) -> Table | None:
+def _values(groups: Sequence[Failures]) -> Table | None:
     """Returns the values with which all configs failed with one status; None if there are none."""
-    rows = [(str(rule), rule.n, _plain(each.status), each.n) for each in found for rule in each.values]
+    rows = [(str(rule), rule.n, _plain(each.status), each.n) for each in groups for rule in each.values]
     if not rows:
         return None
     return Table(

@@ -46,11 +46,11 @@ def front_picture(sweep: SweepRecord) -> Picture | None:
 def _marks(
     name: str,
     objectives: Sequence[Objective],
-    found: Sequence[Trial],
+    trials: Sequence[Trial],
     marker: PlotlyFigure,
     with_line: bool = False,
 ) -> PlotlyFigure:
-    known = [(each, values) for each in found if (values := values_of(objectives, each)) is not None]
+    known = [(each, values) for each in trials if (values := values_of(objectives, each)) is not None]
     first, second = (objective.name for objective in objectives)
     return {
         "type": "scatter",

@@ -27,11 +27,11 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
     table = next(iter(tables(sweeps)), None)
     if table is None or len(table.problems) < 2:
         return None
-    found = portfolios(table, K_MAX, cross_validate=False)
-    sizes = [len(each.configs) for each in found]
+    by_size = portfolios(table, K_MAX, cross_validate=False)
+    sizes = [len(each.configs) for each in by_size]
     lines = [
-        _line("worst problem", ORANGE, found, [each.total.worst for each in found]),
-        _line("median problem", BLUE, found, [each.total.median for each in found]),
+        _line("worst problem", ORANGE, by_size, [each.total.worst for each in by_size]),
+        _line("median problem", BLUE, by_size, [each.total.median for each in by_size]),
     ]
     shown = plot_layout(
         320,
@@ -39,7 +39,7 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
         yaxis=axis("loss (%)", rangemode="tozero"),
         annotations=[
             {"x": k, "y": 1, "yref": "paper", "yanchor": "top", "text": f"{n} not<br>served", **NOTE}
-            for k, n in zip(sizes, (each.total.n_unserved for each in found), strict=True)
+            for k, n in zip(sizes, (each.total.n_unserved for each in by_size), strict=True)
             if n
         ],
     )
@@ -47,7 +47,7 @@ def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
         "Loss with a few configs for all problems",
         "A dot is the best set of so many configs: each problem uses the best of them, and its loss is relative to its "
         "own winner. A problem is not served if none of them was measured there; the worst loss is then unknown. "
-        f"{_untried(found[-1], len(table.problems))}"
+        f"{_untried(by_size[-1], len(table.problems))}"
         "The command autotune portfolio lists the configs, and the loss at other problems.",
         {"data": lines, "layout": shown},
     )
@@ -95,13 +95,13 @@ def _untried(largest: Portfolio, n_problems: int) -> str:
     )
 
 
-def _line(name: str, colour: str, found: Sequence[Portfolio], losses: Sequence[float]) -> PlotlyFigure:
+def _line(name: str, colour: str, by_size: Sequence[Portfolio], losses: Sequence[float]) -> PlotlyFigure:
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": name,
-        "x": [len(each.configs) for each in found],
-        "text": [f"not all tried at {each.n_untried} problems" if each.n_untried else "all tried" for each in found],
+        "x": [len(each.configs) for each in by_size],
+        "text": [f"not all tried at {each.n_untried} problems" if each.n_untried else "all tried" for each in by_size],
         "y": [_percentage(loss) if isfinite(loss) else None for loss in losses],
         "line": {"color": colour, "width": 2},
         "hovertemplate": f"%{{x}} configs, {name}: %{{y}} %, %{{text}}<extra></extra>",

@@ -55,15 +55,15 @@ def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKern
     """
     overviews = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
     losses = recorded_losses(sweeps, kernels)
-    found: list[PageBlock] = []
+    blocks: list[PageBlock] = []
     for device, of_device in groupby(overviews, key=lambda pair: pair[0].device):
         its_own = list(of_device)
         if roof := roofs.of_sweeps([sweep for _, sweep in its_own]):
-            found += [Heading(device), roof]
+            blocks += [Heading(device), roof]
         for kernel, pairs in groupby(its_own, key=lambda pair: pair[0].kernel):
             of_kernel = [loss for loss in losses if (loss.kernel, loss.where) == (kernel, device)]
-            found += _of_kernel(kernel, device, list(pairs), of_kernel)
-    return found
+            blocks += _of_kernel(kernel, device, list(pairs), of_kernel)
+    return blocks
 
 
 def _of_kernel(

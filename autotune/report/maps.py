@@ -10,17 +10,17 @@ from .blocks import SCALE, UNTRIED, Picture, PlotlyFigure, axis, label, natural,
 MappedProblem = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and its hover text
 
 
-def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
+def efficiency(problems: Sequence[MappedProblem]) -> Picture | None:
     """Shows the efficiency over each pair of fields, first over the pair that distinguishes the most problems.
 
     None if fewer than two fields vary.
     """
-    values = {name: _values(found, name) for name in dict.fromkeys(n for fields, *_ in found for n in fields)}
+    values = {name: _values(problems, name) for name in dict.fromkeys(n for fields, *_ in problems for n in fields)}
     varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
     if len(varied) < 2:
         return None
-    pairs = sorted(((y, x) for x, y in combinations(varied, 2)), key=lambda pair: -_n_cells(found, *pair))
-    maps = [_map(found, values, *pair) for pair in pairs]
+    pairs = sorted(((y, x) for x, y in combinations(varied, 2)), key=lambda pair: -_n_cells(problems, *pair))
+    maps = [_map(problems, values, *pair) for pair in pairs]
     (y, x), first = pairs[0], maps[0]
     heat = {
         "type": "heatmap",
@@ -64,21 +64,21 @@ def _axis(name: str) -> PlotlyFigure:
     return axis(name, type="category", showgrid=False)
 
 
-def _values(found: Sequence[MappedProblem], name: str) -> list[Value]:
+def _values(problems: Sequence[MappedProblem], name: str) -> list[Value]:
     """Returns the sorted values of a field, numbers before words."""
-    own = {fields[name] for fields, *_ in found if name in fields}
+    own = {fields[name] for fields, *_ in problems if name in fields}
     return sorted(own, key=natural)
 
 
-def _n_cells(found: Sequence[MappedProblem], y: str, x: str) -> int:
+def _n_cells(problems: Sequence[MappedProblem], y: str, x: str) -> int:
     """Returns the number of pairs of values that occur in problems."""
-    return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
+    return len({(fields.get(y), fields.get(x)) for fields, *_ in problems})
 
 
-def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> PlotlyFigure:
+def _map(problems: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> PlotlyFigure:
     """Returns the cells of a heat map, rows of ``y`` and columns of ``x``; a cell without a problem is empty."""
     cells: dict[tuple[Value | None, Value | None], list[tuple[float, str]]] = {}
-    for fields, share, text in found:
+    for fields, share, text in problems:
         cells.setdefault((fields.get(y), fields.get(x)), []).append((share, text))
     rows = [[cells.get((v, u), []) for u in values[x]] for v in values[y]]
     return {

@@ -131,8 +131,8 @@ class _Shelf:
 
     def _point(self, name: str) -> tuple[list[float], list[int]]:
         """Returns a row of ``_octaves`` and one of ``_words``."""
-        found = _fields(name)
-        pairs = [found.get(field, (0.0, ABSENT)) for field in self._fields]
+        fields = _fields(name)
+        pairs = [fields.get(field, (0.0, ABSENT)) for field in self._fields]
         return [octave for octave, _ in pairs], [word for _, word in pairs]
 
 
@@ -176,12 +176,12 @@ def _nearest(neighbours: Iterable[Neighbour], n: int) -> Iterator[Neighbour]:
 
 def _fields(name: str) -> dict[str, tuple[float, int]]:
     """Parses ``taps=256,window=hann`` into (log2 of a number, 0) or (0, code of a word) by field."""
-    found = {}
+    fields = {}
     for piece in re.split(r",(?=[A-Za-z_]\w*=)", name):
         field, _, text = piece.partition("=")
         number = _number(parse_value(text))
-        found[field] = (0.0, hash(text) or 1) if number is None else (octave(number), 0)
-    return found
+        fields[field] = (0.0, hash(text) or 1) if number is None else (octave(number), 0)
+    return fields
 
 
 def _number(value: object) -> float | None:
@@ -206,10 +206,10 @@ def _measured(folder: str, name: str, added: tuple[Parameter, ...]) -> tuple[tup
 def _stamp(folder: str, name: str, file: str) -> Stamp | None:
     path = os.path.join(folder, name, file)
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return path, found.st_mtime_ns, found.st_size
+    return path, status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=4096)
@@ -232,11 +232,11 @@ def _read_measured(
     The fastest config comes first; if it took part in a final round, the winner of that round comes first.
     """
     folder = SweepFolder(Path(path), added)
-    found, outcome = _best_first(medians(folder)), folder.current_outcome()
-    if not found or outcome is None or tuple(map(Objective.read, outcome.objectives)) != FASTEST.each:
-        return found
-    winner = outcome.winner.config if outcome.finalist(found[0][0]) else found[0][0]
-    return tuple(sorted(found, key=lambda pair: pair[0] != winner))
+    measured, outcome = _best_first(medians(folder)), folder.current_outcome()
+    if not measured or outcome is None or tuple(map(Objective.read, outcome.objectives)) != FASTEST.each:
+        return measured
+    winner = outcome.winner.config if outcome.finalist(measured[0][0]) else measured[0][0]
+    return tuple(sorted(measured, key=lambda pair: pair[0] != winner))
 
 
 def _best_first(median_s: Mapping[Config, float]) -> tuple[tuple[Config, float], ...]:

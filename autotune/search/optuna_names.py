@@ -75,24 +75,24 @@ def _imported(name: str, module: str, last: str) -> Any:
     if not all(part.isidentifier() for part in (*module.split("."), last)):
         raise UsageError(f"the sampler {name!r} is not a name such as {PREFIX}package.module.Class")
     try:
-        found = import_module(module)
+        imported = import_module(module)
     except Exception as error:  # a module of another package may raise anything
         raise UsageError(
             f"the sampler {name!r}: {module} cannot be imported: {error_text(error)}; correct or install it"
         ) from error
-    if not hasattr(found, last):
+    if not hasattr(imported, last):
         raise UsageError(f"the sampler {name!r}: {module} has no {last}; correct the name")
-    return getattr(found, last)
+    return getattr(imported, last)
 
 
 def _usable() -> list[str]:
     """Returns the names of Optuna's sampler classes that need no more than a seed."""
     import optuna
 
-    found = {name: getattr(optuna.samplers, name) for name in optuna.samplers.__all__}
+    classes = {name: getattr(optuna.samplers, name) for name in optuna.samplers.__all__}
     return sorted(
         name
-        for name, kind in found.items()
+        for name, kind in classes.items()
         if inspect.isclass(kind) and not (inspect.isabstract(kind) or _needed(kind))
     )
 

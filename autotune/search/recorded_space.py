@@ -270,5 +270,5 @@ def _number(value: object) -> float | None:
 
 
 def _positive(value: object, scale: float) -> float | None:
-    found = _number(value)
-    return found * scale if found is not None and found > 0 else None
+    number = _number(value)
+    return number * scale if number is not None and number > 0 else None

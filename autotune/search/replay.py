@@ -171,8 +171,8 @@ def replay_once(
 
 def _summary(space: RecordedSpace, runs: Sequence[ReplayRun], about: Mapping[str, Any]) -> Replay:
     optimum_s, random_s = space.optimum_s, expected_minimum(space.seconds, about["trials"])
-    found = [_best(space, run) for run in runs]
-    ratios = np.array([f for f in found if f is not None] or [np.nan]) / optimum_s
+    best_times = [_best(space, run) for run in runs]
+    ratios = np.array([f for f in best_times if f is not None] or [np.nan]) / optimum_s
     score = None
     if random_s > optimum_s * (1 + 1e-12):
         score = float((ratios.mean() * optimum_s - random_s) / (optimum_s - random_s))
@@ -192,7 +192,7 @@ def _summary(space: RecordedSpace, runs: Sequence[ReplayRun], about: Mapping[str
         ask_ms=1e3 * sum(run.asking_s for run in runs) / sum(len(run.tried) for run in runs),
         busy=float(np.mean([len(run.tried) / run.lasted for run in runs])),
         n_cancelled=float(np.mean([run.n_cancelled for run in runs])),
-        found_s=tuple(found),
+        found_s=tuple(best_times),
         **about,
     )
 
@@ -225,20 +225,20 @@ def _runs(
             runs.append(replay_once(space, sampler, trials, ahead, times, seed))
             progress(len(runs))
         return runs
-    found: dict[int, ReplayRun] = {}
+    finished: dict[int, ReplayRun] = {}
     pool = RankedPool(min(jobs, len(seeds)), "autotune-search", _keep, space)
     try:
         waiting: dict[Future[ReplayRun], int] = {
             pool.schedule(_run, (sampler, trials, ahead, times, seed)): seed for seed in seeds
         }
         for future in as_completed(waiting):
-            found[waiting[future]] = future.result()
-            progress(len(found))
+            finished[waiting[future]] = future.result()
+            progress(len(finished))
     except Died as death:
         raise UsageError(f"a process that searches {space.name} died, and a second one: {death}") from death
     finally:
         pool.end()
-    return [found[seed] for seed in seeds]
+    return [finished[seed] for seed in seeds]
 
 
 _space: RecordedSpace  # set once per worker process, not sent with every repeat

@@ -53,10 +53,12 @@ class Contestant:
 
     def finalist(self, relation: Relation, objectives: Objectives) -> Finalist:
         """Returns the config's result in the final round."""
-        found = Finalist.measured(self.trial, self.measurement, relation)
+        finalist = Finalist.measured(self.trial, self.measurement, relation)
         if self.sustained is not None:
-            found = replace(found, sustained=self.sustained, joules=self.sustained.joules, watts=self.sustained.watts)
-        return replace(found, metrics=objectives.computed(found))
+            finalist = replace(
+                finalist, sustained=self.sustained, joules=self.sustained.joules, watts=self.sustained.watts
+            )
+        return replace(finalist, metrics=objectives.computed(finalist))
 
 
 def rank(
@@ -85,14 +87,14 @@ def _by_value(contestants: list[Contestant], objectives: Objectives) -> list[Fin
     best = objectives.rank(ranked[0]) if ranked else 0.0
     on_front = front(objectives.each, ranked) if len(objectives.each) > 1 else []
 
-    def relation(found: Finalist) -> Relation:
-        if found is ranked[0]:
+    def relation(each_ranked: Finalist) -> Relation:
+        if each_ranked is ranked[0]:
             return Relation.BEST
-        if objectives.rank(found) - best <= SAME * abs(best):
+        if objectives.rank(each_ranked) - best <= SAME * abs(best):
             return Relation.SAME
-        return Relation.FRONT if any(found is each for each in on_front) else Relation.WORSE
+        return Relation.FRONT if any(each_ranked is each for each in on_front) else Relation.WORSE
 
-    return [replace(found, relation=relation(found)) for found in ranked]
+    return [replace(each_ranked, relation=relation(each_ranked)) for each_ranked in ranked]
 
 
 def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, int, int, int]:

@@ -69,16 +69,16 @@ def problem_values(text: Mapping[str, Any], kernel: AnyKernel) -> list[dict[str,
     """
     if not (text.get("grid") or text.get("problems")):
         raise UsageError('it needs kernel = "...", and a [grid] with at least one list of values, or [[problems]]')
-    fixed, found = text.get("problem", {}), []
+    fixed, problems = text.get("problem", {}), []
     if text.get("grid"):
-        found += _values(text["grid"], fixed, kernel)
+        problems += _values(text["grid"], fixed, kernel)
     for number, named in enumerate(text.get("problems", []), 1):
         check_type(f"problems[{number}]", named, dict, "a table")
         for name, value in named.items():
             check_type(f"problems[{number}].{name}", value, (int, float, str, bool), "a number, true or false, or text")
         others = {name: value for name, value in fixed.items() if name not in named}
-        found += _values({name: [value] for name, value in named.items()}, others, kernel)
-    return found
+        problems += _values({name: [value] for name, value in named.items()}, others, kernel)
+    return problems
 
 
 def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: AnyKernel) -> list[dict[str, object]]:
@@ -97,12 +97,14 @@ def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: Any
                 f"{name} in [grid] is not a field of {kernel.name}'s problem (has {', '.join(known)}), and "
                 "nothing in [problem] is computed from it"
             )
-    found = []
+    problems = []
     for combination in product(*lists.values()):
         chosen = dict(zip(lists, combination, strict=True))
         computed = {n: _evaluate(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
-        found.append({name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed})
-    return found
+        problems.append(
+            {name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed}
+        )
+    return problems
 
 
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -135,10 +137,10 @@ def _number(text: str, operation: type, left: object, right: object) -> int:
         raise UsageError(f"{text!r} computes with {left!r} and {right!r}; both must be integers")
     if operation is ast.FloorDiv and right == 0:
         raise UsageError(f"{text!r} divides by zero, where {left} // {right}")
-    found: int = OPERATORS[operation](left, right)
-    if abs(found) >= 2**63:
+    result: int = OPERATORS[operation](left, right)
+    if abs(result) >= 2**63:
         raise UsageError(f"{text!r} overflows 64 bits")
-    return found
+    return result
 
 
 def _parsed(text: str) -> ast.Expression:

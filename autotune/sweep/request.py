@@ -102,8 +102,12 @@ def _allowed_nearby(kernel: Kernel[P], config: Config, problem: P, target: Targe
     if changes := kernel.space.changes(problem, config, target.device):
         options = [f"{name}={' or '.join(map(str, values))}" for name, values in changes.items()]
         return f"Allowed instead: {'; or '.join(options)}"
-    found = kernel.space.enumerate(problem, target.device)
-    return f"The nearest allowed config: {found.nearest(config)}" if found.configs else "No config is allowed here"
+    enumeration = kernel.space.enumerate(problem, target.device)
+    return (
+        f"The nearest allowed config: {enumeration.nearest(config)}"
+        if enumeration.configs
+        else "No config is allowed here"
+    )
 
 
 def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:

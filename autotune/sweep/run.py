@@ -152,22 +152,22 @@ def run_sweep(
         sweep_path(settings.results, device.name, kernel.name, problem_name(problem)), kernel.space.added
     )
     with folder.locked(progress.note):
-        found = resume(context, folder)
-        if found.n_by_code:
+        resumed = resume(context, folder)
+        if resumed.n_by_code:
             progress.note(
-                f"{found.n_by_code} recorded trials are still valid: their source changed, their machine code did not"
+                f"{resumed.n_by_code} recorded trials are still valid: their source changed, their machine code did not"
             )
-        if found.n_excluded:
-            are = "trial does" if found.n_excluded == 1 else "trials do"
+        if resumed.n_excluded:
+            are = "trial does" if resumed.n_excluded == 1 else "trials do"
             progress.note(
-                f"{found.n_excluded} recorded {are} not count, since {kernel.name} no longer allows such configs "
+                f"{resumed.n_excluded} recorded {are} not count, since {kernel.name} no longer allows such configs "
                 "here; the record keeps them, and they count again if the configs are allowed again"
             )
-        stale = found.stale + _without_energy(found.log, objectives, progress)
-        for trial in list(found.log.trials):
+        stale = resumed.stale + _without_energy(resumed.log, objectives, progress)
+        for trial in list(resumed.log.trials):
             if (amended := objectives.with_metrics(trial)) != trial:
-                found.log.amend(trial, amended)
-        run = _Run(context, enumeration, default, settings, progress, folder, found.log, objectives, journal)
+                resumed.log.amend(trial, amended)
+        run = _Run(context, enumeration, default, settings, progress, folder, resumed.log, objectives, journal)
         folder.take_up(run.about(stale).as_json())
         return run.run()
 

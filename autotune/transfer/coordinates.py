@@ -66,21 +66,21 @@ def coordinates(points: Sequence[TransferPoint], domain: Domain) -> Coordinates:
     configs = list(dict.fromkeys(point.config for point in points))
     number = {config: row for row, config in enumerate(configs)}
     rows = [number[point.config] for point in points]
-    found = {name: [column[rows] for column in group] for name, group in _of_configs(configs, domain).items()}
+    groups_of = {name: [column[rows] for column in group] for name, group in _of_configs(configs, domain).items()}
     filled = np.array([point.known for point in points]).reshape(len(points), -1)
-    found.update({name: [column] for name, column in zip(KNOWN, filled.T, strict=False)})
-    found[DEVICE] = [np.array([point.away for point in points])]
+    groups_of.update({name: [column] for name, column in zip(KNOWN, filled.T, strict=False)})
+    groups_of[DEVICE] = [np.array([point.away for point in points])]
     for name in dict.fromkeys(name for point in points for name in point.fields):
-        found[f"field {name}"] = columns_of_field([point.fields.get(name) for point in points])
-    groups = [number for number, group in enumerate(found.values()) for _ in group]
-    columns = np.array([column for group in found.values() for column in group]).T
-    return Coordinates(np.ascontiguousarray(columns), np.array(groups), tuple(found))
+        groups_of[f"field {name}"] = columns_of_field([point.fields.get(name) for point in points])
+    groups = [number for number, group in enumerate(groups_of.values()) for _ in group]
+    columns = np.array([column for group in groups_of.values() for column in group]).T
+    return Coordinates(np.ascontiguousarray(columns), np.array(groups), tuple(groups_of))
 
 
 def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.ndarray]]:
     """Returns the columns of the parameters by group, each float [n_configs]."""
     levels = levels_of(configs, _with_others(domain, configs))
-    found: dict[str, list[np.ndarray]] = {}
+    columns_of: dict[str, list[np.ndarray]] = {}
     factors: list[tuple[str, np.ndarray, float]] = []  # name, logarithm above the least, and their range
     presence: set[bytes] = set()
     for name, values, level in zip(levels.names, levels.values, levels.table.T, strict=True):
@@ -89,23 +89,23 @@ def _of_configs(configs: Sequence[Config], domain: Domain) -> dict[str, list[np.
             not is_present.all() and is_present.tobytes() not in presence
         ):  # parameters present in the same configs share it
             presence.add(is_present.tobytes())
-            found[f"{name}?"] = [is_present.astype(float)]
+            columns_of[f"{name}?"] = [is_present.astype(float)]
         if len(values) < 2:
             continue
         if not all(is_number(value) for value in values):
-            found[name] = [(level == v) / np.sqrt(2.0) for v in range(len(values))]
+            columns_of[name] = [(level == v) / np.sqrt(2.0) for v in range(len(values))]
             continue
         size = log_or_rank(values)
-        found[name] = [_spread(size, level)]
+        columns_of[name] = [_spread(size, level)]
         if len(values) > 2:
             twos = powers_of_two(values)
             if any(2.0**power != abs(float(value)) for power, value in zip(twos, values, strict=True)):
-                found[f"2^ in {name}"] = [_spread(twos, level)]
+                columns_of[f"2^ in {name}"] = [_spread(twos, level)]
             if min(float(value) for value in values) > 0:
                 factors.append((name, np.where(is_present, (size - size.min())[level], 0.0), float(np.ptp(size))))
     for (a, log_a, range_a), (b, log_b, range_b) in combinations(factors, 2):
-        found[f"{a} * {b}"] = [(log_a + log_b) / max(range_a + range_b, 1e-12)]
-    return found
+        columns_of[f"{a} * {b}"] = [(log_a + log_b) / max(range_a + range_b, 1e-12)]
+    return columns_of
 
 
 def _with_others(domain: Domain, configs: Sequence[Config]) -> Domain:

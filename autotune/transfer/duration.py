@@ -80,14 +80,14 @@ class Durations:
     def left_out_errors(self, arch: str) -> list[tuple[MeasuredProblem, float]]:
         """Returns predicted / recorded time for each problem, predicted from all others of the architecture."""
         known = self._of(arch)
-        found = []
+        errors = []
         for timed in known.timed if known else ():
             assert known is not None
             others = known.without(lambda other, timed=timed: _apart(other.problem, timed.problem) <= SAME)  # type: ignore[misc]
             if others.timed:
                 error = exp(others.predicted(timed.problem, timed.floor) - timed.log_ratio)
-                found.append((MeasuredProblem(named_fields(timed.problem), timed.device, (), timed.seconds), error))
-        return found
+                errors.append((MeasuredProblem(named_fields(timed.problem), timed.device, (), timed.seconds), error))
+        return errors
 
     def _of(self, arch: str) -> "_Known | None":
         if arch not in self._known:
@@ -147,11 +147,11 @@ def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _
 def _place(points: Sequence[tuple[dict[str, object], Floor]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns columns, float [n_points, n_columns], and groups: fields, floor, and its ratio of bytes to flops."""
     names = dict.fromkeys(name for fields, _ in points for name in fields)
-    found = [columns_of_field([fields.get(name) for fields, _ in points]) for name in names]
-    found.append([np.array([log2(floor.seconds) for _, floor in points])])
-    found.append([np.array([log2(floor.of_bytes / max(floor.of_operations, 1e-12)) for _, floor in points])])
-    groups = [number for number, group in enumerate(found) for _ in group]
-    return np.ascontiguousarray(np.array([column for group in found for column in group]).T), np.array(groups)
+    column_groups = [columns_of_field([fields.get(name) for fields, _ in points]) for name in names]
+    column_groups.append([np.array([log2(floor.seconds) for _, floor in points])])
+    column_groups.append([np.array([log2(floor.of_bytes / max(floor.of_operations, 1e-12)) for _, floor in points])])
+    groups = [number for number, group in enumerate(column_groups) for _ in group]
+    return np.ascontiguousarray(np.array([column for group in column_groups for column in group]).T), np.array(groups)
 
 
 def _scale(values: np.ndarray) -> tuple[float, float]:

@@ -72,12 +72,12 @@ class Experience:
 
     def near(self, fields: Mapping[str, object], device: Device, n: int = N_NEAR) -> list[Neighbour]:
         """Returns the ``n`` nearest problems on devices of the same kind, nearest first."""
-        found = []
+        neighbours = []
         for one in self.problems:
             if one.device.kind == device.kind:
                 kin = kinship(one.device, device)
-                found.append(Neighbour(one.problem, one.device, kin, apart(fields, one.problem), one.measured))
-        return sorted(found, key=lambda near: (near.distance + AWAY[near.kinship], near.kinship))[:n]
+                neighbours.append(Neighbour(one.problem, one.device, kin, apart(fields, one.problem), one.measured))
+        return sorted(neighbours, key=lambda near: (near.distance + AWAY[near.kinship], near.kinship))[:n]
 
     def knows(self, device: Device) -> bool:
         """Returns whether a problem was recorded on a device of this architecture."""
@@ -131,8 +131,8 @@ def candidates(experience: Experience, kernel: Kernel[Any], problem: Problem, de
     yield from first
     enumeration, domain = _enumerated(kernel, problem, device), domain_of(kernel.space.parameters)
     fill = partial(known_at, kernel, device)
-    found = expect(problem, near, enumeration, domain, None, fill, experience.scales)
-    rest = (*(found.ranked(N_MODEL) if found else ()), default)
+    expectation = expect(problem, near, enumeration, domain, None, fill, experience.scales)
+    rest = (*(expectation.ranked(N_MODEL) if expectation else ()), default)
     yield from dict.fromkeys(config for config in rest if config not in first)
 
 
@@ -198,11 +198,11 @@ def _config(names: Sequence[str], values: Sequence[Sequence[Value]], numbers: Se
 
 
 def _values(configs: Iterable[Config]) -> dict[str, list[Value]]:
-    found: dict[str, dict[Value, None]] = {}
+    by_name: dict[str, dict[Value, None]] = {}
     for config in configs:
         for name, value in config.items():
-            found.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in found.items()}
+            by_name.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in by_name.items()}
 
 
 def _index(value: object) -> int:

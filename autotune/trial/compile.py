@@ -190,11 +190,11 @@ def code_of(kind: str, variant: Variant, device: Device, wanted: str) -> str:
     """
     module = device_module(kind)
     try:
-        found = _compiled(module, variant, device, None).code
+        first = _compiled(module, variant, device, None).code
     except TrialFailure:
         return ""
     again = (module.compiled_anew(variant, device) for _ in range(N_ANEW))
-    return wanted if found == wanted or any(each == wanted for each in again) else found
+    return wanted if first == wanted or any(each == wanted for each in again) else first
 
 
 def _compiled(module: DeviceModule, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:

@@ -54,10 +54,10 @@ def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> Di
     n_new = 0
     for (trial, pending), asking in zip(started, tasks, strict=True):
         try:
-            code, found = pending.result().code, asking.result()
+            code, condition = pending.result().code, asking.result()
         except (TrialFailure, UsageError, TimeoutError, Died):
             continue
-        codes[str(trial.number)], conditions[str(trial.number)] = code, found
+        codes[str(trial.number)], conditions[str(trial.number)] = code, condition
         n_new += 1
     updated = replace(known, codes={**known.codes, compiler: codes}, conditions=conditions) if n_new else known
     texts = _texts(folder, kernel, problem, pool, updated)
@@ -78,12 +78,12 @@ def _texts(folder: SweepFolder, kernel: Kernel[P], problem: P, pool: CompilePool
         variant, code = _variant(kernel, problem, trial), known.code(trial, pool.compiler)
         if code and variant is not None and variant.key not in {trial.key, *known.texts.get(pool.compiler, {})}:
             tasks[variant.key] = pool.code_of(variant, code)
-    found = {}
+    digests = {}
     for key, asking in tasks.items():
         with suppress(TimeoutError, Died, UsageError):
             if code := asking.result():
-                found[key] = code
-    return found
+                digests[key] = code
+    return digests
 
 
 def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[CompilePool, list[SweepFolder]]]:

@@ -25,24 +25,24 @@ def compare(
 ) -> None:
     """Compare the winners of two sets of records for the same problems, within the noise of the device."""
     old, new = ([SweepRecord.of(folder) for folder in find_sweeps(path)] for path in (before, after))
-    found = compared(old, new)
-    if not found.pairs:
+    comparison = compared(old, new)
+    if not comparison.pairs:
         raise UsageError(f"{before} and {after} share no problem of the same kernel and device")
     if json:
-        rows = [{**vars(p), "change": p.change, "relation": p.relation} for p in found.pairs]
-        return print_json({"noise": [vars(n) for n in found.noise], "problems": rows})
-    if found.beyond:
+        rows = [{**vars(p), "change": p.change, "relation": p.relation} for p in comparison.pairs]
+        return print_json({"noise": [vars(n) for n in comparison.noise], "problems": rows})
+    if comparison.beyond:
         titles = _titles([sweep for sweep, _ in matched(old, new)])
         lines = [
             (titles[p.title], seconds_text(p.before_s), seconds_text(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
-            for p in found.beyond
+            for p in comparison.beyond
         ]
         print_table(("beyond the noise", "before", "after", "change", ""), lines, cut="beyond the noise")
-    for one in found.noise:
+    for one in comparison.noise:
         stdout.print(f"noise        {one}", markup=False)
-    stdout.print(f"problems     {found.told_problems()}")
-    stdout.print(f"change       {found.told_change()}")
-    if exchanged := found.told_exchanged():
+    stdout.print(f"problems     {comparison.told_problems()}")
+    stdout.print(f"change       {comparison.told_change()}")
+    if exchanged := comparison.told_exchanged():
         stdout.print(f"exchanged    {exchanged}")
 
 

@@ -35,14 +35,14 @@ def digest(
         stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, compiled with {pool.compiler}", markup=False)
         for number, folder in enumerate(folders, 1):
             try:
-                found = digest_sweep(folder, recorded_kernel(folder.about().content, named), pool)
+                digest_counts = digest_sweep(folder, recorded_kernel(folder.about().content, named), pool)
             except UsageError as error:
                 stderr.print(f"skipped {folder.path}: {error}", markup=False)
                 continue
-            counts = found.n_known, found.n_new, found.n_changed, found.n_texts
+            counts = digest_counts.n_known, digest_counts.n_new, digest_counts.n_changed, digest_counts.n_texts
             total = [a + b for a, b in zip(total, counts, strict=True)]
-            if found.n_new or found.n_texts:
-                what = f"{found.n_new} trials and {found.n_texts} sources"
+            if digest_counts.n_new or digest_counts.n_texts:
+                what = f"{digest_counts.n_new} trials and {digest_counts.n_texts} sources"
                 stderr.print(f"  {number} of {len(folders)}: {what} of {folder.path}", markup=False)
     stdout.print(
         f"digests      {total[1]} new, {total[0]} known, {total[2]} unavailable because their source has changed; "

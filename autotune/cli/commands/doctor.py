@@ -15,7 +15,7 @@ def doctor(json: JsonOption = False) -> None:
 
     The exit code is 1 if there is neither a usable GPU nor a host compiler.
     """
-    found, usable = findings(), [target for kind in (*MODULES, *installed(DEVICES)) for target in _usable(kind)]
+    reports, usable = findings(), [target for kind in (*MODULES, *installed(DEVICES)) for target in _usable(kind)]
     gpus = [target for target in usable if target.kind != "host"]
     try:
         auto, auto_is_there = f"{find_device().identifier}: {find_device().device.name}", True
@@ -27,11 +27,11 @@ def doctor(json: JsonOption = False) -> None:
                 "auto": auto,
                 "tuned_on": [target.device.name for target in gpus],
                 "checked_on": [target.device.name for target in usable],
-                "findings": [vars(f) for f in found],
+                "findings": [vars(f) for f in reports],
             }
         )
     else:
-        for each in found:
+        for each in reports:
             _print(each)
         stdout.print()
         for line in gpu_lines(gpus, is_host_there=len(usable) > len(gpus)):

@@ -168,7 +168,7 @@ def told_in_options() -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(NAMED.sub(lambda found: f"{OPTIONS[found[1]]} ", str(error))) from error
+        raise UsageError(NAMED.sub(lambda match: f"{OPTIONS[match[1]]} ", str(error))) from error
 
 
 def nothing(why: str) -> typer.Exit:

@@ -45,14 +45,14 @@ def portfolio(
     sweeps, left_out = read_sweeps(paths)
     for path, why in left_out.items():
         stderr.print(f"skipped {path}: {why}", markup=False)
-    found = tables(s for s in sweeps if kernel in ("", s.kernel) and device in ("", s.device.name))
-    if not found:
+    regret_tables = tables(s for s in sweeps if kernel in ("", s.kernel) and device in ("", s.device.name))
+    if not regret_tables:
         recorded = sorted({f"{s.kernel} on {s.device.name}" for s in sweeps}) or ["nothing"]
         raise UsageError(
             f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {', '.join(recorded)}"
         )
     answers = []
-    for table in found:
+    for table in regret_tables:
         all_k = portfolios(table, K_MAX)
         answer = all_k[min(k, len(all_k)) - 1] if k else next((p for p in all_k if p.total.worst <= regret), all_k[-1])
         answers.append(_as_json(table, all_k, answer))

@@ -70,10 +70,10 @@ def show(
     kernel: Annotated[str, typer.Option("--kernel", help="Only sweeps of this kernel. [default: all]")] = "",
 ) -> None:
     """Show the winner and its evidence, the final round, failures, the search's curve, and which parameters matter."""
-    found = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
-    sweeps = [sweep for sweep in found if kernel in ("", sweep.kernel)]
+    recorded = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
+    sweeps = [sweep for sweep in recorded if kernel in ("", sweep.kernel)]
     if not sweeps:
-        kernels = ", ".join(sorted({sweep.kernel for sweep in found}))
+        kernels = ", ".join(sorted({sweep.kernel for sweep in recorded}))
         raise UsageError(f"no sweep of --kernel {kernel} is recorded here; the recorded kernels are {kernels}")
     if parameters:
         return print_across(sweeps, json)
@@ -254,16 +254,16 @@ def _print_spent(where: Spent) -> None:
         _line("time", "; ".join(others))
 
 
-def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> None:
+def _print_importance(parameters: tuple[Importance, ...], winner: Mapping[str, Value]) -> None:
     """Prints a bar for each parameter, and the slowdown of the best config with each other value.
 
     Parameters that the winner does not use come last, marked with *.
     """
-    if not found:
+    if not parameters:
         return
-    n_measured = max(each.n_trials for each in found)
+    n_measured = max(each.n_trials for each in parameters)
     rows = []
-    for each in winners_first(found, winner):
+    for each in winners_first(parameters, winner):
         best, *others = each.values
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
         among = "all" if each.n_trials == n_measured else str(each.n_trials)

@@ -17,10 +17,10 @@ config with it (median, worst). Few trials make a value look worse than it is.""
 def print_across(sweeps: Sequence[SweepRecord], json: bool) -> None:
     """Prints a table for each kernel, or JSON: a list of parameters for each."""
     kernels = sorted({sweep.kernel for sweep in sweeps})
-    found = {kernel: parameters_across([sweep for sweep in sweeps if sweep.kernel == kernel]) for kernel in kernels}
+    by_kernel = {kernel: parameters_across([sweep for sweep in sweeps if sweep.kernel == kernel]) for kernel in kernels}
     if json:
-        return print_json({kernel: [each.as_json() for each in some] for kernel, some in found.items()})
-    for kernel, some in found.items():
+        return print_json({kernel: [each.as_json() for each in some] for kernel, some in by_kernel.items()})
+    for kernel, some in by_kernel.items():
         n = sum(sweep.kernel == kernel for sweep in sweeps)
         stdout.print(f"{kernel}: {n} sweep{'s' * (n > 1)}", markup=False, style="bold")
         print_table(

@@ -222,10 +222,10 @@ def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
         return dtype.type(number)
     wide: complex = complex(text) if dtype.kind == "c" else float(text)
     with np.errstate(over="ignore"):
-        found = dtype.type(wide)
-    if not np.isfinite(found) and np.isfinite(wide):
+        narrow = dtype.type(wide)
+    if not np.isfinite(narrow) and np.isfinite(wide):
         raise UsageError(f"{where}: {dtype} holds up to {np.finfo(dtype).max:.3g}; give a smaller number")
-    return found
+    return narrow
 
 
 def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
@@ -250,9 +250,9 @@ def _number(text: str) -> Any:
 
 def _loaded(path: str) -> np.ndarray:
     try:
-        found = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, BadZipFile, MemoryError) as error:
         raise UsageError(f"{path}: not a NumPy array: {error}") from error
-    if not isinstance(found, np.ndarray):
+    if not isinstance(array, np.ndarray):
         raise UsageError(f"{path}: the file holds several arrays; save one of them, as .npy")
-    return found
+    return array

@@ -88,11 +88,11 @@ def _work(kernel: AnyKernel, problems: list[Any], config: str, place: Target, n:
         if config:
             work.append((problem, parse_config(kernel, config, problem, place)))
             continue
-        found = kernel.space.enumerate(problem, place.device)
-        if not found.configs:
-            why = f"no configuration is allowed for {problem_name(problem)}: {found.reasons}"
+        enumeration = kernel.space.enumerate(problem, place.device)
+        if not enumeration.configs:
+            why = f"no configuration is allowed for {problem_name(problem)}: {enumeration.reasons}"
             raise UsageError(f"{kernel.name}: {why}")
-        work += [(problem, chosen) for chosen in sample_of(found.configs, n)]
+        work += [(problem, chosen) for chosen in sample_of(enumeration.configs, n)]
     return work
 
 

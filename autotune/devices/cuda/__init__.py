@@ -109,12 +109,14 @@ def open(identifier: str) -> "CudaSession":
 
 def findings() -> list[Finding]:
     """Reports on GPUs and NVRTC for ``autotune doctor``."""
-    found = identifiers()
-    gpus = ", ".join(f"{i} {describe(i).name}" for i in found)
+    numbers = identifiers()
+    gpus = ", ".join(f"{i} {describe(i).name}" for i in numbers)
     reason = nvrtc.available()
     extra = f"{install_with('cuda13')} (or cuda12, after the CUDA version of the driver)"
     return [
-        Finding("GPU", bool(found), gpus or "none found through CuPy", f"a driver, and {extra}; without, host is used"),
+        Finding(
+            "GPU", bool(numbers), gpus or "none found through CuPy", f"a driver, and {extra}; without, host is used"
+        ),
         Finding("NVRTC", reason is None, nvrtc.version() if reason is None else reason, extra),
     ]
 

@@ -83,7 +83,7 @@ def open(identifier: str) -> Session:
 def findings() -> list[Finding]:
     """Reports the compiler for ``autotune doctor``."""
     try:
-        found = find_compiler()
+        host_compiler = find_compiler()
     except UsageError as error:
         return [Finding("host compiler", False, str(error), REMEDY)]
-    return [Finding("host compiler", True, f"{found.version} ({' '.join(found.command)})")]
+    return [Finding("host compiler", True, f"{host_compiler.version} ({' '.join(host_compiler.command)})")]

@@ -138,12 +138,12 @@ class DelayModel:
 
     def extremes(self, begin: int, end: int) -> list[float]:
         """Returns the delays, in samples, at both ends of each piece between ``begin`` and ``end``."""
-        pieces, found = self._pieces, []
+        pieces, delays = self._pieces, []
         for piece, after in zip(pieces, [*(p.start for p in pieces[1:]), LATEST], strict=True):
             if piece.start <= end and after > begin:
                 times = max(begin, piece.start), min(end, after)
-                found += [piece.delay + piece.rate * float(time - piece.start) for time in times]
-        return found
+                delays += [piece.delay + piece.rate * float(time - piece.start) for time in times]
+        return delays
 
     def coarse_at(self, time: int, quantum: int = 1) -> int:
         """Returns the samples by which a spectrum that leaves at ``time`` starts earlier.
@@ -224,16 +224,16 @@ def _add(spectra: DelayedSpectra, piece: Piece, begin: int, end: int, start: int
 
 def _runs(delay: np.ndarray, first: int, last: int, quantum: int) -> list[tuple[int, int, int]]:
     """Returns (begin, end, coarse delay) of each run. Delays must rise or fall monotonically, ``first`` to ``last``."""
-    found, begin, coarse, sign = [], 0, first, 1 if last > first else -1
+    runs, begin, coarse, sign = [], 0, first, 1 if last > first else -1
 
     def risen(spectrum: int) -> int:
         return sign * quantum * round(float(delay[spectrum]) / quantum)
 
     while coarse != last:
         end = bisect_right(range(len(delay)), sign * coarse, begin, key=risen)
-        found.append((begin, end, coarse))
+        runs.append((begin, end, coarse))
         begin, coarse = end, sign * risen(end)
-    return [*found, (begin, len(delay), last)]
+    return [*runs, (begin, len(delay), last)]
 
 
 @dataclass(frozen=True)
@@ -250,5 +250,7 @@ class DecimatedDelays:
     def at(self, start: int, n: int, step: int) -> DelayedSpectra:
         """Returns the delays of the spectra at the times ``start`` + ``step`` i; coarse delays are whole samples."""
         d = self.decimation
-        found = self.model.at(start * d, n, step * d, quantum=d)
-        return DelayedSpectra(found.begins, [coarse // d for coarse in found.coarse], found.fine / d, found.phase)
+        spectra = self.model.at(start * d, n, step * d, quantum=d)
+        return DelayedSpectra(
+            spectra.begins, [coarse // d for coarse in spectra.coarse], spectra.fine / d, spectra.phase
+        )

@@ -71,8 +71,8 @@ def icrs_of(centre: PhaseCentre, location: Any) -> tuple[float, float]:
             obstime=Time(float(centre.time_unix), format="unix"),
             location=location,
         )
-        found = SkyCoord(seen).icrs
-    return float(found.ra.rad), float(found.dec.rad)
+        icrs = SkyCoord(seen).icrs
+    return float(icrs.ra.rad), float(icrs.dec.rad)
 
 
 def towards(icrs: tuple[float, float], location: Any, times: Any) -> np.ndarray:

@@ -85,12 +85,12 @@ class Faults:
 def _faults(faults: Faults, stream: int, number: int) -> np.ndarray:
     """Returns the faults of the packets from ``number`` BLOCK on: bool [4, BLOCK]. The last one is not exchanged."""
     chances = generator_of(faults.seed, LOSSES + stream, number).random((len(KINDS), BLOCK))
-    found = chances < np.array([[getattr(faults, name)] for name in KINDS])
-    lost, repeated, exchanged, damaged = found
+    is_faulty = chances < np.array([[getattr(faults, name)] for name in KINDS])
+    lost, repeated, exchanged, damaged = is_faulty
     exchanged &= ~lost & ~np.append(lost[1:], True)
     places = np.arange(BLOCK)
     before = np.maximum.accumulate(np.where(exchanged, -1, places))  # the last one that stays in its place
     exchanged &= (places - before) % 2 == 1  # of several in a row every second one: the others have changed places
     repeated &= ~lost
     damaged &= ~lost
-    return found
+    return is_faulty

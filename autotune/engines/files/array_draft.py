@@ -95,11 +95,11 @@ def _files(group: Group, folder: Path) -> str:
 
 def _lacking(group: Group) -> list[str]:
     """Returns a line or two for each field that the headers of an antenna's files lack."""
-    found: dict[str, LackingError] = {}
+    by_field: dict[str, LackingError] = {}
     for look in group.looks:
         for error in look.lacking:
-            found.setdefault(error.field, error)
-    lines = [f"# {error.why}\n# {written(name, error.example)}" for name, error in found.items()]
+            by_field.setdefault(error.field, error)
+    lines = [f"# {error.why}\n# {written(name, error.example)}" for name, error in by_field.items()]
     first = group.looks[0].info
     missing = [(name, *text) for name, text in PLACES.items() if getattr(first, name) is None]
     return lines + [f"# {name} = {value}    # {why}\n" for name, value, why in missing]

@@ -56,11 +56,11 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
         UsageError: for a file that cannot be read or is wrong, in one line with the table's number, from 1.
     """
     path = Path(path)
-    found: dict[str, tuple[DelayModel, DelayModel]] = {}
+    models_of: dict[str, tuple[DelayModel, DelayModel]] = {}
     for number, table in enumerate(checked(path, "it", TABLES, read_toml(path, MOST_BYTES))["delay"], 1):
         row = checked(path, f"[[delay]] {number}", DELAY, table)
         antenna, pol = row.pop("antenna", checks.ALL_OTHERS), row.pop("pol", None)
-        models, piece = found.setdefault(antenna, (DelayModel(), DelayModel())), Piece(**row)
+        models, piece = models_of.setdefault(antenna, (DelayModel(), DelayModel())), Piece(**row)
         for p in range(N_POLS) if pol is None else (pol,):
             before = models[p].pieces[-1]
             if len(models[p].pieces) > 1 and before.start >= piece.start:
@@ -70,14 +70,14 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
                     f"[[delay]] {number} starts at sample {piece.start}, {earlier}: they must be in the order of time",
                 )
             models[p].add(piece)
-    return found
+    return models_of
 
 
 def read_phase_centre(path: str | Path) -> PhaseCentre | None:
     """Returns the direction whose fringes a file's delays stop, or None. Raises UsageError for a wrong direction."""
     path = Path(path)
-    found = checked(path, "it", TABLES, read_toml(path, MOST_BYTES)).get("phase_centre")
-    return None if found is None else checked(path, "[phase_centre]", phase_centre, found)
+    table = checked(path, "it", TABLES, read_toml(path, MOST_BYTES)).get("phase_centre")
+    return None if table is None else checked(path, "[phase_centre]", phase_centre, table)
 
 
 def write_delays(

@@ -145,9 +145,9 @@ class FlatSamples:
                 for row in range(self.info.n_pols if self._row_bytes else 1):
                     byte = piece.byte + row * self._row_bytes + first * layout.sample_bytes
                     raw = self._file.take(byte, n_looked * layout.sample_bytes)
-                    found = layout.wanted(raw[: len(raw) // layout.sample_bytes * layout.sample_bytes])
+                    numbers = layout.wanted(raw[: len(raw) // layout.sample_bytes * layout.sample_bytes])
                     with np.errstate(over="ignore"):
-                        squares = np.square(found[np.isfinite(found)].astype(np.float64))
+                        squares = np.square(numbers[np.isfinite(numbers)].astype(np.float64))
                     total, n = total + float(squares[np.isfinite(squares)].sum()), n + squares.size
         rms = np.sqrt(total / max(1, n))
         power = round(np.log2(RMS / rms)) if 1e-100 < rms < 1e100 else 0

@@ -42,16 +42,16 @@ def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[
     Args:
         given: header fields for all files that lack them.
     """
-    found: list[tuple[Look, str | int | None]] = []
+    pairs: list[tuple[Look, str | int | None]] = []
     for path in paths:
         try:
             names, n_channels = antennas_in(path)
-            found += [_look(path, given, names, number, n_channels) for number in range(len(names))]
+            pairs += [_look(path, given, names, number, n_channels) for number in range(len(names))]
         except UsageError as error:
             tell(f"{error}; it is left out")
-    found = _at_one_rate(found, given)
+    pairs = _at_one_rate(pairs, given)
     groups: list[Group] = []
-    for _, some in groupby(sorted(found, key=_key), key=_key):
+    for _, some in groupby(sorted(pairs, key=_key), key=_key):
         looks, places = zip(*some, strict=True)
         groups += _split(looks, places[0])
     return sorted(groups, key=lambda group: (str(group.looks[0].path), str(group.in_file)))
@@ -72,15 +72,15 @@ def _look(
 
 
 def _at_one_rate(
-    found: Sequence[tuple[Look, str | int | None]], given: Mapping[str, Any]
+    looks: Sequence[tuple[Look, str | int | None]], given: Mapping[str, Any]
 ) -> list[tuple[Look, str | int | None]]:
     """Returns the files. Those whose headers lack the rate get the largest rate that is estimated for any of them.
 
     The estimate from a file that is shorter than a second is too low.
     """
-    rates = [each.example for look, _ in found for each in look.lacking if each.field == RATE]
+    rates = [each.example for look, _ in looks for each in look.lacking if each.field == RATE]
     pairs = []
-    for look, place in found:
+    for look, place in looks:
         lacking = next((each for each in look.lacking if each.field == RATE), None)
         if lacking is not None and lacking.example != max(rates):
             with suppress(UsageError):  # it cannot have that rate
@@ -107,9 +107,9 @@ def base_name(name: str) -> str:
     return "_".join(part for part in SEPARATORS.split(stem) if part and not part.isdigit())
 
 
-def _key(found: tuple[Look, str | int | None]) -> list[str]:
+def _key(pair: tuple[Look, str | int | None]) -> list[str]:
     """Returns the values that files of one antenna have in common."""
-    look, in_file = found
+    look, in_file = pair
     name = look.info.antenna or f"\0{_base(look)}"
     values = [name, repr(in_file), str(look.info.sync_time_unix is None)]
     return [*values, *(str(getattr(look.info, name)) for name in ALIKE)]

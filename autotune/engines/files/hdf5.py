@@ -225,9 +225,9 @@ class GrownFile:
         with one_line_errors(path, "it cannot be read as HDF5"):
             self._file = _opened(h5py, path)
         with one_line_errors(path, "attributes cannot be read"):
-            found = _plain(self._file.attrs.get(FORMAT, ""))
-        if found != kind:
-            refuse(path, f"its {FORMAT} is {schema.value_text(found)}, must be {kind!r}")
+            stored = _plain(self._file.attrs.get(FORMAT, ""))
+        if stored != kind:
+            refuse(path, f"its {FORMAT} is {schema.value_text(stored)}, must be {kind!r}")
         self.attributes = self.group("/", checks, needed)
 
     def group(self, name: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> dict[str, Any]:
@@ -249,12 +249,14 @@ class GrownFile:
         """Returns the dataset ``name``, whose elements have this dtype and shape, and whose data are in this file."""
         with one_line_errors(self.path, f"{name} cannot be read"):
             self._check_link(name)
-            found = self._file[name]
-            _, *rest = found.shape
-            plain = not found.external and not found.is_virtual
-        if found.dtype != dtype or tuple(rest) != shape or not plain:
-            refuse(self.path, f"{name} is {found.dtype} {list(found.shape)}, must be {np.dtype(dtype)} [n, *{shape}]")
-        return found
+            dataset = self._file[name]
+            _, *rest = dataset.shape
+            plain = not dataset.external and not dataset.is_virtual
+        if dataset.dtype != dtype or tuple(rest) != shape or not plain:
+            refuse(
+                self.path, f"{name} is {dataset.dtype} {list(dataset.shape)}, must be {np.dtype(dtype)} [n, *{shape}]"
+            )
+        return dataset
 
     def _check_link(self, name: str) -> None:
         """Refuses links to other files or names. Raises ValueError."""

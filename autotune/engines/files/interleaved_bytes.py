@@ -71,13 +71,13 @@ class Layout:
 
     def wanted(self, raw: np.ndarray) -> np.ndarray:
         """Returns the numbers of the wanted channel, [n_pols, n, parts], from uint8 [n_bytes] of whole samples."""
-        found = self.numbers.of(raw)
+        numbers = self.numbers.of(raw)
         if self.pols_first:
-            some = found.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
+            some = numbers.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
         elif self.second is not None:
-            some = found.reshape(-1, self.n_channels, self.parts)[:, [self.channel, self.second]]
+            some = numbers.reshape(-1, self.n_channels, self.parts)[:, [self.channel, self.second]]
         else:
-            some = found.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
+            some = numbers.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
         return some.swapaxes(0, 1)
 
 

@@ -33,21 +33,21 @@ def look_at(path: Path, given: Mapping[str, Any]) -> Look:
     Raises:
         UsageError: when it cannot be opened even with all missing fields given.
     """
-    found: list[LackingError] = []
+    errors: list[LackingError] = []
     while True:
         try:
             source = open_joined([path], HeaderOverrides(**given), untold)
         except LackingError as error:
-            if error.field in (each.field for each in found):
+            if error.field in (each.field for each in errors):
                 raise
-            found.append(error)
+            errors.append(error)
             given = {**given, error.field: error.example}
             continue
         source.close()
         named = SERIES.search(path.name)
         number = getattr(source, "number", None)
         number = int(named[1]) if number is None and named is not None else number
-        return Look(path, source.info, found, getattr(source, "overlap", 0), number)
+        return Look(path, source.info, errors, getattr(source, "overlap", 0), number)
 
 
 def not_said(info: SampleInfo, needs: Collection[str]) -> list[str]:

@@ -42,27 +42,27 @@ class Numbers:
         """Returns the signed numbers [n] in uint8 [n_bytes]."""
         if self.nibbles:
             return np.stack([raw.view(np.int8) >> 4, (raw << 4).view(np.int8) >> 4], axis=-1).reshape(-1)
-        found = raw.view(self.kind)
+        numbers = raw.view(self.kind)
         if self.kind.kind != "u":
-            return found
+            return numbers
         half = self.kind.type(1 << self.bits - 1)
-        return np.asarray((found ^ half).view(f"i{self.kind.itemsize}"))  # in this machine's byte order
+        return np.asarray((numbers ^ half).view(f"i{self.kind.itemsize}"))  # in this machine's byte order
 
-    def put(self, found: np.ndarray, out: np.ndarray) -> None:
+    def put(self, numbers: np.ndarray, out: np.ndarray) -> None:
         """Converts numbers [n_pols, n, parts] from ``of`` into the rows of a source: uint8 or complex64 [n_pols, ..].
 
         It does not take real numbers of 4 bits.
         """
-        if found.shape[-1] == 2:
+        if numbers.shape[-1] == 2:
             with np.errstate(over="ignore", invalid="ignore"):
-                out.view(np.float32).reshape(*out.shape, 2)[...] = found
+                out.view(np.float32).reshape(*out.shape, 2)[...] = numbers
         elif self.is_wide:
-            scaled = np.rint(found[..., 0] * np.float64(self.scale))
+            scaled = np.rint(numbers[..., 0] * np.float64(self.scale))
             out.view(">i2")[...] = np.where(
                 np.isfinite(scaled), scaled.clip(1 + NOT_FINITE, -1 - NOT_FINITE), NOT_FINITE
             )
         else:
-            out.view(f">i{self.bits // 8}")[...] = found[..., 0]
+            out.view(f">i{self.bits // 8}")[...] = numbers[..., 0]
 
 
 INT8 = Numbers(np.dtype(np.int8))
@@ -73,10 +73,10 @@ def numbers_of(name: str) -> tuple[Numbers, bool] | None:
 
     Returns None for an unknown name, and for numbers of several bytes without a byte order.
     """
-    found = TYPE.fullmatch(name)
-    if found is None or (found[3] != "8" and found[4] is None) or (found[2], found[3]) == ("f", "8"):
+    match = TYPE.fullmatch(name)
+    if match is None or (match[3] != "8" and match[4] is None) or (match[2], match[3]) == ("f", "8"):
         return None
-    if (found[3] == "64" and found[2] != "f") or (found[2], found[3]) == ("f", "16"):
+    if (match[3] == "64" and match[2] != "f") or (match[2], match[3]) == ("f", "16"):
         return None
-    order = {"le": "<", "be": ">", None: "|"}[found[4]]
-    return Numbers(np.dtype(f"{order}{found[2]}{int(found[3]) // 8}")), found[1] == "c"
+    order = {"le": "<", "be": ">", None: "|"}[match[4]]
+    return Numbers(np.dtype(f"{order}{match[2]}{int(match[3]) // 8}")), match[1] == "c"

@@ -114,10 +114,10 @@ def must_be_known(path: Path) -> SampleFormat:
     Raises:
         UsageError: when it cannot be read, or its format is unknown.
     """
-    found = format_of(path)
-    if found is None:
+    sample_format = format_of(path)
+    if sample_format is None:
         refuse(path, f"it is not a recording: {neither()}")
-    return found
+    return sample_format
 
 
 def neither() -> str:
@@ -134,9 +134,9 @@ def format_of(path: Path) -> SampleFormat | None:
     own = [each for each in formats.that_hold(SAMPLES) if hasattr(each, "recognises")]
     file = Bytes(path)
     try:
-        found: SampleFormat | None = next((f for f in own if f.recognises(file)), None)
+        sample_format: SampleFormat | None = next((f for f in own if f.recognises(file)), None)
     finally:
         file.close()
-    if found is None:
-        found = formats.find(path.suffix, SAMPLES, "read")
-    return found
+    if sample_format is None:
+        sample_format = formats.find(path.suffix, SAMPLES, "read")
+    return sample_format

@@ -92,8 +92,8 @@ class HeaderOverrides:
         if self.channel is None and n_channels == 1:
             return 0
         if not isinstance(self.channel, int) or not 0 <= self.channel < n_channels:
-            found = "none is chosen" if self.channel is None else f"channel={self.channel} is not one of them"
-            why = f"it has {n_channels} channels, and {found}: choose one, channel=0 to {n_channels - 1}"
+            problem = "none is chosen" if self.channel is None else f"channel={self.channel} is not one of them"
+            why = f"it has {n_channels} channels, and {problem}: choose one, channel=0 to {n_channels - 1}"
             raise LackingError(path, why, "channel", 0)
         return self.channel
 
@@ -132,10 +132,10 @@ def must_be_file(path: Path) -> None:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return  # opening it gives the reason
-    found = next((name for is_kind, name in KINDS.items() if is_kind(mode)), None)
-    if found is not None:
-        more = ": write its data to a file first" if found == "a pipe" else ""
-        refuse(path, f"it is {found}, but must be a file{more}")
+    kind = next((name for is_kind, name in KINDS.items() if is_kind(mode)), None)
+    if kind is not None:
+        more = ": write its data to a file first" if kind == "a pipe" else ""
+        refuse(path, f"it is {kind}, but must be a file{more}")
 
 
 class Bytes:
@@ -200,7 +200,7 @@ class Header:
         Raises:
             UsageError: when it is not such an integer, or is missing without a default.
         """
-        text = self._found(name, None if default is None else str(default))
+        text = self._value_text(name, None if default is None else str(default))
         try:
             value = int(text)
         except ValueError:
@@ -217,14 +217,14 @@ class Header:
         Raises:
             UsageError: when it is not a number, or is missing without a default.
         """
-        text = self._found(name, None if default is None else str(default), instead)
+        text = self._value_text(name, None if default is None else str(default), instead)
         try:
             value = schema.as_number(float(text))
         except (ValueError, schema.Unsound):
             refuse(self.path, f"{self.where} has {name}={schema.value_text(text)}, must be a number")
         return Fraction(text if DECIMAL.fullmatch(text) else value)
 
-    def _found(self, name: str, default: str | None, instead: str = "") -> str:
+    def _value_text(self, name: str, default: str | None, instead: str = "") -> str:
         text = self.values.get(name, default)
         if text is None and instead:
             raise LackingError(self.path, f"{self.where} lacks {name}: give {instead}", instead, 1.0)

@@ -31,7 +31,7 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.is_dir())
     except OSError as error:
         refuse(folder, f"it cannot be read: {error.strerror}")
-    found, named = set(), set()
+    recordings, named = set(), set()
     for path in paths:
         if path.suffix != ".toml":
             continue
@@ -41,7 +41,7 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
             tell(f"{error}; it is left out")
             continue
         if "file" in content:
-            found.add(path)
+            recordings.add(path)
             named.add(str(content["file"]))
         elif lists_antennas(content):
             tell(one_line(f"{path}: it is the file of an array, and left out: give it instead of its folder"))
@@ -52,10 +52,10 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
             continue
         try:
             must_be_known(path)
-            found.add(path)
+            recordings.add(path)
         except UsageError as error:
             tell(f"{error}; it is left out")
-    return sorted(found)
+    return sorted(recordings)
 
 
 def _is_other(suffix: str) -> bool:

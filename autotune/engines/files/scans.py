@@ -115,12 +115,12 @@ class ScansSource:
     @property
     def late(self) -> list[Late]:
         """Returns the times at which the rest of the scans' clocks changes, and the changes."""
-        found = []
+        changes = []
         for before, scan in pairwise(self._scans):
             rest, phase = scan.offset.rest - before.offset.rest, scan.offset.phase - before.offset.phase
             if rest or phase:
-                found.append(Late(((before.end or scan.begin) + scan.begin) // 2, rest, phase))
-        return found
+                changes.append(Late(((before.end or scan.begin) + scan.begin) // 2, rest, phase))
+        return changes
 
     @property
     def n_recorded(self) -> int | None:

@@ -171,14 +171,14 @@ class FrameReader:
         """Skips damage after ``n_step`` frames that follow each other. Returns how many of them are whole."""
         n_bytes = self._frame.n_bytes
         lost = self._byte + n_step * n_bytes
-        found = self._found(lost - n_bytes + self._frame.header_bytes if n_step else lost + 1)
-        if found is None:
+        next_byte = self._found(lost - n_bytes + self._frame.header_bytes if n_step else lost + 1)
+        if next_byte is None:
             self._stop(lost, "is of another kind than the first one")
             self._byte = lost
             return n_step
         self._places.append(lost)
-        is_whole = (found - lost) % n_bytes == 0
-        self._byte = found
+        is_whole = (next_byte - lost) % n_bytes == 0
+        self._byte = next_byte
         return n_step if is_whole else max(0, n_step - 1)
 
     def _found(self, byte: int) -> int | None:

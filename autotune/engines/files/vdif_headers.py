@@ -98,8 +98,8 @@ def first_frame(file: Bytes) -> int:
 
 def headers(file: Bytes, n_bytes: int, numbers: Sequence[int], begin: int = 0) -> np.ndarray:
     """Returns the first words of frames that follow each other, as far as the file has them: uint32 [n, 4]."""
-    found = [file.take(begin + number * n_bytes, LEGACY_BYTES) for number in numbers]
-    return np.array([each.view("<u4") for each in found if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
+    words = [file.take(begin + number * n_bytes, LEGACY_BYTES) for number in numbers]
+    return np.array([each.view("<u4") for each in words if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
 
 
 def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:

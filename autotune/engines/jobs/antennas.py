@@ -145,16 +145,16 @@ def are_voltages(inputs: object) -> bool:
 
 def _reader(path: str | Path) -> VoltageFormat | None:
     """Returns the format of a file of voltages, or None for another file."""
-    found: VoltageFormat | None = formats.find(Path(path).suffix, VOLTAGES, "read")
-    return found
+    reader: VoltageFormat | None = formats.find(Path(path).suffix, VOLTAGES, "read")
+    return reader
 
 
 def _opened(paths: Sequence[Any]) -> VoltageSource:
     """Opens files of voltages. Raises UsageError when their formats differ."""
-    found = {reader.help: reader for path in paths if (reader := _reader(path)) is not None}
-    if len(found) > 1:
-        raise UsageError(f"voltages of {' and of '.join(found)} cannot be correlated with each other: convert some")
-    (reader,) = found.values()
+    readers = {reader.help: reader for path in paths if (reader := _reader(path)) is not None}
+    if len(readers) > 1:
+        raise UsageError(f"voltages of {' and of '.join(readers)} cannot be correlated with each other: convert some")
+    (reader,) = readers.values()
     return reader.read([Path(path) for path in paths])
 
 

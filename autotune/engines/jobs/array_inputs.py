@@ -41,8 +41,8 @@ class Needs:
 
 def needs_of(path: Path | None) -> Needs:
     """Returns the header fields that the format of this file of visibilities needs."""
-    found = None if path is None else formats.find(path.suffix, VISIBILITIES, "write")
-    return Needs(path, tuple(getattr(found, "needs", ())))
+    format_of_file = None if path is None else formats.find(path.suffix, VISIBILITIES, "write")
+    return Needs(path, tuple(getattr(format_of_file, "needs", ())))
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,16 @@ def open_antennas(
     ]
     if own := [name for name in OF_ONE if name in header and len(wanted) > 1]:
         raise UsageError(f"{own[0]} is of one antenna, and there are {len(wanted)}: {SAY_EACH}")
-    found: list[Input] = []
+    antennas: list[Input] = []
     for samples, header_fields in wanted:
-        found.append(antenna_input(samples, header_fields, f"m{len(found):03}", tell))
-        stack.callback(found[-1].source.close)
-    lacking = [f"{each.info.antenna} lacks {_list(lacks)}" for each in found if (lacks := needs.not_said_by(each.info))]
+        antennas.append(antenna_input(samples, header_fields, f"m{len(antennas):03}", tell))
+        stack.callback(antennas[-1].source.close)
+    lacking = [
+        f"{each.info.antenna} lacks {_list(lacks)}" for each in antennas if (lacks := needs.not_said_by(each.info))
+    ]
     if lacking:
         refuse(needs.path or Path(), f"it needs what is not known: {'; '.join(lacking)}; {SAY_EACH}")
-    return Opened(found, bands)
+    return Opened(antennas, bands)
 
 
 def _headers(samples: object, header: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -104,10 +106,10 @@ def _headers(samples: object, header: Mapping[str, Any]) -> list[Mapping[str, An
 
 def _array_of(paths: Sequence[Any]) -> ArrayFile | None:
     """Returns the array if the input is its file, else None. Raises UsageError for such a file among other inputs."""
-    found = [path for path in paths if isinstance(path, str | Path) and is_array_file(Path(path))]
-    if found and len(paths) > 1:
-        refuse(Path(found[0]), "it is the file of an array, which is given alone: name all files in it")
-    return read_array(Path(found[0])) if found else None
+    array_files = [path for path in paths if isinstance(path, str | Path) and is_array_file(Path(path))]
+    if array_files and len(paths) > 1:
+        refuse(Path(array_files[0]), "it is the file of an array, which is given alone: name all files in it")
+    return read_array(Path(array_files[0])) if array_files else None
 
 
 def _open_array(array: ArrayFile, needs: Needs, tell: Tell, stack: ExitStack) -> list[Input]:
@@ -171,8 +173,8 @@ def _channel_of(antenna: ArrayAntenna, header: Mapping[str, Any]) -> dict[str, i
     if isinstance(number, str):
         number = names.index(number) if number in names else None
     if number is None or not 0 <= number < len(names):
-        found = "none is chosen" if antenna.in_file is None else f"antenna = {antenna.in_file!r} is not one of them"
-        refuse(path, f"it has the antennas {', '.join(names)}, and {found}")
+        problem = "none is chosen" if antenna.in_file is None else f"antenna = {antenna.in_file!r} is not one of them"
+        refuse(path, f"it has the antennas {', '.join(names)}, and {problem}")
     return {"channel": _one_channel(path, header, len(names), n_channels, number)}
 
 

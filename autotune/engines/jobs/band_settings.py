@@ -197,13 +197,13 @@ def delay_difference(info: SampleInfo, delays: Sequence[DelayModel]) -> int:
         return ENDLESS_DELAY_DIFF
     begin = info.first_timestamp
     end = begin + info.n_samples
-    found = [value for model in delays for value in model.extremes(begin, end)]
-    if (longest := max(map(abs, found))) > LONGEST:
+    values = [value for model in delays for value in model.extremes(begin, end)]
+    if (longest := max(map(abs, values))) > LONGEST:
         raise UsageError(
             f"a delay of {info.antenna or 'the antenna'} is {longest:.4g} samples while the samples last, and may be "
             f"{LONGEST:.4g}; begin its piece nearer to the samples"
         )
-    difference = ceil(max(found) - min(found)) + 1
+    difference = ceil(max(values) - min(values)) + 1
     if difference > MOST_DELAY_DIFF:
         raise UsageError(
             f"the delays of {info.antenna or 'the antenna'} differ by {difference} samples, between polarisations and "

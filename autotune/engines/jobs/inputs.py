@@ -131,8 +131,8 @@ def _packed(samples: np.ndarray, header: HeaderFields, name: str) -> tuple[np.nd
     rows = np.atleast_2d(samples)
     is_complex = rows.dtype == np.complex64
     if rows.ndim != 2 or not 1 <= len(rows) <= 2 or not (is_complex or rows.dtype in INTEGERS):
-        found = f"{samples.dtype} {list(samples.shape)}"
-        raise UsageError(f"samples are {found}, must be int8, int16 or complex64, [n] or [n_pols, n] with 1 or 2 rows")
+        kind = f"{samples.dtype} {list(samples.shape)}"
+        raise UsageError(f"samples are {kind}, must be int8, int16 or complex64, [n] or [n_pols, n] with 1 or 2 rows")
     bits = COMPLEX_BITS if is_complex else INTEGERS[rows.dtype]
     info = SampleInfo(
         sample_bits=bits,

@@ -79,9 +79,9 @@ def chosen(
 
 def _in_space(known: tuple[E, ...], kernel: AnyKernel) -> tuple[E, ...]:
     """Returns the entries of a kernel whose configs are in its present space, with these configs."""
-    found = []
+    entries = []
     for one in known:
         with suppress(UsageError):
             if one.kernel == kernel.name:
-                found.append(replace(one, config=config_of(kernel, one.config)))
-    return tuple(found)
+                entries.append(replace(one, config=config_of(kernel, one.config)))
+    return tuple(entries)

@@ -107,10 +107,10 @@ class RecordSource:
         """
         if (kernel.name, arch) not in self._kernels:
             try:
-                found: RecordedKernel | str = RecordedKernel(kernel, gather(paths), self._tell)
+                recorded: RecordedKernel | str = RecordedKernel(kernel, gather(paths), self._tell)
             except UsageError as error:
-                found = clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON)
-            self._kernels[kernel.name, arch] = found
+                recorded = clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON)
+            self._kernels[kernel.name, arch] = recorded
         return self._kernels[kernel.name, arch]
 
     def _sweeps(self) -> list[SweepFolder]:

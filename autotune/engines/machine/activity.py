@@ -64,11 +64,11 @@ class Activity:
 
     def finished(self) -> list[Span]:
         """Returns the spans that are over since the last call, in the order in which the work was given."""
-        found = []
+        spans = []
         while self._marked and self._marked[0][2].is_done():
             kind, begin, end = self._marked.popleft()
-            found.append(Span(kind, begin.seconds_since(self._zero), end.seconds_since(self._zero)))
-        return found
+            spans.append(Span(kind, begin.seconds_since(self._zero), end.seconds_since(self._zero)))
+        return spans
 
 
 def covered(spans: list[Span]) -> float:

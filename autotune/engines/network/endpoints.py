@@ -35,10 +35,10 @@ def endpoints(text: str) -> tuple[Endpoint, ...]:
     Raises:
         UsageError: for any other text; the error shows the right form.
     """
-    found = TEXT.fullmatch(text.strip())
-    if found is None:
+    match = TEXT.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{text!r} is not an address; write 127.0.0.1:7148, or 239.1.1.1+7:7148 for eight of them")
-    host, more, port = found[1].strip("[]"), int(found[2] or 0), int(found[3] or PORT)
+    host, more, port = match[1].strip("[]"), int(match[2] or 0), int(match[3] or PORT)
     if not 1 <= port <= 65535:
         raise UsageError(f"{text!r} has port {port}; ports are 1 to 65535")
     if not more:

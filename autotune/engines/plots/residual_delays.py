@@ -62,7 +62,7 @@ def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
         return []
     rate_hz, sign = info.antennas[0].sample_rate_hz, 1 if info.channel_width_hz > 0 else -1
     n_spectra = summary.weights.values[..., 0].sum(axis=0)  # [n_baselines, 2]
-    found = []
+    delays = []
     coefficients = summary.coefficients()  # [n_fine, n_baselines, 2]
     for number, baseline in enumerate(summary.baselines):
         if not n_spectra[number].any():
@@ -75,7 +75,7 @@ def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
         lag = (peak + len(power) // 2) % len(power) - len(power) // 2 + _between(power, peak)
         delay_s = sign * lag / (len(power) * step_hz)
         noise = np.count_nonzero(n_each)  # the mean of ``power`` for noise alone
-        found.append(
+        delays.append(
             ResidualDelay(
                 baseline=baseline,
                 delay_s=delay_s,
@@ -85,7 +85,7 @@ def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
                 largest_s=0.5 / step_hz,
             )
         )
-    return found
+    return delays
 
 
 def _between(power: np.ndarray, peak: int) -> float:

@@ -154,10 +154,10 @@ class _Visibilities:
         x = self._frequencies.at(fine.middles)
         look: dict[str, Any] = {"ls": "", "marker": ".", "ms": 3 if len(x) <= 300 else 1.5, "alpha": 0.8}
         for number, colour in enumerate(_along(POWER, len(summary.baselines))):
-            found, baseline = self._coefficients[:, number], summary.baselines[number]
+            coefficients, baseline = self._coefficients[:, number], summary.baselines[number]
             label = self._label(baseline) if len(summary.baselines) <= MOST_NAMED else None
-            amplitudes.plot(x, np.abs(found), color=colour, label=label, **look)
-            phases.plot(x, degrees(found), color=colour, **look)
+            amplitudes.plot(x, np.abs(coefficients), color=colour, label=label, **look)
+            phases.plot(x, degrees(coefficients), color=colour, **look)
             if self._theory is not None:
                 expected = self._over_all_time(self._theory, number)
                 amplitudes.plot(x, np.abs(expected), color=colour, lw=0.9)
@@ -227,14 +227,16 @@ class _Visibilities:
 
     def _fringes(self, axes: "Axes", number: int) -> Iterator[tuple[float, str]]:
         """Draws phases of some bands over time. Yields each band's place on the frequency axis, and its colour."""
-        found = self._rows[:, :, number]
-        times = self._time.at((np.arange(len(found)) + 0.5) * self._row_s)
-        n_together = _bins_together(found)
-        begins = np.linspace(0, found.shape[1] - n_together, min(BANDS, found.shape[1] // n_together) + 2)[1:-1]
+        coefficients = self._rows[:, :, number]
+        times = self._time.at((np.arange(len(coefficients)) + 0.5) * self._row_s)
+        n_together = _bins_together(coefficients)
+        begins = np.linspace(
+            0, coefficients.shape[1] - n_together, min(BANDS, coefficients.shape[1] // n_together) + 2
+        )[1:-1]
         for begin, colour in zip(begins.round().astype(int).tolist(), BAND_COLOURS, strict=False):
             band = slice(begin, begin + n_together)
             middle = self._summary.bins.middles[band].mean(keepdims=True)
-            phases = degrees(found[:, band].mean(axis=1))
+            phases = degrees(coefficients[:, band].mean(axis=1))
             axes.plot(times, phases, ".", color=colour, ms=3, alpha=0.8)
             if self._theory is not None:
                 width = n_together * self._summary.bins.width
@@ -247,14 +249,14 @@ class _Visibilities:
         return f"{self._names[baseline.i]} - {self._names[baseline.j]}{length}"
 
 
-def _bins_together(found: np.ndarray) -> int:
+def _bins_together(coefficients: np.ndarray) -> int:
     """Returns the number of neighbouring bins of coefficients [n_rows, n_bins] with about one phase: a quarter at most.
 
     The phase's slope comes from products of neighbouring bins, whose noise is independent.
     """
-    products = found[:, 1:] * found[:, :-1].conj()
+    products = coefficients[:, 1:] * coefficients[:, :-1].conj()
     slope = abs(np.angle(np.nansum(products))) if products.size else 0.0
-    most = max(1, found.shape[1] // (BANDS + 1))
+    most = max(1, coefficients.shape[1] // (BANDS + 1))
     return int(min(most, max(1, MOST_TURN // slope))) if slope else most
 
 

@@ -115,12 +115,12 @@ class VisibilitySummary:
         Products aa are below the diagonal, bb above it. The diagonal and missing products are NaN.
         """
         n = len(self.info.antennas)
-        found = np.full((n, n), np.nan)
+        coherence = np.full((n, n), np.nan)
         rms = np.sqrt(ratio(self._coherence, self._n_coherence))
         cross = self._i != self._j
-        found[self._j[cross], self._i[cross]] = rms[cross, 0]
-        found[self._i[cross], self._j[cross]] = rms[cross, 1]
-        return found
+        coherence[self._j[cross], self._i[cross]] = rms[cross, 0]
+        coherence[self._i[cross], self._j[cross]] = rms[cross, 1]
+        return coherence
 
     def noise_floor(self) -> float | None:
         """Returns the ``coherence`` of independent noise, 1 / sqrt(spectra in a dump); None if the channel width is not

@@ -76,7 +76,7 @@ class _Powers:
     def __call__(self, heap: np.ndarray) -> np.ndarray:
         """Returns int64 [C, n_pols]."""
         rows = heap.reshape(len(heap), -1)
-        found = np.zeros((len(heap), self._n_pols), np.int64)
+        powers = np.zeros((len(heap), self._n_pols), np.int64)
         width = self._n * self._each
         n_rows = max(1, BLOCK // width)
         for at in range(0, rows.shape[1], width):
@@ -88,8 +88,8 @@ class _Powers:
                 else:
                     squares[...] = some
                     np.square(squares, out=squares)
-                found[row : row + n_rows] += (squares @ self._pols[: some.shape[1]]).astype(np.int64)
-        return found
+                powers[row : row + n_rows] += (squares @ self._pols[: some.shape[1]]).astype(np.int64)
+        return powers
 
 
 def _nibbles() -> np.ndarray:

@@ -81,10 +81,10 @@ def bound(cores: Sequence[int]) -> Iterator[None]:
 
 def _ranges(cores: Iterable[int]) -> str:
     """Returns numbers as ranges: "0-3, 8"."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for core in sorted(cores):
-        if found and core == found[-1][-1] + 1:
-            found[-1].append(core)
+        if ranges and core == ranges[-1][-1] + 1:
+            ranges[-1].append(core)
         else:
-            found.append([core])
-    return ", ".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else str(some[0]) for some in found)
+            ranges.append([core])
+    return ", ".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else str(some[0]) for some in ranges)

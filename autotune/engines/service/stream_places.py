@@ -29,10 +29,10 @@ def words(value: object) -> tuple[str, ...]:
     """Checks for a text or a list of texts."""
     if isinstance(value, str):
         return (schema.as_word(value),)
-    found = schema.sequence_of(schema.as_word)(value)
-    if not found:
+    texts = schema.sequence_of(schema.as_word)(value)
+    if not texts:
         raise schema.Unsound("is empty, must be an address or a list of addresses")
-    return tuple(found)
+    return tuple(texts)
 
 
 ENGINE_CORES = schema.members_of({name: CORES for name in ("reads", "returns", "compute", "writes")})

@@ -55,16 +55,16 @@ def visibilities(
     here, there = (_Phases(sky, antenna, pol, times, f, delays, lead) for antenna, pol in ((i, pols[0]), (j, pols[1])))
     gain = faded((f - sky.low) / 0.5, FADE) ** 2
     coherencies = [source.components @ source.components.T for source in sky.sources]
-    found = np.zeros((len(times), len(f)), complex)
+    total = np.zeros((len(times), len(f)), complex)
     for source, coherency in enumerate(coherencies):
         turned = here.turns[source] - there.turns[source]
         over_time = np.sinc((here.rates[source] - there.rates[source]) * (integration_s * rate))
         over_band = np.sinc((here.late[source] - there.late[source]) * (width_hz / rate))[:, np.newaxis]
-        found += coherency[pols] * gain * np.exp(2j * pi * turned) * over_time * over_band
+        total += coherency[pols] * gain * np.exp(2j * pi * turned) * over_time * over_band
     if i == j and pols[0] == pols[1]:
-        found += 1
+        total += 1
     powers = [1 + sum(coherency[pol, pol] for coherency in coherencies) * gain for pol in pols]
-    return np.asarray(found / np.sqrt(powers[0] * powers[1]))
+    return np.asarray(total / np.sqrt(powers[0] * powers[1]))
 
 
 def theory_of(

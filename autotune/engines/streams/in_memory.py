@@ -25,8 +25,8 @@ class ArraySource:
         width = info.packet if info.is_complex else info.packet * info.sample_bits // 8
         kind = np.complex64 if info.is_complex else np.uint8
         if samples.ndim != 2 or len(samples) != info.n_pols or samples.dtype != kind:
-            found, wanted = f"{samples.dtype} {list(samples.shape)}", f"{np.dtype(kind)} [{info.n_pols}, n]"
-            raise UsageError(f"samples are {found}; they must be {wanted}")
+            kind_given, wanted = f"{samples.dtype} {list(samples.shape)}", f"{np.dtype(kind)} [{info.n_pols}, n]"
+            raise UsageError(f"samples are {kind_given}; they must be {wanted}")
         if not info.is_complex and info.packet * info.sample_bits % 8:
             raise UsageError(f"packet={info.packet} samples of {info.sample_bits} bits are not whole bytes")
         self._samples, self._width = samples, width

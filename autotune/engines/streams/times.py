@@ -75,10 +75,10 @@ def step_of(number: str | float | Fraction) -> Fraction:
     """
     if isinstance(number, float):
         return Fraction(0) if number.is_integer() else Fraction(math.ulp(number))
-    found = DECIMAL.fullmatch(number) if isinstance(number, str) else None
-    if found is None or Fraction(number).denominator == 1:
+    match = DECIMAL.fullmatch(number) if isinstance(number, str) else None
+    if match is None or Fraction(number).denominator == 1:
         return Fraction(0)
-    return Fraction(10) ** (int(found[3] or 0) - len(found[1] or found[2] or ""))
+    return Fraction(10) ** (int(match[3] or 0) - len(match[1] or match[2] or ""))
 
 
 def leap_seconds(start: Fraction, elapsed_s: Fraction) -> int:

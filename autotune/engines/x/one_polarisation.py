@@ -27,8 +27,8 @@ class OnePolarisation:
     def read(self, out: np.ndarray) -> Batches | None:
         """Read the next batches into int8 [n_batches, n_antennas, C, spectra_per_heap, 2, 2]; see ``VoltageSource``."""
         out[...] = 0
-        found = self._source.read(first_of_two(out, self.antennas[0].bits))
-        return None if found is None else replace(found, holes=_holes(found.holes))
+        batches = self._source.read(first_of_two(out, self.antennas[0].bits))
+        return None if batches is None else replace(batches, holes=_holes(batches.holes))
 
     def close(self) -> None:
         self._source.close()

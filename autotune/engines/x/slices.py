@@ -33,13 +33,13 @@ def _choice(settings: XSettings, kernels: Kernels, kind: str) -> tuple[int, str]
         return settings.n_slices, f"{what}: {settings.n_slices}; as asked for"
     if kind == "host":
         return 1, f"{what}: 1; as always on host"
-    found = list(_expected(settings, kernels))
-    if not found or found[0][0] != 1:
+    expected = list(_expected(settings, kernels))
+    if not expected or expected[0][0] != 1:
         return 1, f"{what}: 1; no time of correlate and accumulate is known here"
-    seconds, how = found[0][1:3]
-    n, least, how_least, _ = min(found, key=lambda one: one[3])
+    seconds, how = expected[0][1:3]
+    n, least, how_least, _ = min(expected, key=lambda one: one[3])
     if n == 1:
-        others = ", ".join(f"{seconds_text(time)} with {n}" for n, time, _, _ in found[1:])
+        others = ", ".join(f"{seconds_text(time)} with {n}" for n, time, _, _ in expected[1:])
         return 1, f"{what}: 1; a dump takes {seconds_text(seconds)} ({how}){others and ', '}{others}"
     return n, f"{what}: {n}; a dump takes {seconds_text(least)} ({how_least}), {seconds_text(seconds)} with 1 ({how})"
 

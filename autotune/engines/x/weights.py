@@ -53,11 +53,11 @@ class PairedSpectra:
         Baselines are in the order of ``correlate``: antennas (j, i) with i <= j, i fastest; and products aa, ba,
         ab, bb of the polarisations (a, b) of antenna i and those of antenna j.
         """
-        found = np.full((len(self._i), PRODUCTS), self._n_whole, np.int64)
+        counts = np.full((len(self._i), PRODUCTS), self._n_whole, np.int64)
         if self._by_heaps is not None:
-            found += self._by_heaps[self._i, self._j, np.newaxis]
+            counts += self._by_heaps[self._i, self._j, np.newaxis]
         if self._by_spectra is not None:
             for product in range(PRODUCTS):
                 q, p = divmod(product, N_POLS)
-                found[:, product] += self._by_spectra[N_POLS * self._i + p, N_POLS * self._j + q]
-        return found.astype(np.uint32)
+                counts[:, product] += self._by_spectra[N_POLS * self._i + p, N_POLS * self._j + q]
+        return counts.astype(np.uint32)

@@ -27,22 +27,22 @@ def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) 
     """
     if not format.is_text:
         raise UsageError(f"--format {name} is not text; name a file with --out, such as --out trials.{name}")
-    found = format.contents(sweeps) if format.is_table or len(sweeps) == 1 else {}
-    if len(found) != 1:
+    files = format.contents(sweeps) if format.is_table or len(sweeps) == 1 else {}
+    if len(files) != 1:
         n = f"{len(sweeps)} sweep{'s' if len(sweeps) > 1 else ''}"
         raise UsageError(f"--format {name} writes several files for {n}; name a folder for them with --out")
-    return next(iter(found.values())).decode()
+    return next(iter(files.values())).decode()
 
 
 def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> Path:
     if out.is_dir():
         raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
-    found = format.contents(sweeps)
-    if len(found) != 1:
+    files = format.contents(sweeps)
+    if len(files) != 1:
         raise UsageError(
-            f"--format {name} is declared a table, but returns {len(found)} files; its module must return one"
+            f"--format {name} is declared a table, but returns {len(files)} files; its module must return one"
         )
-    return _written(out, next(iter(found.values())))
+    return _written(out, next(iter(files.values())))
 
 
 def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) -> list[Path]:

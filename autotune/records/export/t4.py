@@ -42,8 +42,8 @@ is_table, is_text = False, True
 def contents(sweeps: Sequence[SweepRecord]) -> Contents:
     """Returns the two files of one sweep."""
     (sweep,) = sweeps
-    found = {"-results.json": json.dumps(results(sweep)), "-metadata.json": json.dumps(metadata(sweep), indent=1)}
-    return {end: f"{text}\n".encode() for end, text in found.items()}
+    texts = {"-results.json": json.dumps(results(sweep)), "-metadata.json": json.dumps(metadata(sweep), indent=1)}
+    return {end: f"{text}\n".encode() for end, text in texts.items()}
 
 
 def results(sweep: SweepRecord) -> dict[str, object]:
@@ -69,7 +69,7 @@ def results(sweep: SweepRecord) -> dict[str, object]:
 def metadata(sweep: SweepRecord) -> dict[str, object]:
     """Returns the metadata file: device, machine, versions, commit, settings, and the outcome."""
     about, content = sweep.about, sweep.about.content
-    found: dict[str, object] = {
+    members: dict[str, object] = {
         "hardware": {"hardware_description": [dict(content["device"])], "operating_system": about.machine},
         "environment": {
             "device_query": {"name": sweep.device.name, "compiler": about.compiler},
@@ -77,13 +77,13 @@ def metadata(sweep: SweepRecord) -> dict[str, object]:
         },
     }
     own = ("definition", "baked", "runtime", "default", "refused", "settings", "started", "commit", "clock")
-    found["autotune"] = {
+    members["autotune"] = {
         "kernel": sweep.kernel,
         "problem": dict(sweep.problem),
         **{name: content[name] for name in own if name in content},
         "verdict": dict(sweep.outcome.content) if sweep.outcome is not None else None,
     }
-    return {"schema_version": SCHEMA_VERSION, "metadata": found}
+    return {"schema_version": SCHEMA_VERSION, "metadata": members}
 
 
 def _result(trial: Trial, final_s: float | None) -> dict[str, object]:
@@ -112,12 +112,14 @@ def _times(trial: Trial) -> dict[str, object]:
 
 def _measurements(trial: Trial, final_s: float | None) -> list[dict[str, object]]:
     times = {"time": trial.median_s, "time_q1": trial.q1_s, "time_q3": trial.q3_s, "time_final_round": final_s}
-    found = [{"name": name, "value": MS * s, "unit": "ms"} for name, s in times.items() if s is not None]
+    measurements = [{"name": name, "value": MS * s, "unit": "ms"} for name, s in times.items() if s is not None]
     for field, unit in _MEASUREMENTS.items():
         name, value = _NAMES.get(field, field), getattr(trial, field)
         if value is not None and value != "":
-            found.append({"name": name, "value": list(value) if isinstance(value, tuple) else value, "unit": unit})
-    return found
+            measurements.append(
+                {"name": name, "value": list(value) if isinstance(value, tuple) else value, "unit": unit}
+            )
+    return measurements
 
 
 def _key(config: Any) -> frozenset[tuple[str, Value]]:

@@ -30,8 +30,8 @@ def that_hold(holds: str) -> list[Any]:
 
 def suffixes(holds: str, does: str) -> tuple[str, ...]:
     """Returns the suffixes of the formats in this folder that have ``read`` or ``write``, as ``does`` says."""
-    found = [suffix for each in that_hold(holds) if hasattr(each, does) for suffix in each.suffixes]
-    return tuple(sorted(found))
+    of_formats = [suffix for each in that_hold(holds) if hasattr(each, does) for suffix in each.suffixes]
+    return tuple(sorted(of_formats))
 
 
 def names(holds: str) -> list[str]:
@@ -58,24 +58,24 @@ def for_new(path: Path, holds: str) -> Any:
     Raises:
         UsageError: when no format for such data has its suffix, or the file exists.
     """
-    found = find(path.suffix, holds, "write")
-    if found is None:
+    format_of_file = find(path.suffix, holds, "write")
+    if format_of_file is None:
         added = sorted(f".{name}" for name in installed(FORMATS))
         more = f"; installed packages add {', '.join(added)}, for other data" if added else ""
         refuse(path, f"its name must end in {either(suffixes(holds, 'write'))} for {holds}{more}")
     if path.exists():
         refuse(path, "it exists; give another name, or remove it")
-    return found
+    return format_of_file
 
 
 def _added(name: str) -> Format:
     """Returns a format of an installed package. Raises UsageError when it is broken."""
-    found = cast(Format, load_installed(FORMATS, name, Format))
+    added = cast(Format, load_installed(FORMATS, name, Format))
     where = f"the format {name!r} of {FORMATS}"
-    if f".{name}" not in found.suffixes:
-        raise UsageError(f"{where} has the suffixes {found.suffixes!r}: its entry point must be called as one of them")
-    if found.holds not in (SAMPLES, VOLTAGES, VISIBILITIES):
-        raise UsageError(f"{where} has holds={found.holds!r}, must be {SAMPLES}, {VOLTAGES} or {VISIBILITIES}")
-    if not hasattr(found, "read") and not hasattr(found, "write"):
+    if f".{name}" not in added.suffixes:
+        raise UsageError(f"{where} has the suffixes {added.suffixes!r}: its entry point must be called as one of them")
+    if added.holds not in (SAMPLES, VOLTAGES, VISIBILITIES):
+        raise UsageError(f"{where} has holds={added.holds!r}, must be {SAMPLES}, {VOLTAGES} or {VISIBILITIES}")
+    if not hasattr(added, "read") and not hasattr(added, "write"):
         raise UsageError(f"{where} lacks both read and write; it must have one of them")
-    return found
+    return added

@@ -158,10 +158,10 @@ def _header(file: Bytes) -> Header:
 def _order(header: Header, given: HeaderOverrides) -> str:
     order = given.order or header.text("ORDER")
     if order not in ORDERS:
-        found = f"its ORDER is {order}" if order else "its header lacks ORDER"
+        problem = f"its ORDER is {order}" if order else "its header lacks ORDER"
         why = (
-            f"it has several channels and polarisations, and {found}: give order='TFP' if a sample's polarisations are "
-            "side by side, or 'TPF' if its channels are"
+            f"it has several channels and polarisations, and {problem}: give order='TFP' if a sample's polarisations "
+            "are side by side, or 'TPF' if its channels are"
         )
         raise LackingError(header.path, why, "order", "TFP")
     return order
@@ -195,13 +195,13 @@ def _start(header: Header, rate: float) -> Start | None:
 
 def _utc_start(header: Header) -> Start | None:
     text = header.text("UTC_START")
-    if (found := UTC_START.fullmatch(text)) is None:
+    if (match := UTC_START.fullmatch(text)) is None:
         return None
     try:
-        whole = datetime.fromisoformat(f"{found[1]}T{found[2]}+00:00")
+        whole = datetime.fromisoformat(f"{match[1]}T{match[2]}+00:00")
     except ValueError:
         return None
-    part = f"0{found[3] or '.'}"
+    part = f"0{match[3] or '.'}"
     time = Fraction(int(whole.timestamp())) + Fraction(part)
     return Start(time, f"UTC_START={text}", step_of(part))
 

@@ -293,12 +293,12 @@ def _value(text: str) -> str:
 
 
 def _n_pols(header: Header) -> int:
-    found = header.integer("NPOL", 1, 4)
-    if found not in N_POLS:
-        meaning = "two polarisations, or one of two parts" if found == 2 else "nothing known"
-        why = f"{header.where} has NPOL={found}, which means {meaning}: give n_pols=1 or n_pols=2"
+    npol = header.integer("NPOL", 1, 4)
+    if npol not in N_POLS:
+        meaning = "two polarisations, or one of two parts" if npol == 2 else "nothing known"
+        why = f"{header.where} has NPOL={npol}, which means {meaning}: give n_pols=1 or n_pols=2"
         raise LackingError(header.path, why, "n_pols", 2)
-    return N_POLS[found]
+    return N_POLS[npol]
 
 
 def _rate(header: Header) -> float:

@@ -113,14 +113,16 @@ class VisibilityDumps:
         try:
             stored = self._file.attributes
             groups = [f"antennas/{number}" for number in range(stored.pop("n_antennas"))]
-            found = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
+            antennas = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
             stored.pop("normalisation", None)
-            self.info = VisibilityInfo(**{"dump_spectra": _dump_spectra(stored, found)} | stored, antennas=tuple(found))
+            self.info = VisibilityInfo(
+                **{"dump_spectra": _dump_spectra(stored, antennas)} | stored, antennas=tuple(antennas)
+            )
             shape = (self.info.n_channels, self.info.n_baselines, self.info.n_products, 2)
             self._visibilities = self._file.dataset("visibilities", np.int32, shape)
             has_weights, of_dump = self._file.has(WEIGHTS), (self.info.n_baselines, self.info.n_products)
             self._weights = self._file.dataset(WEIGHTS, np.uint32, of_dump) if has_weights else None
-            self._present = self._file.dataset("present", np.bool_, (len(found),))
+            self._present = self._file.dataset("present", np.bool_, (len(antennas),))
             self._saturated = self._file.dataset("saturated", np.uint64, ())
         except BaseException:
             self.close()

@@ -139,8 +139,8 @@ class Mark5bSamples:
 
     def _more(self) -> bool:
         """Reads frames for a later chunk. Returns whether there were any."""
-        while (found := self._load()) is not None:
-            self._slots, self._payloads = found
+        while (frames := self._load()) is not None:
+            self._slots, self._payloads = frames
             if len(self._slots):
                 return True
         return False
@@ -160,7 +160,7 @@ class Mark5bSamples:
             n = int(np.argmin(good))  # whole frames before the damage
             self._places += 1
             lost = self._byte + n * FRAME_BYTES + (HEADER_BYTES if in_step[n] else 0)
-            self._byte = self._found(lost)
+            self._byte = self._next_frame(lost)
         else:
             self._byte += n * FRAME_BYTES
         slots, kept = self._slots_of(words[:n]), []
@@ -173,7 +173,7 @@ class Mark5bSamples:
                 self._n_strange += 1
         return slots[kept], raw[kept, HEADER_BYTES:]
 
-    def _found(self, byte: int) -> int:
+    def _next_frame(self, byte: int) -> int:
         """Returns the byte of the next frame that another one, or the file's end, follows; else the file's size."""
         size = self._file.size()
         while byte < size - FRAME_BYTES + 1:
@@ -214,6 +214,6 @@ def _layout(path: Path, given: HeaderOverrides) -> tuple[int, int, int]:
     assert given.n_channels is not None and given.sample_bits is not None and given.mjd is not None
     together = given.n_channels * given.sample_bits
     if given.sample_bits not in LEVELS or together > MOST_BITS or MOST_BITS % together:
-        found = f"{given.n_channels} channels of {given.sample_bits} bits"
-        refuse(path, f"Mark 5B has samples of 1 or 2 bits, of 1, 2, 4, ... channels, at most 32 bits, not {found}")
+        layout = f"{given.n_channels} channels of {given.sample_bits} bits"
+        refuse(path, f"Mark 5B has samples of 1 or 2 bits, of 1, 2, 4, ... channels, at most 32 bits, not {layout}")
     return given.sample_bits, given.n_channels, given.mjd

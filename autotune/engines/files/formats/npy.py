@@ -79,9 +79,9 @@ def _header(file: Bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
 def _numbers(path: Path, dtype: np.dtype) -> tuple[Numbers, bool]:
     parts, kind = (2, "f") if dtype.kind == "c" else (1, dtype.kind)
     order = {">": "_be", "<": "_le"}.get(dtype.str[0], "")
-    found = numbers_of(f"{'cr'[parts == 1]}{kind}{8 * dtype.itemsize // parts}{order}")
-    if found is None:
+    numbers = numbers_of(f"{'cr'[parts == 1]}{kind}{8 * dtype.itemsize // parts}{order}")
+    if numbers is None:
         refuse(
             path, f"it is an array of {dtype}, must be of integers or of floats of 32 or 64 bits: convert it by astype"
         )
-    return found
+    return numbers

@@ -82,10 +82,10 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
     if path.suffix == ".sigmf-collection":
         refuse(path, f"it lists recordings: give the {META} files of those that you want")
     path = path.with_suffix(META)
-    found = checked(path, "it", CHECK, _parsed(path))
+    content = checked(path, "it", CHECK, _parsed(path))
     metadata, captures = (
-        found["global"],
-        found.get("captures") or ({"core:sample_start": found["global"].get("core:offset", 0)},),
+        content["global"],
+        content.get("captures") or ({"core:sample_start": content["global"].get("core:offset", 0)},),
     )
     if "core:dataset" in metadata:
         refuse(
@@ -148,7 +148,7 @@ def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: 
         refuse(path, f"it has {len(captures)} captures, more than {MOST_CAPTURES}: divide it")
     if captures[0]["core:sample_start"] < offset:
         refuse(path, f"its first capture begins before core:offset={offset}")
-    found: list[FlatPiece] = []
+    pieces: list[FlatPiece] = []
     byte, zero = 0, _index(captures[0])
     for number, (capture, later) in enumerate(pairwise([*captures, {}])):
         byte += capture.get("core:header_bytes", 0)
@@ -158,17 +158,17 @@ def _pieces(path: Path, captures: Sequence[Capture], offset: int, sample_bytes: 
             what = "core:sample_start" if n < 0 else "core:global_index"
             refuse(path, f"capture {number + 1} begins before the end of the one before: {what} is too small")
         here = byte + (start - offset) * sample_bytes
-        last = found[-1] if found else None
+        last = pieces[-1] if pieces else None
         if (
             last is not None
             and last.n is not None
             and first == last.first + last.n
             and here == last.byte + last.n * sample_bytes
         ):
-            found[-1] = replace(last, n=None if n is None else last.n + n)
+            pieces[-1] = replace(last, n=None if n is None else last.n + n)
         elif n != 0:
-            found.append(FlatPiece(here, first, n))
-    return found
+            pieces.append(FlatPiece(here, first, n))
+    return pieces
 
 
 def _centre(path: Path, captures: Sequence[Capture]) -> float | None:
@@ -186,15 +186,15 @@ def _start(path: Path, captures: Sequence[Capture], rate: Fraction, tell: Tell) 
         if "core:datetime" not in capture:
             continue
         text = capture["core:datetime"]
-        found = TIME.fullmatch(text)
+        match = TIME.fullmatch(text)
         try:
-            whole = datetime.fromisoformat(f"{found[1]}+00:00") if found else None
+            whole = datetime.fromisoformat(f"{match[1]}+00:00") if match else None
         except ValueError:
             whole = None
-        if found is None or whole is None:
+        if match is None or whole is None:
             value = schema.value_text(text)
             refuse(path, f"core:datetime is {value}, must be a time in UTC, such as 2026-01-02T03:04:05.678Z")
-        part = f"0{found[2] or '.'}"
+        part = f"0{match[2] or '.'}"
         time = int(whole.timestamp()) + Fraction(part) - _index(capture) / rate
         starts.append(Start(time, f"core:datetime={text}", step_of(part)))
         steps_s.append(Fraction(1, 10 ** (len(part) - 2)))

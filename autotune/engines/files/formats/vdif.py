@@ -204,18 +204,18 @@ class VdifSamples:
 
     def _found_threads(self, given: HeaderOverrides) -> tuple[int, ...]:
         """Returns the wanted threads: those given, or all threads of the first frames."""
-        found = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
-        threads = given.threads or tuple(found)
+        present = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
+        threads = given.threads or tuple(present)
         most = 2 // len(self._channels)
-        if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(found):
+        if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(present):
             chosen = "none are chosen" if given.threads is None else f"{list(threads)} are chosen"
             which = "one or two of them, which become the polarisations" if most == 2 else "one of them"
-            example = ",".join(map(str, found[:most]))
-            why = f"its first frames are of threads {found}, and {chosen}: choose {which}, as threads={example}"
-            raise LackingError(self._file.path, why, "threads", tuple(found[:most]))
+            example = ",".join(map(str, present[:most]))
+            why = f"its first frames are of threads {present}, and {chosen}: choose {which}, as threads={example}"
+            raise LackingError(self._file.path, why, "threads", tuple(present[:most]))
         if not threads:
             cut_off(self._file, "in the middle of its first frame")
-        self._frames.choose(threads, len(found))
+        self._frames.choose(threads, len(present))
         return threads
 
 
