@@ -39,7 +39,7 @@ __device__ __forceinline__ float unpack(const unsigned* words)
     constexpr int start = window_start(BITS, SAMPLE);
     constexpr int word = start / 32;
     constexpr int past = start % 32 + MANTISSA - 32;  // bits of the window in the next word, if positive
-    constexpr int position = start + MANTISSA - (SAMPLE + 1) * BITS;  // of the field's lowest bit
+    constexpr int position = start + MANTISSA - (SAMPLE + 1) * BITS;  // place of the field's lowest bit
     constexpr unsigned mask = ((1u << BITS) - 1) << position;
     constexpr unsigned sign_and_exponent = (1u << (position + BITS - 1)) | (127u + MANTISSA - position) << MANTISSA;
     constexpr float bias = static_cast<float>((1 << (MANTISSA - position)) + (1 << (BITS - 1)));

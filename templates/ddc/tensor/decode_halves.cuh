@@ -210,8 +210,8 @@ private:
         Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
         constexpr int LAST = Shape::WORDS_PER_GROUP - 1;
-        const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
-        const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
+        const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // bytes 1 to 4
+        const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // bytes 5 to 8
         halves[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
         halves[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
         halves[first + Shape::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);

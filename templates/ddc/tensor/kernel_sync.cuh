@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // tells the compiler that lanes agree
-    const int lane = opaque(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    const int lane = opaque(static_cast<int>(threadIdx.x % 32));  // reading threadIdx again would take longer
     Mixed::Fetched fetched;
     Mixed::fetch(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};

@@ -22,7 +22,7 @@ struct Shape {
     static constexpr int SAMPLES_PER_STEP = {{ shape.samples_per_step }};  // new samples in each row
     static constexpr int BITS_PER_STEP = {{ shape.bits_per_step }};  // bits of these samples
     static constexpr bool STEPS_ARE_BYTES = {{ shape.steps_are_bytes | lower }};  // or they start at any bit of a byte
-    static constexpr int STEPS_PER_ITERATION = {{ shape.steps_per_iteration }};  // in one iteration of the mainloop
+    static constexpr int STEPS_PER_ITERATION = {{ shape.steps_per_iteration }};  // steps of one mainloop iteration
     static constexpr int STEPS_PER_WINDOW = {{ shape.steps_per_window }};
     static constexpr int STEPS_PER_RUN = {{ shape.steps_per_run }};
     static constexpr int WARM_UP_STEPS = {{ shape.warm_up_steps }};  // steps before the first outputs of a run are done

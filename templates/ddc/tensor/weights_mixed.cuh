@@ -5,7 +5,7 @@
 template <class Shape, class Weights>
 struct MixedWeights {
     typedef typename Weights::Parts Parts;
-    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, Shape::N_THREADS);  // at most
+    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, Shape::N_THREADS);  // the most that a thread has
     typedef float Fetched[WEIGHTS_PER_THREAD];
 
     Parts weights[Shape::place_of_weight(TAPS) + 1];  // a zero behind the last one

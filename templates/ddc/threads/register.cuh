@@ -17,7 +17,7 @@ constexpr bool STAGED = {{ "true" if config.STORE == "staged" else "false" }};  
 // The geometry, which kernels/ddc/threads.py derives.
 constexpr int ROWS_OF_TAPS = {{ shape.problem.rows_of_taps }};  // zeros fill the last one
 constexpr int OUTPUTS_PER_BLOCK = {{ shape.outputs_per_block }};  // in one tile; a block processes tile after tile
-constexpr int SAMPLES_PER_CHUNK = {{ shape.samples_per_chunk }};  // from one thread's first sample to the next thread's
+constexpr int SAMPLES_PER_CHUNK = {{ shape.samples_per_chunk }};  // distance between two threads' first samples
 constexpr int CHUNK_STRIDE = {{ shape.chunk_stride }};  // floats in shared memory from one chunk to the next
 constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // the unit of unpacking, which fills whole words
 constexpr int WORDS_PER_GROUP = {{ shape.words_per_group }};
@@ -102,7 +102,7 @@ __device__ __forceinline__ void unpack_groups(
 // limits them.
 __host__ __device__ constexpr int batch_of(int groups)
 {
-    constexpr int MAX_WORDS = 40;  // in registers, few of which are in use while a tile is unpacked
+    constexpr int MAX_WORDS = 40;  // few registers are in use while a tile is unpacked
     int batch = groups;
     while (batch > 1 && (groups % batch != 0 || batch * WORDS_PER_GROUP > MAX_WORDS))
         --batch;

@@ -17,7 +17,7 @@ constexpr int SG_SIZE = {{ config.SG_SIZE }};  // threads that share COARSEN out
 // The geometry, which kernels/ddc/threads.py derives.
 constexpr int ROWS_OF_TAPS = {{ shape.problem.rows_of_taps }};  // zeros fill the last one
 constexpr int N_SLICES = {{ shape.n_slices }};  // each has SG_SIZE phases
-constexpr int OUTPUTS_PER_THREAD = {{ shape.outputs_per_thread }};  // after the sums of a subgroup are added up
+constexpr int OUTPUTS_PER_THREAD = {{ shape.outputs_per_thread }};  // outputs of a thread after the reduction
 constexpr int OUTPUTS_PER_BLOCK = {{ shape.outputs_per_block }};  // in one tile; a block processes tile after tile
 constexpr int SAMPLES_PER_GROUP = {{ shape.samples_per_group }};  // the unit of unpacking, which fills whole words
 constexpr int WORDS_PER_GROUP = {{ shape.words_per_group }};
