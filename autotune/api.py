@@ -117,9 +117,9 @@ def sweep(
     ):
         check_type(name, value, kinds, wanted)
     check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
-    known = [field.name for field in dataclasses.fields(Settings)]
-    if unknown := set(settings) - set(known):
-        raise UsageError(f"{', '.join(sorted(unknown))} is not a setting; settings are {', '.join(known)}")
+    names = [field.name for field in dataclasses.fields(Settings)]
+    if unknown := set(settings) - set(names):
+        raise UsageError(f"{', '.join(sorted(unknown))} is not a setting; settings are {', '.join(names)}")
     restrict = settings.get("restrict", {})
     check_type("restrict", restrict, Mapping, "a dict: name of a parameter -> tuple of values")
     for name, values in restrict.items():
@@ -217,9 +217,9 @@ def _check_inputs(binding: "Binding", arrays: Mapping[str, Any], config: "Config
             what = f"{value.dtype} {list(value.shape)}" if hasattr(value, "dtype") else type(value).__name__
             raise UsageError(f"{definition.name}: {name} is {what}, must be {spec.dtype} {list(spec.shape)}")
     if unread := binding.unread(arrays):
-        known = call_order(definition, binding.problem, config)
-        if unknown := [name for name in unread if name not in known]:
-            raise UsageError(f"{definition.name} takes {', '.join(known)}, not {', '.join(unknown)}")
+        names = call_order(definition, binding.problem, config)
+        if unknown := [name for name in unread if name not in names]:
+            raise UsageError(f"{definition.name} takes {', '.join(names)}, not {', '.join(unknown)}")
 
 
 _workers: "dict[str, Worker]" = {}

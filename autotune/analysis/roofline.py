@@ -46,12 +46,12 @@ class RooflineLimit:
 def ceilings_of(sweep: SweepRecord) -> dict[str, float]:
     """Returns name -> rate of the measured roofline; {} if it is unknown."""
     recorded: Mapping[str, Any] = (sweep.outcome.content.get("ceilings") if sweep.outcome else None) or {}
-    known = {
+    ceilings = {
         name: float(value)
         for name, value in recorded.items()
         if type(value) in (int, float) and isfinite(value) and value > 0
     }
-    return known if BYTES in known and any(name in known for name in UNITS) else {}
+    return ceilings if BYTES in ceilings and any(name in ceilings for name in UNITS) else {}
 
 
 def limit_of(sweep: SweepRecord) -> RooflineLimit | None:

@@ -170,9 +170,9 @@ def _shaken(columns: Values, k: int, members: Members, n_times: int) -> Members:
 class _Proof:
     """A branch-and-bound search over all subsets of k columns; ``best`` is never worse than ``known``."""
 
-    def __init__(self, columns: Values, k: int, known: Members) -> None:
+    def __init__(self, columns: Values, k: int, members: Members) -> None:
         self.columns = columns
-        self.best, self.score = known, _score(columns, known)
+        self.best, self.score = members, _score(columns, members)
         self.rest = np.minimum.accumulate(columns[::-1])[::-1]  # rest[i]: row minima over all columns from i on
         self._extend((), np.full(columns.shape[1], np.inf), min(k, len(columns)))
 

@@ -19,11 +19,11 @@ def curve(bests: Sequence[float | None], width: int = 60, height: int = 4) -> li
 
     A column is the state after the last of its trials; it is empty as long as nothing was measured.
     """
-    known = [best for best in bests if best]
-    if not known:
+    times = [best for best in bests if best]
+    if not times:
         return ["best so far: no config timed"]
-    low, high, n = min(known), max(known), len(bests)
-    first, last = seconds_text(known[0]), seconds_text(low)
+    low, high, n = min(times), max(times), len(bests)
+    first, last = seconds_text(times[0]), seconds_text(low)
     title = f"best so far over {n} trials: {first} to {last}, found by trial {1 + bests.index(low)}"
     if high / low <= 1.0:  # the ratio rounds to 1 even if the two differ in their last bit
         return [title]

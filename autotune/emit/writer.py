@@ -73,9 +73,9 @@ def write_package(
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not an emitted package (it has no {MARK}); choose another --out")
     wisdom, sources, definitions, sweeps = gather([Path(path) for path in paths], portfolio, kernels)
-    known = foresight(sweeps, definitions, tell)
-    ahead, more = rendered_ahead(problems, known, definitions)
-    wisdom = replace(wisdom, losses=(*wisdom.losses, *known.losses), ahead=tuple(ahead))
+    predictions = foresight(sweeps, definitions, tell)
+    ahead, more = rendered_ahead(problems, predictions, definitions)
+    wisdom = replace(wisdom, losses=(*wisdom.losses, *predictions.losses), ahead=tuple(ahead))
     follows = {
         **{f"kernels/{file}": text for k in definitions.values() for file, text in definition_sources(k).items()},
         **template_sources(definitions.values()),
@@ -85,7 +85,7 @@ def write_package(
         "__init__.py": _init(folder.name, wisdom, definitions),
         "py.typed": "",
         MARK: wisdom.as_json(),
-        MEASURED: known.text(follows),
+        MEASURED: predictions.text(follows),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
         **follows,
         **{f"sources/{key}.cu": text for key, text in sorted({**sources, **more}.items())},
@@ -150,7 +150,7 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     """Returns the text of one function. A field with one tuned value has it as default; the others are derived by
     ``Kernel.asked``.
     """
-    known = wisdom.baked_sets(kernel.name)
+    baked_sets = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
     lines: list[str] = []
     remarks: list[tuple[Field[Any], str]] = []
@@ -161,7 +161,7 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
             lines.append(f"    {field.name}: Any = None,")
             remarks.append((field, "runtime: follows from the arrays; give it to fix it"))
             continue
-        values = _distinct(baked.get(field.name, field.default) for baked in known)
+        values = _distinct(baked.get(field.name, field.default) for baked in baked_sets)
         default = _literal(kernel, field.name, values[0]) if len(values) == 1 else "None"
         lines.append(f"    {field.name}: Any = {default},")
         usual = "" if len(values) == 1 else f"; default {getattr(kernel.tuned[0], field.name)}"

@@ -110,8 +110,8 @@ def why_not(dtype: np.dtype[np.generic]) -> str | None:
     if dtype.name == BFLOAT16:
         return None
     if dtype.itemsize not in SIZES.get(dtype.kind, ()):
-        known = "integers, float16, float32, float64, complex numbers, bfloat16 and structures of them"
-        return f"is of {dtype}, which CUDA lacks; known are {known}"
+        types = "integers, float16, float32, float64, complex numbers, bfloat16 and structures of them"
+        return f"is of {dtype}, which CUDA lacks; known are {types}"
     return None if dtype.isnative else f"is of the other byte order; give .astype('{dtype.newbyteorder('=')}')"
 
 

@@ -60,19 +60,19 @@ def tune_call(
         UsageError: for answers that do not fit the arguments, and where ``run_sweep`` raises it.
     """
     target = find_device(device)
-    known = answers_of(call, answer, atol) if verify is None else Answers()
+    answers = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
     n_processes = min(compile_processes, len(call.enumeration.configs) + 1)  # one process makes the reference
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
         # A sweep needs this module: import it now, while the device's process starts.
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
-        probed = probe(call, known, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
+        probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
         for name, why in probed.doubt.items():
             progress.note(f"it is unknown whether {call.name} reads {name}, so it starts with the given values: {why}")
-        outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
+        outputs, judge = _judging(call, probed, answers, list(answer or ()), atol, verify, bench)
         for line in call.source.told:
             progress.note(line)
         progress.note(f"{call.name}: {outputs.note}")

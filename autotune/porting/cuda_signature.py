@@ -187,10 +187,10 @@ def _meant(text: str, values: Mapping[str, str], aliases: Mapping[str, str]) -> 
     text = re.sub(r"\b\w+\b", lambda match: values.get(match[0], match[0]), text)
     for _ in range(MOST_ALIASES):
         plain = re.sub(r"\bconst\b", " ", text).strip().rstrip("* ").removeprefix("typename ").strip()
-        known = aliases.get(plain.rpartition("::")[2] if "<" not in plain else plain)
-        if known is None or known == plain:
+        meaning = aliases.get(plain.rpartition("::")[2] if "<" not in plain else plain)
+        if meaning is None or meaning == plain:
             break
-        text = text.replace(plain, known)
+        text = text.replace(plain, meaning)
     return text
 
 

@@ -45,10 +45,10 @@ class ByVerify:
             TrialFailure: wrong, unless the function accepts the outputs.
         """
         pairs = list(zip(self.call.arguments, self.answer, strict=True))
-        names = [each.name for each, known in pairs if known is not None and each.name in self.written]
+        names = [each.name for each, value in pairs if value is not None and each.name in self.written]
         with self.bench.turn:
             results = self.bench.worker.written(job, names, deadline_s)
-        outputs = [None if known is None else self._output(each, results) for each, known in pairs]
+        outputs = [None if value is None else self._output(each, results) for each, value in pairs]
         try:
             is_right = self._is_verified(outputs)
         except Exception as error:  # the caller's function may raise anything
@@ -68,7 +68,7 @@ class ByVerify:
         """Returns a digest of the function's code and the answer; it changes when the judge changes."""
         code = getattr(self.verify, "__code__", None)
         text = repr(self.verify) if code is None else f"{code.co_code!r} {code.co_names} {_plain(code.co_consts)}"
-        answers = [None if known is None else digest_of(np.asarray(known)) for known in self.answer]
+        answers = [None if value is None else digest_of(np.asarray(value)) for value in self.answer]
         return sha256(f"{text} {answers} {self.atol}".encode()).hexdigest()[:12]
 
     def _is_verified(self, outputs: Sequence[object]) -> bool:

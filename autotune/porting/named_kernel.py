@@ -93,8 +93,8 @@ def _only(items: Sequence[Item], name: KernelName, file: str) -> Item:
     if name.types is not None:
         several = [each for each in several if _tight(types_of(each)) == _tight(name.types)]
     if not alike:
-        known = ", ".join(dict.fromkeys("::".join((*filter(None, each.scope), *each.names)) for each in kernels))
-        raise UsageError(f"{file} has no kernel {'::'.join(name.path)!r}; it has {known or 'none'}")
+        names = ", ".join(dict.fromkeys("::".join((*filter(None, each.scope), *each.names)) for each in kernels))
+        raise UsageError(f"{file} has no kernel {'::'.join(name.path)!r}; it has {names or 'none'}")
     if len(several) != 1:
         paths = {each.node.id: "::".join((*filter(None, each.scope), name.last)) for each in alike}
         is_unique = len(set(paths.values())) == len(alike)

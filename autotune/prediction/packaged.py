@@ -30,9 +30,9 @@ class PredictingPackage(Package):
         return super().source(key) if text is None else text
 
     def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:
-        for known in self.wisdom.ahead:
-            if known.kernel == kernel and known.arch == device.arch and dict(known.baked) == baked_values(problem):
-                yield known.config, partial(self._text, known.source_key)
+        for entry in self.wisdom.ahead:
+            if entry.kernel == kernel and entry.arch == device.arch and dict(entry.baked) == baked_values(problem):
+                yield entry.config, partial(self._text, entry.source_key)
 
     def _text(self, key: str) -> tuple[str, str]:
         return key, Package.source(self, key)

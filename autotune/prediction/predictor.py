@@ -95,8 +95,8 @@ class Predictor:
             return candidates(experience, kernel, problem, device)
         identity = self.identity()
         kept = KeptRankings(identity) if identity else None
-        if kept is not None and (known := kept.get(kernel, problem, device)):
-            return known  # their values end up in code, so ``get`` has checked that they are in the space
+        if kept is not None and (ranking := kept.get(kernel, problem, device)):
+            return ranking  # their values end up in code, so ``get`` has checked that they are in the space
         configs = tuple(candidates(experience, kernel, problem, device))
         if kept is not None:
             kept.put(kernel, problem, device, configs)

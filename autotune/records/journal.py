@@ -92,12 +92,12 @@ class Journal:
                 directions=directions_of(record),
                 load_if_exists=True,
             )
-        path, known = _about(record)["path"], study.user_attrs.get("path")
-        if known is None and not study.get_trials(deepcopy=False):
+        path, stored = _about(record)["path"], study.user_attrs.get("path")
+        if stored is None and not study.get_trials(deepcopy=False):
             study.set_user_attr("path", path)
-        elif known != path:
+        elif stored != path:
             raise UsageError(
-                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, but this "
+                f"dashboard {self._path}: its study {record.title!r} is of {stored or 'something else'}, but this "
                 f"sweep's record is {path}; name another file"
             )
         return study

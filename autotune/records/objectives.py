@@ -202,8 +202,8 @@ def values_of(objectives: Iterable[Objective], trial: Trial) -> dict[str, float]
 
 def front(objectives: Sequence[Objective], trials: Iterable[M]) -> list[M]:
     """Returns the trials that no other one beats in all objectives (the Pareto front), by the first objective."""
-    known = [(values, each) for each in trials if (values := values_of(objectives, each)) is not None]
-    return unbeaten([(tuple(o.rank(values) for o in objectives), each) for values, each in known])
+    pairs = [(values, each) for each in trials if (values := values_of(objectives, each)) is not None]
+    return unbeaten([(tuple(o.rank(values) for o in objectives), each) for values, each in pairs])
 
 
 def unbeaten(ranked_items: Iterable[tuple[tuple[float, ...], T]]) -> list[T]:

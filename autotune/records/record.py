@@ -101,8 +101,8 @@ class SweepRecord:
     @cached_property
     def counts(self) -> Mapping[str, int]:
         """Returns the number of trials by status."""
-        known = self.outcome.counts if self.outcome else None
-        return known if known is not None else Counter(t.status for t in self.trials)
+        stored = self.outcome.counts if self.outcome else None
+        return stored if stored is not None else Counter(t.status for t in self.trials)
 
     def _current(self) -> list[Trial]:
         recorded = self.folder.trials()
@@ -188,6 +188,6 @@ def earlier_medians(folder: SweepFolder) -> Mapping[Config, float]:
     return _medians(folder.earlier(), {})
 
 
-def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Config, float]:
+def _medians(trials: Iterable[Trial], configs: dict[Config, Config]) -> dict[Config, float]:
     last = {trial.config: trial for trial in trials}
-    return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == Status.MEASURED and t.median_s}
+    return {configs.setdefault(c, c): t.median_s for c, t in last.items() if t.status == Status.MEASURED and t.median_s}

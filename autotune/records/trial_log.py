@@ -128,7 +128,7 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
     damaged: dict[int, Unsound] = {}
     numbers: set[int] = set()
     later: dict[str, None] = {}  # names of a later version's fields
-    known: dict[Any, Any] = {}
+    shared: dict[Any, Any] = {}
     try:
         with opened(path, "rb") as file:
             for number, line in enumerate(iter(partial(file.readline, MOST_LINE), b""), 1):
@@ -138,7 +138,7 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
                 if not line.endswith(b"\n"):  # torn
                     break
                 try:
-                    trial = _trial(line[:-1], known)
+                    trial = _trial(line[:-1], shared)
                 except Unsound as error:
                     damaged[number] = error
                 else:
@@ -180,10 +180,10 @@ def _sum(body: bytes) -> bytes:
 N_SUM = len(_sum(b""))
 
 
-def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
+def _trial(line: bytes, shared: dict[Any, Any]) -> Trial:
     """Returns the trial in a line; a line of an older version has no checksum.
 
-    ``known``: texts and tuples of earlier lines, which are shared, since most of a record repeats.
+    ``shared``: texts and tuples of earlier lines, which this trial reuses, since most of a record repeats.
 
     Raises:
         Unsound: when the line is not a trial, or does not match its checksum.
@@ -194,8 +194,8 @@ def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
     values = record_schema.as_trial(row)
     for name in REPEATED:
         if (value := values.get(name)) is not None:
-            values[name] = known.setdefault(value, value)
-    config = {known.setdefault(name, name): value for name, value in values["config"].items()}
+            values[name] = shared.setdefault(value, value)
+    config = {shared.setdefault(name, name): value for name, value in values["config"].items()}
     return Trial(**{**values, "config": Config(config)})
 
 

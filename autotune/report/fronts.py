@@ -50,7 +50,7 @@ def _marks(
     marker: PlotlyFigure,
     with_line: bool = False,
 ) -> PlotlyFigure:
-    known = [(each, values) for each in trials if (values := values_of(objectives, each)) is not None]
+    pairs = [(each, values) for each in trials if (values := values_of(objectives, each)) is not None]
     first, second = (objective.name for objective in objectives)
     return {
         "type": "scatter",
@@ -58,12 +58,12 @@ def _marks(
         "mode": "lines+markers" if with_line else "markers",
         "marker": marker,
         "line": {"color": ORANGE, "width": 2, "shape": "hv"},
-        "x": [values[first] for _, values in known],
-        "y": [values[second] for _, values in known],
+        "x": [values[first] for _, values in pairs],
+        "y": [values[second] for _, values in pairs],
         "text": [
             f"{', '.join(label(objective_text(o.name, values[o.name])) for o in objectives)}"
             f"<br>{lines_for_pointer(assignments(each.config))}"
-            for each, values in known
+            for each, values in pairs
         ],
         "hovertemplate": "%{text}<extra></extra>",
     }

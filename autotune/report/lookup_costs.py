@@ -58,11 +58,11 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
     if not losses:
         return None
     of_tier = {loss.tier: loss for loss in losses}
-    known = [of_tier[tier] for tier in TIERS if tier in of_tier]
-    medians, worst = [_percentage(loss.median) for loss in known], [_percentage(loss.worst) for loss in known]
-    names = [TIERS[loss.tier] for loss in known]
+    rows = [of_tier[tier] for tier in TIERS if tier in of_tier]
+    medians, worst = [_percentage(loss.median) for loss in rows], [_percentage(loss.worst) for loss in rows]
+    names = [TIERS[loss.tier] for loss in rows]
     shared = {"type": "scatter", "mode": "markers", "y": names, "hovertemplate": "%{text}<extra></extra>"}
-    texts = [_loss_hover(loss) for loss in known]
+    texts = [_loss_hover(loss) for loss in rows]
     lines = [
         {"type": "line", "x0": a, "x1": b, "y0": name, "y1": name, "line": {"color": MUTED, "width": 1}}
         for name, a, b in zip(names, medians, worst, strict=True)
@@ -72,9 +72,9 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
         {**shared, "name": "worst", "x": worst, "text": texts, "marker": {"color": ORANGE, "size": 9}},
     ]
     shown = plot_layout(
-        130 + 28 * len(known),
+        130 + 28 * len(rows),
         xaxis=axis("loss (%)", rangemode="tozero"),
-        yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], ticks="outside", ticklen=4, tickcolor="#ffffff"),
+        yaxis=axis(type="category", range=[len(rows) - 0.5, -0.5], ticks="outside", ticklen=4, tickcolor="#ffffff"),
         shapes=lines,
     )
     return Picture(

@@ -105,26 +105,26 @@ def _name(values: Mapping[str, Value]) -> str:
 
 def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None:
     """Shows the speed-up of each winner over the default; None if no default was measured."""
-    known = [line for line in lines if line.told.speed_up]
-    if not known:
+    rows = [line for line in lines if line.told.speed_up]
+    if not rows:
         return None
-    speed_ups = [line.told.speed_up or 1.0 for line in known]
-    intervals = [speed_up_interval(line.sweep) or (s, s) for line, s in zip(known, speed_ups, strict=True)]
+    speed_ups = [line.told.speed_up or 1.0 for line in rows]
+    intervals = [speed_up_interval(line.sweep) or (s, s) for line, s in zip(rows, speed_ups, strict=True)]
     dots = {
         "type": "scatter",
         "mode": "markers",
-        "y": [label(line.name) for line in known],
+        "y": [label(line.name) for line in rows],
         "x": [round(s, 4) for s in speed_ups],
         "marker": {"color": BLUE, "size": 7},
         "error_x": error_bars(speed_ups, intervals),
-        "text": [_hover(line) for line in known],
+        "text": [_hover(line) for line in rows],
         "hovertemplate": "%{text}<extra></extra>",
     }
     at_one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MUTED, "width": 1}}
     shown = plot_layout(
-        90 + 17 * len(known),
+        90 + 17 * len(rows),
         xaxis=log_axis("speed-up (times)"),
-        yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
+        yaxis=axis(type="category", range=[len(rows) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
         shapes=[at_one],
     )
     return Picture(

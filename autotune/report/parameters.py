@@ -36,28 +36,28 @@ STARRED = "*: the winner does not have this parameter."
 MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
 
 
-def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Picture | None:
+def importance(parameters: Sequence[Importance], winner: Mapping[str, Value]) -> Picture | None:
     """Shows how much each parameter matters; None if no share is known.
 
     ``winner``: the winner's config, {} without a winner. Parameters that it lacks are marked.
     """
-    known = [each for each in found if each.share is not None]
-    if not known:
+    ranked = [each for each in parameters if each.share is not None]
+    if not ranked:
         return None
     bars = {
         "type": "bar",
         "orientation": "h",
-        "y": [label(marked_name(each.name, winner)) for each in known],
-        "x": [round(100 * (each.share or 0.0), 2) for each in known],
-        "text": [f"{100 * (each.share or 0.0):.0f} %" for each in known],
+        "y": [label(marked_name(each.name, winner)) for each in ranked],
+        "x": [round(100 * (each.share or 0.0), 2) for each in ranked],
+        "text": [f"{100 * (each.share or 0.0):.0f} %" for each in ranked],
         "textposition": "outside",
         "cliponaxis": False,
-        "marker": {"color": [BLUE if _has(winner, each.name) else FAINT for each in known]},
-        "hovertext": [f"{label(each.name)}: {each.n_trials} configs have it" for each in known],
+        "marker": {"color": [BLUE if _has(winner, each.name) else FAINT for each in ranked]},
+        "hovertext": [f"{label(each.name)}: {each.n_trials} configs have it" for each in ranked],
         "hoverinfo": "text",
     }
     shown = plot_layout(
-        80 + 24 * len(known),
+        80 + 24 * len(ranked),
         xaxis=axis("share of the variance (%)", range=[0, 112]),
         yaxis=axis(type="category", autorange="reversed", dtick=1, ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
@@ -65,7 +65,7 @@ def importance(found: Sequence[Importance], winner: Mapping[str, Value]) -> Pict
         "How much each parameter matters",
         "A long bar is a parameter whose value alone predicts much of a config's speed. A share is of the variance of "
         "log time; shares need not add up to 100 %, since parameters act together."
-        + (f" {STARRED}" if not all(_has(winner, each.name) for each in known) else ""),
+        + (f" {STARRED}" if not all(_has(winner, each.name) for each in ranked) else ""),
         {"data": [bars], "layout": shown},
     )
 

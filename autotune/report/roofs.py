@@ -33,8 +33,8 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
     drawn = sampled.sampled(sweep.measured, n_first=sampled.N_BEST)
     drawn += [t for t in sweep.measured if t.config == sweep.about.default and t not in drawn]
     points = {id(trial): point for trial in drawn if (point := point_of(trial, f"trial {trial.number}"))}
-    known = ceilings_of(sweep)
-    if not points or not known:
+    ceilings = ceilings_of(sweep)
+    if not points or not ceilings:
         return None
     first, default = sweep.measured[0], sweep.about.default
     is_default = {id(trial): trial.config == default and trial is not first for trial in drawn}
@@ -48,16 +48,16 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
         "Configs under the roofline of the device",
         "Up is faster. The lines are measured rates: of a large copy (the slope) and of arithmetic (the levels). All "
         "configs do the same work, so they lie on one vertical line."
-        + (_limit_text(limit, known) if limit else "")
+        + (_limit_text(limit, ceilings) if limit else "")
         + sampled.sampling_text(len(sweep.measured), best="fastest"),
-        _figure(known, groups, limit),
+        _figure(ceilings, groups, limit),
     )
 
 
-def _limit_text(limit: RooflineLimit, known: Mapping[str, float]) -> str:
+def _limit_text(limit: RooflineLimit, ceilings: Mapping[str, float]) -> str:
     """Returns a sentence on the ceiling that applies to a sweep, and on the others."""
     what = "the slope: moving the bytes" if limit.by_bytes else f"the level of {limit.name}: the arithmetic"
-    others = [UNITS[name] for name in UNITS if name in known and name not in limit.units]
+    others = [UNITS[name] for name in UNITS if name in ceilings and name not in limit.units]
     grey = f" Grey lines ({'; '.join(others)}) do not apply: this kernel's operations are for another unit."
     return f" The limit here is {what} takes at least {seconds_text(limit.least_s)}.{grey if others else ''}"
 
@@ -69,8 +69,8 @@ def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
         point = point_of(sweep.measured[0], f"{sweep.kernel} {sweep.about.problem_name}") if sweep.measured else None
         if point is not None:
             found.setdefault(sweep.kernel, []).append(point)
-    known = max(map(ceilings_of, sweeps), key=len, default={})  # older records contain fewer
-    if not found or not known:
+    ceilings = max(map(ceilings_of, sweeps), key=len, default={})  # older records contain fewer
+    if not found or not ceilings:
         return None
     groups = {kernel: (points, COLOURS[i % len(COLOURS)]) for i, (kernel, points) in enumerate(found.items())}
     return Picture(
@@ -78,7 +78,7 @@ def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
         "A dot on the slope moves bytes as fast as a large copy; one at a level computes as fast as its unit. "
         "Dots above the level of float32 belong to kernels on tensor cores; the tables of problems name the limit of "
         f"each.{_without_arithmetic(sweeps)}",
-        _figure(known, groups),
+        _figure(ceilings, groups),
     )
 
 
@@ -93,8 +93,12 @@ def _without_arithmetic(sweeps: Sequence[SweepRecord]) -> str:
         return ""
     counts = Counter(kernel for kernel, _ in shares)
     kernels = ", ".join(f"{kernel} ({n})" for kernel, n in counts.items())
-    known = [share for _, share in shares if share is not None]
-    ends = f", and they reach {percent(min(known))} to {percent(max(known))} of the slope" if known else ""
+    efficiencies = [share for _, share in shares if share is not None]
+    ends = (
+        f", and they reach {percent(min(efficiencies))} to {percent(max(efficiencies))} of the slope"
+        if efficiencies
+        else ""
+    )
     return f" Not drawn: problems of {kernels} that have no arithmetic; only bytes limit them{ends}."
 
 
@@ -109,17 +113,17 @@ def point_of(trial: Trial, text: str) -> RooflinePoint | None:
 
 
 def _figure(
-    known: Mapping[str, float],
+    ceilings: Mapping[str, float],
     groups: Mapping[str, tuple[Sequence[RooflinePoint], str]],
     limit: RooflineLimit | None = None,
 ) -> PlotlyFigure:
     """Returns the figure; ``limit``: the limit of all points. Lines that do not apply are grey, below the others."""
     points = [point for members, _ in groups.values() for point in members]
-    ridges = [known[name] / known[BYTES] for name in UNITS if name in known]
+    ridges = [ceilings[name] / ceilings[BYTES] for name in UNITS if name in ceilings]
     low = min(min(p.intensity for p in points), *ridges) / 4
     high = max(max(p.intensity for p in points), *ridges) * 4
-    applies = {name: limit is None or name in limit.units for name in UNITS if name in known}
-    data = [_roof(known, name, low, high, applies[name]) for name in sorted(applies, key=applies.__getitem__)]
+    applies = {name: limit is None or name in limit.units for name in UNITS if name in ceilings}
+    data = [_roof(ceilings, name, low, high, applies[name]) for name in sorted(applies, key=applies.__getitem__)]
     for name, (members, colour) in groups.items():
         if members:
             data.append(_dots(name, members, colour))
@@ -131,8 +135,8 @@ def _figure(
     return {"data": data, "layout": shown}
 
 
-def _roof(known: Mapping[str, float], name: str, low: float, high: float, applies: bool) -> PlotlyFigure:
-    title, slope, level = UNITS[name], known[BYTES], known[name]
+def _roof(ceilings: Mapping[str, float], name: str, low: float, high: float, applies: bool) -> PlotlyFigure:
+    title, slope, level = UNITS[name], ceilings[BYTES], ceilings[name]
     does_not = "" if applies else " (does not apply)"
     return {
         "type": "scatter",

@@ -294,9 +294,9 @@ class TunedKernel:
         try:
             return gpu.describe_gpu(gpu.current())
         except UsageError as error:
-            known = ", ".join(f'"{name}"' for name in sorted(self._wisdom.devices())) or "none"
+            names = ", ".join(f'"{name}"' for name in sorted(self._wisdom.devices())) or "none"
             raise UsageError(
-                f"{error}. To see what a GPU would run, name it by device= or --device (recorded: {known})"
+                f"{error}. To see what a GPU would run, name it by device= or --device (recorded: {names})"
             ) from None
 
     def _device_of(self, index: int) -> Device:

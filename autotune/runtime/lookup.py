@@ -362,12 +362,12 @@ def _of_prediction(
     )
 
 
-def _octaves(known: Mapping[str, object], sizes: Mapping[str, object]) -> float:
-    return distance(known, sizes) / log(2)
+def _octaves(fields: Mapping[str, object], sizes: Mapping[str, object]) -> float:
+    return distance(fields, sizes) / log(2)
 
 
-def _same(known: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
-    return dict(known) == dict(wanted)
+def _same(fields: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
+    return dict(fields) == dict(wanted)
 
 
 def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, str, str]]:
@@ -412,10 +412,10 @@ def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object], refused: 
     """
     lines = [f"{kernel} was not tuned for {fields_text(baked)}", *dict.fromkeys(refused)]
     lines = ["; ".join(lines), f"To tune it: {_command(wisdom, kernel, baked)}"]
-    tuned = sorted(wisdom.baked_sets(kernel), key=lambda known: sum(known[n] != baked.get(n) for n in known))
-    for known in tuned[:MOST_TOLD]:
-        on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
-        lines.append(f"  tuned: {fields_text(known)} ({', '.join(on) or 'default only'})")
+    tuned = sorted(wisdom.baked_sets(kernel), key=lambda fields: sum(fields[n] != baked.get(n) for n in fields))
+    for fields in tuned[:MOST_TOLD]:
+        on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, fields)})
+        lines.append(f"  tuned: {fields_text(fields)} ({', '.join(on) or 'default only'})")
     if len(tuned) > MOST_TOLD:
         lines.append(f"  and {len(tuned) - MOST_TOLD} more")
     return "\n".join(lines if tuned else [*lines, f"No problem of {kernel} was tuned"])

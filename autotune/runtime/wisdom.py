@@ -138,17 +138,17 @@ class Wisdom:
 
     def baked_sets(self, kernel: str) -> list[Mapping[str, object]]:
         """Returns the distinct sets of baked fields for ``kernel``."""
-        found: list[Mapping[str, object]] = []
+        sets: list[Mapping[str, object]] = []
         everything: tuple[Entry | Fallback, ...] = (*self.entries, *self.fallbacks)
-        for known in everything:
-            if known.kernel == kernel and dict(known.baked) not in found:
-                found.append(dict(known.baked))
-        return found
+        for entry in everything:
+            if entry.kernel == kernel and dict(entry.baked) not in sets:
+                sets.append(dict(entry.baked))
+        return sets
 
     def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
         """Returns the loss of ``tier`` on ``device``, or else its architecture, or else its kind; None: unknown."""
-        known = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
-        return next((known[where] for where in (device.name, device.arch, device.kind) if where in known), None)
+        by_place = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
+        return next((by_place[where] for where in (device.name, device.arch, device.kind) if where in by_place), None)
 
     def as_json(self) -> str:
         """Returns JSON that can be diffed: an entry has the same place and layout in every emission."""
@@ -193,8 +193,8 @@ def fields_text(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def _plain(known: Fallback | Ahead) -> dict[str, object]:
-    return {**dataclasses.asdict(known), "baked": dict(known.baked), "config": dict(known.config)}
+def _plain(entry: Fallback | Ahead) -> dict[str, object]:
+    return {**dataclasses.asdict(entry), "baked": dict(entry.baked), "config": dict(entry.config)}
 
 
 def _order(entry: Entry) -> tuple[str, str, str, str]:

@@ -82,9 +82,9 @@ def check_sampler(name: str) -> None:
 
         check_optuna(name)
         return
-    known = dict.fromkeys(("auto", *SAMPLERS, *installed(ENTRY_POINTS)))
-    if name not in known:
-        raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(known)}, {PREFIX}<class>)")
+    names = dict.fromkeys(("auto", *SAMPLERS, *installed(ENTRY_POINTS)))
+    if name not in names:
+        raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(names)}, {PREFIX}<class>)")
 
 
 def _sampler(name: str, request: "Request") -> "ListSampler":

@@ -70,8 +70,10 @@ class GaussianProcess(ListSampler):
         costs = self._costs()
         with one_thread():
             posterior = self._current(n_known, costs)
-            known, values = _values(posterior.rows, costs)
-            score = _score(*posterior.predict(values, known), values[known].min(), by_bound=self._n_asked % 2 == 1)
+            has_cost, values = _values(posterior.rows, costs)
+            score = _score(
+                *posterior.predict(values, has_cost), values[has_cost].min(), by_bound=self._n_asked % 2 == 1
+            )
             failed = self._failures(posterior.rows)
             if failed.any():  # a process of 0 and 1 with the same features: success is doubtful near failures
                 score += _log_success(posterior.mean(failed))
@@ -90,9 +92,9 @@ class GaussianProcess(ListSampler):
         self._n_ranked += 1
         costs = self._costs()
         posterior = self._current(len(self.log_s) + len(self.failed), costs)
-        known, values = _values(posterior.rows, costs)
-        mean, deviation = posterior.believe(values, known)
-        score = _score(mean, deviation, values[known].min(), by_bound=self._n_ranked % 2 == 1)
+        has_cost, values = _values(posterior.rows, costs)
+        mean, deviation = posterior.believe(values, has_cost)
+        score = _score(mean, deviation, values[has_cost].min(), by_bound=self._n_ranked % 2 == 1)
         scores = dict(zip((row for row in posterior.rows if row not in costs), score.tolist(), strict=True))
         failed = self._failures(posterior.rows)
         if failed.any():
@@ -225,10 +227,10 @@ class ConfigSampler(GaussianProcess):
 
 def _values(rows: Sequence[int], costs: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
     """Returns which of ``rows`` have a cost, bool [n_rows], and standardized costs, float [n_rows], or 0."""
-    known = np.array([row in costs for row in rows])
+    has_cost = np.array([row in costs for row in rows])
     values = np.zeros(len(rows))
-    values[known] = standardized(np.array([costs[row] for row in rows if row in costs]))
-    return known, values
+    values[has_cost] = standardized(np.array([costs[row] for row in rows if row in costs]))
+    return has_cost, values
 
 
 def _score(mean: np.ndarray, deviation: np.ndarray, best: float, by_bound: bool) -> np.ndarray:

@@ -26,13 +26,13 @@ def begun_elsewhere(path: Path, space: Space, allowed: Collection[Config]) -> tu
     for config in sorted(times, key=lambda config: times[config] or 0.0):
         own = {name: config.get(name, constant.get(name)) for name in space.parameters}
         found.append(Config({name: value for name, value in own.items() if value is not None}))
-    known = [config for config in dict.fromkeys(found) if config in allowed]
-    if not known:
+    usable = [config for config in dict.fromkeys(found) if config in allowed]
+    if not usable:
         names = ", ".join(next(iter(times), {}))
         raise UsageError(
             f"{path} has {len(times)} measured configs{f' of {names}' if names else ''}, and none of them is allowed "
             f"here: name a file of this kernel, whose parameters are {', '.join(space.parameters)}"
         )
     return tuple(
-        known[:N_BEST]
-    ), f"{path}: {min(N_BEST, len(known))} of its {len(times)} measured configs are tried first"
+        usable[:N_BEST]
+    ), f"{path}: {min(N_BEST, len(usable))} of its {len(times)} measured configs are tried first"

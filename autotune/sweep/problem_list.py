@@ -88,13 +88,13 @@ def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: Any
     if not 1 <= prod(map(len, lists.values())) <= MOST_PROBLEMS:
         sizes = " x ".join(str(len(values)) for values in lists.values())
         raise UsageError(f"[grid] has {sizes} combinations; it must have 1 to {MOST_PROBLEMS}")
-    known = set(vars(kernel.tuned[0]))
+    fields = set(vars(kernel.tuned[0]))
     nodes = [node for v in fixed.values() if isinstance(v, str) for node in ast.walk(_parsed(v))]
     read = {node.id for node in nodes if isinstance(node, ast.Name)}
     for name in lists:
-        if name not in known and name not in read:
+        if name not in fields and name not in read:
             raise UsageError(
-                f"{name} in [grid] is not a field of {kernel.name}'s problem (has {', '.join(known)}), and "
+                f"{name} in [grid] is not a field of {kernel.name}'s problem (has {', '.join(fields)}), and "
                 "nothing in [problem] is computed from it"
             )
     problems = []
@@ -102,7 +102,7 @@ def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: Any
         chosen = dict(zip(lists, combination, strict=True))
         computed = {n: _evaluate(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
         problems.append(
-            {name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed}
+            {name: value for name, value in {**chosen, **computed}.items() if name in fields or name in fixed}
         )
     return problems
 

@@ -64,26 +64,26 @@ class Durations:
         If the same problem was recorded on this device, its time is returned; if on other devices of the architecture,
         this device's floor times the geometric mean of time / floor there. Other times are predicted.
         """
-        known = self._of(device.arch)
-        if known is None:
+        durations = self._of(device.arch)
+        if durations is None:
             return None
-        floor = known.floor(problem, device)
-        same = [timed for timed in known.timed if _apart(timed.problem, problem) <= SAME]
+        floor = durations.floor(problem, device)
+        same = [timed for timed in durations.timed if _apart(timed.problem, problem) <= SAME]
         for timed in sorted(same, key=lambda timed: _apart(timed.problem, problem)):
             if timed.device.name == device.name:
                 return ExpectedTime(timed.seconds, HERE)
         if same:
             ratio = fmean(timed.log_ratio for timed in same)
             return ExpectedTime(floor.seconds * exp(ratio), ELSEWHERE)
-        return ExpectedTime(floor.seconds * exp(known.predicted(problem, floor)), EXPECTED)
+        return ExpectedTime(floor.seconds * exp(durations.predicted(problem, floor)), EXPECTED)
 
     def left_out_errors(self, arch: str) -> list[tuple[MeasuredProblem, float]]:
         """Returns predicted / recorded time for each problem, predicted from all others of the architecture."""
-        known = self._of(arch)
+        durations = self._of(arch)
         errors = []
-        for timed in known.timed if known else ():
-            assert known is not None
-            others = known.without(lambda other, timed=timed: _apart(other.problem, timed.problem) <= SAME)  # type: ignore[misc]
+        for timed in durations.timed if durations else ():
+            assert durations is not None
+            others = durations.without(lambda other, timed=timed: _apart(other.problem, timed.problem) <= SAME)  # type: ignore[misc]
             if others.timed:
                 error = exp(others.predicted(timed.problem, timed.floor) - timed.log_ratio)
                 errors.append((MeasuredProblem(named_fields(timed.problem), timed.device, (), timed.seconds), error))

@@ -90,8 +90,8 @@ def _is_same_code(folder: SweepFolder, device: Device, variant: Variant) -> bool
     if trial is None:
         raise CannotTell("its trial is missing in the record")
     digests = folder.digests()
-    if (known := digests.of_text(variant.key, trial)) is not None:
-        now, then = known
+    if (pair := digests.of_text(variant.key, trial)) is not None:
+        now, then = pair
         return now == then
     made_by = digests.made_by(trial)
     if not made_by:

@@ -43,11 +43,11 @@ def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> Di
         UsageError: when the record does not fit the definition, or does not state how it was measured.
     """
     folder = folder.of_space(kernel.space)
-    about, known, compiler = folder.about(), folder.digests(), pool.compiler
+    about, digests, compiler = folder.about(), folder.digests(), pool.compiler
     problem, protocol = of_definition(kernel, problem_of, kernel, about), protocol_of(about)
     trials = folder.trials()
-    lacking = [t for t in trials if not known.code(t, compiler) or not known.condition(t)]
-    codes, conditions = dict(known.codes.get(compiler, {})), dict(known.conditions)
+    lacking = [t for t in trials if not digests.code(t, compiler) or not digests.condition(t)]
+    codes, conditions = dict(digests.codes.get(compiler, {})), dict(digests.conditions)
     started = [(t, pending) for t in lacking if (pending := _start(kernel, problem, t, pool)) is not None]
     reference, fields = kernel_reference(kernel), asdict(problem)
     tasks = [pool.conditions(RecordedConfig(reference, fields, trial.config, protocol)) for trial, _ in started]
@@ -59,10 +59,10 @@ def add_digests(folder: SweepFolder, kernel: AnyKernel, pool: CompilePool) -> Di
             continue
         codes[str(trial.number)], conditions[str(trial.number)] = code, condition
         n_new += 1
-    updated = replace(known, codes={**known.codes, compiler: codes}, conditions=conditions) if n_new else known
+    updated = replace(digests, codes={**digests.codes, compiler: codes}, conditions=conditions) if n_new else digests
     texts = _texts(folder, kernel, problem, pool, updated)
     if texts:
-        updated = replace(updated, texts={**known.texts, compiler: {**known.texts.get(compiler, {}), **texts}})
+        updated = replace(updated, texts={**digests.texts, compiler: {**digests.texts.get(compiler, {}), **texts}})
     if n_new or texts:
         folder.write_digests(updated)
     return DigestCounts(len(trials) - len(lacking), n_new, len(lacking) - n_new, len(texts))

@@ -73,8 +73,8 @@ def _by_code(
 
     ``made_by``: the compiler of trials that do not name theirs.
     """
-    known = {t.config for t in recorded if t.number in by_text}
-    rewritten = {t.config: t for t in recorded if t.config not in known}  # the last trial of each config
+    valid = {t.config for t in recorded if t.number in by_text}
+    rewritten = {t.config: t for t in recorded if t.config not in valid}  # the last trial of each config
     tasks = {
         trial.number: asking
         for trial in rewritten.values()

@@ -121,8 +121,8 @@ def running(
 ) -> Running:
     """Returns the settings of an engine's run. If ``results`` is None, the folder ./results is used if it exists."""
     here = Path("results")
-    known = results or (here if here.is_dir() else None)
-    return Running(package, known, tune, filter_bank, device, kernels_on_host, chunk, tell=note, report=report)
+    records = results or (here if here.is_dir() else None)
+    return Running(package, records, tune, filter_bank, device, kernels_on_host, chunk, tell=note, report=report)
 
 
 def narrow_bands(texts: Sequence[str]) -> tuple[Narrow, ...]:

@@ -130,8 +130,8 @@ def _print_details(sweep: SweepRecord) -> None:
     about = sweep.about
     stdout.print(f"\n{sweep.title}", markup=False, style="bold")
     origin = ("machine", "compiler", "commit", "started")
-    known = [("commit " if name == "commit" else "") + text for name in origin if (text := getattr(about, name))]
-    _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
+    origins = [("commit " if name == "commit" else "") + text for name in origin if (text := getattr(about, name))]
+    _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(origins)}")
     if sweep.outcome is None:
         _line("unfinished", "no final round yet: times are from the search; run the sweep again to finish it")
     if text := holds(sweep):

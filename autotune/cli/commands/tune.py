@@ -127,7 +127,7 @@ def tune(
         cmem_args={name: _loaded(path) for name, path in _by_name(constant, "--constant").items()},
         device=target.device,
     )
-    known = [answers.get(name) for name in expected] if answers else None
+    ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
     settings = Settings(
         results=results,
@@ -138,7 +138,7 @@ def tune(
         launch_deadline_s=deadline,
     )
     clock = target.module.clock
-    _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
+    _tell(tune_call(call, ordered_answers, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
 
 
 def _tell(ported: PortedSweep, clock: str, json: bool) -> None:

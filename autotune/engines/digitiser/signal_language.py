@@ -108,8 +108,8 @@ class _Reader:
             return self._finite(node, lambda: float(number))
         if isinstance(node, ast.Name):
             if node.id not in self.named:
-                known = clipped(", ".join((*ARGUMENTS, *self.named)), 200)
-                self._refuse(f"there is no {_shown(node)}; there are {known}, and names that come before it")
+                names = clipped(", ".join((*ARGUMENTS, *self.named)), 200)
+                self._refuse(f"there is no {_shown(node)}; there are {names}, and names that come before it")
             return self.named[node.id]
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             value = self._value(node.operand)

@@ -75,10 +75,10 @@ def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settin
         return True, "as asked for"
     if alone is None:
         return False, "no time of channelise is known here"
-    known = {name: kernels.expected_time(name, **fields) for name, fields in stages(info, settings).items()}
-    if unknown := [name for name, time in known.items() if time is None]:
+    expected = {name: kernels.expected_time(name, **fields) for name, fields in stages(info, settings).items()}
+    if unknown := [name for name, time in expected.items() if time is None]:
         return False, f"no time of {' and '.join(unknown)} is known here to compare that of channelise with"
-    times = {name: time for name, time in known.items() if time is not None}
+    times = {name: time for name, time in expected.items() if time is not None}
     chain, parts = sum(time.seconds for time in times.values()), [f"{name} {time}" for name, time in times.items()]
     if alone.seconds >= chain:
         transform = transform_s(backend, info, settings)

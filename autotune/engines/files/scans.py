@@ -125,8 +125,8 @@ class ScansSource:
     @property
     def n_recorded(self) -> int | None:
         """Returns the number of samples of each polarisation in all scans; None if it is not known."""
-        known = [scan.info.n_samples for scan in self._scans if scan.info.n_samples is not None]
-        return sum(known) if len(known) == len(self._scans) else None
+        counts = [scan.info.n_samples for scan in self._scans if scan.info.n_samples is not None]
+        return sum(counts) if len(counts) == len(self._scans) else None
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``. A chunk has fewer packets at the end of each scan, too.

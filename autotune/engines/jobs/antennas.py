@@ -164,10 +164,10 @@ def _paths(inputs: Any) -> list[Any]:
 
 def _must_fill(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> None:
     """Raises UsageError when no antenna has samples for one dump."""
-    known = [antenna.samples.n_samples for antenna in antennas if antenna.samples.n_samples is not None]
+    counts = [antenna.samples.n_samples for antenna in antennas if antenna.samples.n_samples is not None]
     length = antennas[0].heap_samples
-    if len(known) == len(antennas) and max(known) < batches_per_dump * length:
+    if len(counts) == len(antennas) and max(counts) < batches_per_dump * length:
         raise UsageError(
-            f"batches_per_dump={batches_per_dump} batches of {length} samples are more than the {max(known)} samples "
+            f"batches_per_dump={batches_per_dump} batches of {length} samples are more than the {max(counts)} samples "
             "that there are: choose fewer batches, channels, or spectra of a heap"
         )

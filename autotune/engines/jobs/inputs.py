@@ -115,10 +115,10 @@ def files_input(
 
 def must_be_known_fields(header: HeaderFields) -> None:
     """Raises UsageError for an unknown header field; its text suggests the nearest known one."""
-    known = [field.name for field in fields(HeaderOverrides)]
-    for name in sorted(header.keys() - set(known)):
+    names = [field.name for field in fields(HeaderOverrides)]
+    for name in sorted(header.keys() - set(names)):
         raise UsageError(
-            f"unknown header field {name!r}{schema.suggestion(name, known)}; known fields: {', '.join(known)}"
+            f"unknown header field {name!r}{schema.suggestion(name, names)}; known fields: {', '.join(names)}"
         )
 
 

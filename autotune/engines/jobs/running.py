@@ -29,10 +29,10 @@ def no_report(line: str, share: float | None) -> None:
 
 def share_taken(n_samples: Sequence[int | None], counters: Sequence[FCounters]) -> float | None:
     """Returns the share of all antennas' samples that the engines took; None if the number of samples is not known."""
-    known = [n for n in n_samples if n]
-    if len(known) < len(n_samples):
+    counts = [n for n in n_samples if n]
+    if len(counts) < len(n_samples):
         return None
-    return sum(each.samples_in for each in counters) / sum(known)
+    return sum(each.samples_in for each in counters) / sum(counts)
 
 
 @dataclass(frozen=True)

@@ -95,11 +95,11 @@ def _aligned(opened: Input, first: SampleInfo, tell: Tell) -> Station:
 
 def _must_overlap(infos: Sequence[SampleInfo]) -> None:
     """Raises UsageError when antennas whose samples are known have no time in common."""
-    known = [info for info in infos if info.n_samples]
-    if not known:
+    recorded = [info for info in infos if info.n_samples]
+    if not recorded:
         return
-    late = max(known, key=lambda info: info.first_timestamp)
-    early = min(known, key=lambda info: info.first_timestamp + (info.n_samples or 0))
+    late = max(recorded, key=lambda info: info.first_timestamp)
+    early = min(recorded, key=lambda info: info.first_timestamp + (info.n_samples or 0))
     if late.first_timestamp < early.first_timestamp + (early.n_samples or 0):
         return
     is_one = late.antenna and late.antenna == early.antenna

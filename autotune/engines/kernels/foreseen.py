@@ -14,8 +14,8 @@ from ...transfer.experience import Experience, as_json
 
 def predictor_of(kernel: AnyKernel, experience: Experience) -> Predictor:
     """Returns a predictor, which ranks configs of the kernel. Rankings are kept in the user's cache."""
-    known: Mapping[str, Experience] = {kernel.name: experience}
-    return Predictor(lambda: known, identity=lambda: _identity(kernel, experience))
+    experiences: Mapping[str, Experience] = {kernel.name: experience}
+    return Predictor(lambda: experiences, identity=lambda: _identity(kernel, experience))
 
 
 def _identity(kernel: AnyKernel, experience: Experience) -> str:

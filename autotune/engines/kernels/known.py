@@ -67,20 +67,20 @@ def chosen(
     ``predicting``: predicts for problems without records; None does not.
     """
     baked = baked_values(problem)
-    known = replace(wisdom, entries=_in_space(wisdom.entries, kernel), fallbacks=_in_space(wisdom.fallbacks, kernel))
-    if predicting is None and baked not in known.baked_sets(kernel.name):
+    valid = replace(wisdom, entries=_in_space(wisdom.entries, kernel), fallbacks=_in_space(wisdom.fallbacks, kernel))
+    if predicting is None and baked not in valid.baked_sets(kernel.name):
         return NOTHING
     sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
     try:
-        return choose(known, kernel, baked, sizes, device, predicting)
+        return choose(valid, kernel, baked, sizes, device, predicting)
     except UsageError as error:
         return clipped(one_line(str(error)), LONGEST_REASON)
 
 
-def _in_space(known: tuple[E, ...], kernel: AnyKernel) -> tuple[E, ...]:
+def _in_space(recorded: tuple[E, ...], kernel: AnyKernel) -> tuple[E, ...]:
     """Returns the entries of a kernel whose configs are in its present space, with these configs."""
     entries = []
-    for one in known:
+    for one in recorded:
         with suppress(UsageError):
             if one.kernel == kernel.name:
                 entries.append(replace(one, config=config_of(kernel, one.config)))

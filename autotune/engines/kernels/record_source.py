@@ -91,14 +91,14 @@ class RecordSource:
         if (device.kind == "host" or not here) and not any(about.baked_values == baked for about in here.values()):
             elsewhere = any(about.baked_values == baked for about in of_kernel.values())
             return NOTHING + elsewhere * f" on {device.name}, nor on another device of {device.arch}"
-        known = self._recorded(kernel, device.arch, list(here))
-        return known if isinstance(known, str) else known.answer(problem, device, self.name)
+        recorded = self._recorded(kernel, device.arch, list(here))
+        return recorded if isinstance(recorded, str) else recorded.answer(problem, device, self.name)
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
         place = kernel.name, device.arch
         here = [path for path, about in self._abouts.items() if (about.kernel, about.device.arch) == place]
-        known = self._recorded(kernel, device.arch, here) if here else ""
-        return None if isinstance(known, str) else known.durations.expected(problem, device)
+        recorded = self._recorded(kernel, device.arch, here) if here else ""
+        return None if isinstance(recorded, str) else recorded.durations.expected(problem, device)
 
     def _recorded(self, kernel: AnyKernel, arch: str, paths: Sequence[Path]) -> RecordedKernel | str:
         """Returns the valid ones of these sweeps, with any baked fields, or one line that says why there are none.

@@ -164,10 +164,10 @@ def decibels(power: np.ndarray) -> np.ndarray:
 
 def range_of(values: np.ndarray, least: float, most: float) -> tuple[float, float]:
     """Returns two percentiles of the finite values, at least 1 apart."""
-    known = values[np.isfinite(values)]
-    if not known.size:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         return 0.0, 1.0
-    low, high = np.percentile(known, [least, most]).tolist()
+    low, high = np.percentile(finite, [least, most]).tolist()
     return (low, high) if high - low >= 1 else ((low + high - 1) / 2, (low + high + 1) / 2)
 
 

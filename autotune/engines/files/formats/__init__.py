@@ -45,10 +45,10 @@ def find(suffix: str, holds: str, does: str) -> Any:
     Raises:
         UsageError: for a broken format of an installed package.
     """
-    known = that_hold(holds)
+    candidates = that_hold(holds)
     if suffix[1:] in installed(FORMATS) and not any(suffix in each.suffixes for each in own()):
-        known.append(_added(suffix[1:]))
-    fits = (each for each in known if each.holds == holds and suffix in each.suffixes and hasattr(each, does))
+        candidates.append(_added(suffix[1:]))
+    fits = (each for each in candidates if each.holds == holds and suffix in each.suffixes and hasattr(each, does))
     return next(fits, None)
 
 
