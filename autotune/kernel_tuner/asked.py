@@ -63,7 +63,7 @@ def objectives_of(
     return directions
 
 
-def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[str, str], list[Path]]:
+def options_of(options: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[str, str], list[Path]]:
     """Returns the macros (-D) and the include folders (-I) in compiler options.
 
     Raises:
@@ -71,7 +71,7 @@ def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[s
     """
     macros: dict[str, str] = {}
     folders: list[Path] = []
-    for option in given:
+    for option in options:
         if option.startswith("-D"):
             name, _, value = option[2:].partition("=")
             macros[name] = value or "1"
@@ -84,11 +84,11 @@ def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[s
     return macros, folders
 
 
-def device_asked_for(given: int | str) -> str:
+def device_asked_for(device: int | str) -> str:
     """Returns the device's name. A number means that GPU; 0, the default in many scripts, means auto."""
-    if isinstance(given, str):
-        return given
-    return "auto" if given == 0 else f"cuda:{given}"
+    if isinstance(device, str):
+        return device
+    return "auto" if device == 0 else f"cuda:{device}"
 
 
 def settings_of(

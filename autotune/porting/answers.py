@@ -67,7 +67,7 @@ class Answers:
     each: Mapping[str, Answer] = field(default_factory=dict)
 
 
-def answers_of(call: Call, given: Sequence[object] | None, atol: float) -> Answers:
+def answers_of(call: Call, values: Sequence[object] | None, atol: float) -> Answers:
     """Returns the checked answers.
 
     Raises:
@@ -75,12 +75,12 @@ def answers_of(call: Call, given: Sequence[object] | None, atol: float) -> Answe
     """
     if not 0 <= atol < inf:
         raise UsageError(f"atol={atol}: it must be a finite number, 0 or more")
-    if given is None:
+    if values is None:
         return Answers()
-    if len(given) != len(call.arguments):
+    if len(values) != len(call.arguments):
         n = len(call.arguments)
-        raise UsageError(f"answer has {len(given)} entries, and {call.name} {n} arguments: give None for the others")
-    pairs = zip(call.arguments, given, strict=True)
+        raise UsageError(f"answer has {len(values)} entries, and {call.name} {n} arguments: give None for the others")
+    pairs = zip(call.arguments, values, strict=True)
     by_name = {each.name: _answer(call, each, value, atol) for each, value in pairs if value is not None}
     if not by_name:
         raise UsageError("answer has None only: leave it out, or give what an output must hold")

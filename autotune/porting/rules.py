@@ -46,24 +46,24 @@ class Rule:
         return f"the restriction {self.said} raises {type(error).__name__} at {at}: {error}; make it return False there"
 
 
-def rules_of(given: Any, space: Choices) -> tuple[Rule, ...]:
+def rules_of(restrictions: Any, space: Choices) -> tuple[Rule, ...]:
     """Returns the restrictions of a call, from one restriction, a list of them, or None.
 
     Raises:
         UsageError: for a value that is not a restriction, or a name that is not a parameter.
     """
-    if given is None:
+    if restrictions is None:
         return ()
-    if not isinstance(given, list | tuple) or _is_named(given):
-        given = [given]
-    return tuple(rule_of(each, space) for each in given)
+    if not isinstance(restrictions, list | tuple) or _is_named(restrictions):
+        restrictions = [restrictions]
+    return tuple(rule_of(each, space) for each in restrictions)
 
 
-def rule_of(given: Any, space: Choices) -> Rule:
+def rule_of(restriction: Any, space: Choices) -> Rule:
     """Returns one restriction.
 
     Args:
-        given: a text; a function of the config, of parameters by the names of its arguments, or of all values in
+        restriction: a text; a function of the config, of parameters by the names of its arguments, or of all values in
             order; a constraint of python-constraint; or a pair of one of these and the names of its parameters.
         space: name of each parameter -> its values.
 
@@ -71,8 +71,11 @@ def rule_of(given: Any, space: Choices) -> Rule:
         UsageError: for a value that is not a restriction, or a name that is not a parameter.
     """
     names = tuple(space)
-    if _is_named(given):
-        given, wanted = given[0], (given[1],) if isinstance(given[1], str) else tuple(given[1])
+    if _is_named(restriction):
+        restriction, wanted = (
+            restriction[0],
+            (restriction[1],) if isinstance(restriction[1], str) else tuple(restriction[1]),
+        )
         if unknown := [name for name in wanted if name not in space]:
             raise UsageError(
                 f"the restriction on {', '.join(map(str, wanted))}: there is no {unknown[0]!r}; "
@@ -80,23 +83,27 @@ def rule_of(given: Any, space: Choices) -> Rule:
             )
     else:
         wanted = ()
-    if isinstance(given, str):
-        text = checked_expression(given, names, "the restriction")
-        return Rule(repr(given.strip()), given.strip(), names_of(text), lambda config: value_of(text, config))
-    if hasattr(given, "preProcess"):
-        return Rule(type(given).__name__, "", wanted or names, _solver_constraint(given, wanted or names))
-    if not callable(given):
-        raise UsageError(f"the restriction {given!r} must be a text, a function, (function, names), or a constraint")
-    return _of_function(given, wanted, space)
+    if isinstance(restriction, str):
+        text = checked_expression(restriction, names, "the restriction")
+        return Rule(
+            repr(restriction.strip()), restriction.strip(), names_of(text), lambda config: value_of(text, config)
+        )
+    if hasattr(restriction, "preProcess"):
+        return Rule(type(restriction).__name__, "", wanted or names, _solver_constraint(restriction, wanted or names))
+    if not callable(restriction):
+        raise UsageError(
+            f"the restriction {restriction!r} must be a text, a function, (function, names), or a constraint"
+        )
+    return _of_function(restriction, wanted, space)
 
 
-def _is_named(given: object) -> bool:
-    """Returns whether ``given`` is one restriction with the names of its parameters, not a list of restrictions."""
-    if not isinstance(given, tuple) or len(given) != 2:
+def _is_named(restriction: object) -> bool:
+    """Returns whether the value is one restriction with the names of its parameters, not a list of restrictions."""
+    if not isinstance(restriction, tuple) or len(restriction) != 2:
         return False
-    is_names = isinstance(given[1], list | tuple) and all(isinstance(name, str) for name in given[1])
-    is_name = isinstance(given[1], str) and given[1].isidentifier() and callable(given[0])
-    return is_name or (is_names and (callable(given[0]) or isinstance(given[0], str)))
+    is_names = isinstance(restriction[1], list | tuple) and all(isinstance(name, str) for name in restriction[1])
+    is_name = isinstance(restriction[1], str) and restriction[1].isidentifier() and callable(restriction[0])
+    return is_name or (is_names and (callable(restriction[0]) or isinstance(restriction[0], str)))
 
 
 def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
@@ -146,16 +153,16 @@ def _caller(
     return lambda config: function(dict(config)), names
 
 
-def _solver_constraint(given: Any, names: tuple[str, ...]) -> Callable[[Mapping[str, object]], bool]:
+def _solver_constraint(constraint: Any, names: tuple[str, ...]) -> Callable[[Mapping[str, object]], bool]:
     """Returns a function of a config that calls a constraint of python-constraint in the way of its solvers."""
 
     def holds(config: Mapping[str, object]) -> bool:
         variables, values = list(names), {name: config[name] for name in names}
         domains = {name: [value] for name, value in values.items()}
-        pair = (given, variables)
+        pair = (constraint, variables)
         left, by_name = [pair], {name: [pair] for name in names}
-        given.preProcess(variables, domains, left, by_name)  # some constraints decide here, and remove themselves
-        return all(domains.values()) and (not left or bool(given(variables, domains, values)))
+        constraint.preProcess(variables, domains, left, by_name)  # some constraints decide here, and remove themselves
+        return all(domains.values()) and (not left or bool(constraint(variables, domains, values)))
 
     return holds
 

@@ -61,8 +61,8 @@ def sizes_of_call(call: Call) -> Sizes:
     """Returns the roles of the numbers of a call."""
     numbers = {each.name: each.number for each in call.arguments if not each.is_array}
     whole = {name: int(n) for name, n in numbers.items() if n.dtype.kind in "iu" and int(n) >= LEAST}
-    given = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
-    spans = [int(n) for n in given if not callable(n) and not isinstance(n, str) and n >= LEAST]
+    listed = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
+    spans = [int(n) for n in listed if not callable(n) and not isinstance(n, str) and n >= LEAST]
     extents = [n for each in call.arrays for n in each.memory.stored.shape if n >= LEAST]
     named: dict[int, str] = {}
     for name, n in whole.items():

@@ -65,7 +65,7 @@ class KernelText:
     """The text of a source, in which included files are inserted, as far as they are found.
 
     Args:
-        given: text, the path of a file, or several paths: the first file has the kernel, and includes are also looked
+        source: text, the path of a file, or several paths: the first file has the kernel, and includes are also looked
             for beside the others.
         folders: folders of included files; files in quotes are also looked for beside the including file.
 
@@ -73,8 +73,8 @@ class KernelText:
         UsageError: for a file that does not exist, or is not text.
     """
 
-    def __init__(self, given: str | Path | Sequence[str | Path], folders: Sequence[Path] = ()) -> None:
-        first, *others = [given] if isinstance(given, str | Path) else list(given)
+    def __init__(self, source: str | Path | Sequence[str | Path], folders: Sequence[Path] = ()) -> None:
+        first, *others = [source] if isinstance(source, str | Path) else list(source)
         path = _path(first)
         self.name = ODD.sub("_", path.name) if path else "kernel.cu"
         text = _read(path) if path else tidied(str(first))
@@ -135,15 +135,15 @@ def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, obj
 
 
 def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
-    given = preprocessed(text, macros)
-    return ReadSource(given, tuple(items(syntax_tree(given.text))))
+    text_read = preprocessed(text, macros)
+    return ReadSource(text_read, tuple(items(syntax_tree(text_read.text))))
 
 
-def _path(given: str | Path) -> Path | None:
+def _path(source: str | Path) -> Path | None:
     """Returns the path, or None if the argument is the text of a source."""
-    if isinstance(given, str) and ("\n" in given or "{" in given):
+    if isinstance(source, str) and ("\n" in source or "{" in source):
         return None
-    return Path(given)
+    return Path(source)
 
 
 def _read(path: Path) -> str:

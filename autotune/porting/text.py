@@ -189,14 +189,14 @@ def _constants(formulas: Formulas, table: FormulaTable | None) -> str:
     return f"{lines}        return {{'defines': defines, 'source': {source}}}"
 
 
-def _array(given: CallArgument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
-    array = given.memory.stored
+def _array(argument: CallArgument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
+    array = argument.memory.stored
     shape = "".join(f", {formulas.sizes.extent(n)}" for n in array.shape)
-    return f"{_word(given, kinds)}(np.dtype({array.dtype.str!r}){shape})"
+    return f"{_word(argument, kinds)}(np.dtype({array.dtype.str!r}){shape})"
 
 
-def _word(given: CallArgument, kinds: Mapping[str, str]) -> str:
-    return f"array_{'constant' if given.parameter is None else kinds[given.name]}"
+def _word(argument: CallArgument, kinds: Mapping[str, str]) -> str:
+    return f"array_{'constant' if argument.parameter is None else kinds[argument.name]}"
 
 
 def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:

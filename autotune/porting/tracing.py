@@ -29,8 +29,8 @@ class _Untraceable(Exception):
 class _Way:
     """The decisions of one call: the given ones first, and true for all later ones."""
 
-    def __init__(self, given: Sequence[bool]) -> None:
-        self._given = given
+    def __init__(self, outcomes: Sequence[bool]) -> None:
+        self._outcomes = outcomes
         self.conditions: list[str] = []
 
     def decide(self, text: str) -> bool:
@@ -39,7 +39,7 @@ class _Way:
         self.conditions.append(text)
         if number >= MOST_WAYS:
             raise _Untraceable
-        return self._given[number] if number < len(self._given) else True
+        return self._outcomes[number] if number < len(self._outcomes) else True
 
 
 class _Traced:
@@ -100,16 +100,16 @@ def traced(function: Callable[[dict[str, Any]], object], names: Sequence[str]) -
     """
     n_ways = 0
 
-    def explored(given: list[bool]) -> str:
+    def explored(outcomes: list[bool]) -> str:
         nonlocal n_ways
         n_ways += 1
         if n_ways > MOST_WAYS:
             raise _Untraceable
-        way = _Way(given)
+        way = _Way(outcomes)
         text = _text_of(function({name: _Traced(name, way) for name in names}))
-        for number in reversed(range(len(given), len(way.conditions))):
+        for number in reversed(range(len(outcomes), len(way.conditions))):
             condition = way.conditions[number]
-            otherwise = explored([*given, *[True] * (number - len(given)), False])
+            otherwise = explored([*outcomes, *[True] * (number - len(outcomes)), False])
             text = _either(condition, text, otherwise)
             if len(text) > MOST_CHARACTERS:
                 raise _Untraceable

@@ -35,8 +35,8 @@ def provenance() -> Provenance:
 
 def _commit() -> str:
     """Returns AUTOTUNE_COMMIT if it is set; else the commit of this checkout, with "+changes" if it is edited."""
-    if given := os.environ.get("AUTOTUNE_COMMIT"):
-        return given
+    if commit := os.environ.get("AUTOTUNE_COMMIT"):
+        return commit
     git = ["git", "-C", str(Path(__file__).parents[1])]
     try:
         head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)

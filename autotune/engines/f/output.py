@@ -68,21 +68,21 @@ class FOutput:
 
         self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], bay.ending)
 
-    def deliver(self, made: Voltages) -> tuple[Event, ...]:
+    def deliver(self, voltages: Voltages) -> tuple[Event, ...]:
         """Copy a buffer out. Returns the event after which it may be used again. Raises Stopped."""
-        assert made.done is not None
+        assert voltages.done is not None
         bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
         if bucket is None:
-            self._drop(made.heaps, made.counted)
+            self._drop(voltages.heaps, voltages.counted)
             return ()
-        self._copies.after(made.done)
+        self._copies.after(voltages.done)
         with self._activity.span(COPY_OUT, self._copies) as span:
-            if self._sink is not None and made.heaps.any():
-                self._copies.copy_out(bucket.memory, made.memory)
+            if self._sink is not None and voltages.heaps.any():
+                self._copies.copy_out(bucket.memory, voltages.memory)
             else:
-                self._copies.copy_out(bucket.counts, made.counts)
-        bucket.time, bucket.heaps, bucket.counted = made.time, made.heaps, made.counted
-        bucket.present, bucket.read_at, bucket.copied = made.present, made.read_at, span.end
+                self._copies.copy_out(bucket.counts, voltages.counts)
+        bucket.time, bucket.heaps, bucket.counted = voltages.time, voltages.heaps, voltages.counted
+        bucket.present, bucket.read_at, bucket.copied = voltages.present, voltages.read_at, span.end
         self.buckets.give(bucket)
         return (bucket.copied,)
 

@@ -28,17 +28,17 @@ CENTRE = """
 """
 
 
-def array_text(groups: Sequence[Group], folder: Path, given: Mapping[str, Any]) -> str:
+def array_text(groups: Sequence[Group], folder: Path, overrides: Mapping[str, Any]) -> str:
     """Returns the text of an array's file, which the user completes.
 
     Args:
         folder: the folder at which paths in the file begin.
-        given: fields that all headers lack.
+        overrides: fields that all headers lack.
     """
     lacks = [_lacking(group) for group in groups]
     common = [line for line in lacks[0] if all(line in each for each in lacks) and not line.startswith("# position_m")]
     names = _names(groups)
-    common = [written(name, value) for name, value in given.items()] + common
+    common = [written(name, value) for name, value in overrides.items()] + common
     parts = [HEAD, *([f"\n{''.join(common)}"] if common else []), CENTRE]
     for number, (group, lacking) in enumerate(zip(groups, lacks, strict=True)):
         own = [line for line in lacking if line not in common]

@@ -32,7 +32,7 @@ class Group:
         return self.looks[0].info.antenna
 
 
-def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[Group]:
+def grouped(paths: Iterable[Any], overrides: Mapping[str, Any], tell: Tell) -> list[Group]:
     """Returns the antennas of some recordings, sorted by their first files. ``tell`` takes files that cannot be opened.
 
     Files with one antenna name in their headers belong to one antenna if they do not overlap in time. If they do, files
@@ -40,16 +40,16 @@ def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[
     overlap, each file is an antenna.
 
     Args:
-        given: header fields for all files that lack them.
+        overrides: header fields for all files that lack them.
     """
     pairs: list[tuple[Look, str | int | None]] = []
     for path in paths:
         try:
             names, n_channels = antennas_in(path)
-            pairs += [_look(path, given, names, number, n_channels) for number in range(len(names))]
+            pairs += [_look(path, overrides, names, number, n_channels) for number in range(len(names))]
         except UsageError as error:
             tell(f"{error}; it is left out")
-    pairs = _at_one_rate(pairs, given)
+    pairs = _at_one_rate(pairs, overrides)
     groups: list[Group] = []
     for _, some in groupby(sorted(pairs, key=_key), key=_key):
         looks, places = zip(*some, strict=True)
@@ -58,21 +58,21 @@ def grouped(paths: Iterable[Any], given: Mapping[str, Any], tell: Tell) -> list[
 
 
 def _look(
-    path: Path, given: Mapping[str, Any], names: Sequence[str], number: int, n_channels: int
+    path: Path, overrides: Mapping[str, Any], names: Sequence[str], number: int, n_channels: int
 ) -> tuple[Look, str | int | None]:
     """Returns a look at one antenna of a file, and the antenna's name or number if there are several."""
     if len(names) == 1:
-        return look_at(path, given), None
-    name, channel = names[number], given.get("channel", 0)
-    look = look_at(path, {**given, "channel": number * n_channels + channel})
-    if n_channels > 1 and "channel" not in given:
+        return look_at(path, overrides), None
+    name, channel = names[number], overrides.get("channel", 0)
+    look = look_at(path, {**overrides, "channel": number * n_channels + channel})
+    if n_channels > 1 and "channel" not in overrides:
         why = f"it has {len(names)} antennas of {n_channels} channels each: choose one, channel=0 to {n_channels - 1}"
         look = replace(look, lacking=[*look.lacking, LackingError(path, why, "channel", 0)])
     return look, name if names.count(name) == 1 else number
 
 
 def _at_one_rate(
-    looks: Sequence[tuple[Look, str | int | None]], given: Mapping[str, Any]
+    looks: Sequence[tuple[Look, str | int | None]], overrides: Mapping[str, Any]
 ) -> list[tuple[Look, str | int | None]]:
     """Returns the files. Those whose headers lack the rate get the largest rate that is estimated for any of them.
 
@@ -84,7 +84,7 @@ def _at_one_rate(
         lacking = next((each for each in look.lacking if each.field == RATE), None)
         if lacking is not None and lacking.example != max(rates):
             with suppress(UsageError):  # it cannot have that rate
-                again = look_at(look.path, {**given, RATE: max(rates)})
+                again = look_at(look.path, {**overrides, RATE: max(rates)})
                 better = LackingError(look.path, lacking.why, RATE, max(rates))
                 look = replace(again, lacking=[better, *again.lacking])
         pairs.append((look, place))

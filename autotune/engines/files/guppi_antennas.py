@@ -16,16 +16,16 @@ def antennas_of_header(header: Header) -> tuple[int, int]:
     return n_antennas, n_channels // n_antennas
 
 
-def channel_among(path: Path, given: HeaderOverrides, n_channels: int, n_antennas: int) -> int:
+def channel_among(path: Path, overrides: HeaderOverrides, n_channels: int, n_antennas: int) -> int:
     """Returns the channel to read. With several antennas, channels count on from one antenna to the next."""
-    if n_antennas > 1 and (not isinstance(given.channel, int) or not 0 <= given.channel < n_channels):
+    if n_antennas > 1 and (not isinstance(overrides.channel, int) or not 0 <= overrides.channel < n_channels):
         each = n_channels // n_antennas
         refuse(
             path,
             f"it has {n_antennas} antennas of {each} channels: choose a channel of one, channel=0 to {n_channels - 1}; "
             f"those of antenna 1 are {each} to {2 * each - 1}",
         )
-    return given.one_channel(path, n_channels)
+    return overrides.one_channel(path, n_channels)
 
 
 def antenna_name(header: Header, number: int, n_antennas: int) -> str:

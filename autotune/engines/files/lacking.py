@@ -24,11 +24,11 @@ class Look:
     number: int | None  # its place in a series of files, from its header or name
 
 
-def look_at(path: Path, given: Mapping[str, Any]) -> Look:
+def look_at(path: Path, overrides: Mapping[str, Any]) -> Look:
     """Returns the header of a recording, and the fields that it lacks.
 
     Args:
-        given: known fields of ``HeaderOverrides``.
+        overrides: known fields of ``HeaderOverrides``.
 
     Raises:
         UsageError: when it cannot be opened even with all missing fields given.
@@ -36,12 +36,12 @@ def look_at(path: Path, given: Mapping[str, Any]) -> Look:
     errors: list[LackingError] = []
     while True:
         try:
-            source = open_joined([path], HeaderOverrides(**given), untold)
+            source = open_joined([path], HeaderOverrides(**overrides), untold)
         except LackingError as error:
             if error.field in (each.field for each in errors):
                 raise
             errors.append(error)
-            given = {**given, error.field: error.example}
+            overrides = {**overrides, error.field: error.example}
             continue
         source.close()
         named = SERIES.search(path.name)

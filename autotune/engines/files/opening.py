@@ -55,7 +55,7 @@ def open_samples(
         UsageError: for a file that does not exist or has no known format, and for a header that is wrong or lacks a
             field that was not given, in one line.
     """
-    given = HeaderOverrides(
+    overrides = HeaderOverrides(
         sample_rate_hz,
         antenna,
         position_m,
@@ -70,10 +70,10 @@ def open_samples(
         sample_bits,
         mjd,
     )
-    return open_joined([Path(path)], given, tell)
+    return open_joined([Path(path)], overrides, tell)
 
 
-def open_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> Source:
+def open_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> Source:
     """Opens a single file, or the pieces of a recording as one.
 
     Raises:
@@ -82,9 +82,11 @@ def open_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> So
     reader: Any = must_be_known(paths[0])
     if len(paths) > 1 and not hasattr(reader, "read_joined"):
         refuse(joined_name(paths), f"files of {reader.help} are not read as one")
-    source: Source = reader.read(paths[0], given, tell) if len(paths) == 1 else reader.read_joined(paths, given, tell)
+    source: Source = (
+        reader.read(paths[0], overrides, tell) if len(paths) == 1 else reader.read_joined(paths, overrides, tell)
+    )
     in_header = getattr(source, "falls", "")  # the field of the header that says that the band falls
-    falls = in_header if given.sideband is None else f"sideband={LOWER}" if given.sideband == LOWER else ""
+    falls = in_header if overrides.sideband is None else f"sideband={LOWER}" if overrides.sideband == LOWER else ""
     if not falls:
         return source
     tell(one_line(f"{joined_name(paths)}: its band falls with frequency ({falls}): it is turned round"))

@@ -15,7 +15,9 @@ from .reading import HeaderOverrides, Tell, packets_in, refuse
 from .scans import Late, Scan, must_be_alike, open_scans
 
 
-def open_paired(files: Sequence[Sequence[Path]], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
+def open_paired(
+    files: Sequence[Sequence[Path]], overrides: HeaderOverrides, tell: Tell, follow_on: bool = False
+) -> Source:
     """Opens the files of an antenna with ``open_scans``: one list for both polarisations, or one for each.
 
     Raises:
@@ -23,11 +25,11 @@ def open_paired(files: Sequence[Sequence[Path]], given: HeaderOverrides, tell: T
             headers.
     """
     if len(files) == 1:
-        return open_scans(files[0], given, tell, follow_on)
+        return open_scans(files[0], overrides, tell, follow_on)
     opened: list[Source] = []
     try:
         for each in files:
-            opened.append(open_scans(each, given, tell, follow_on))
+            opened.append(open_scans(each, overrides, tell, follow_on))
             if opened[-1].info.n_pols != 1:
                 refuse(each[0], "it has two polarisations, but only files of one can be paired")
         first, second = (Scan(tuple(each), source.info) for each, source in zip(files, opened, strict=True))

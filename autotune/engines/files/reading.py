@@ -253,7 +253,7 @@ def unix_of_mjd(day: Fraction | int) -> Fraction:
     return Fraction((day - 40587) * 86400)
 
 
-def settled(path: Path, info: SampleInfo, start: Start | None, given: HeaderOverrides, tell: Tell) -> SampleInfo:
+def settled(path: Path, info: SampleInfo, start: Start | None, overrides: HeaderOverrides, tell: Tell) -> SampleInfo:
     """Returns ``info`` with the start from a header, in UTC, and with the given fields.
 
     Samples count the leap seconds between the start and the first sample, but UTC does not. ``tell`` takes a line about
@@ -264,9 +264,9 @@ def settled(path: Path, info: SampleInfo, start: Start | None, given: HeaderOver
             refuse(path, f"{start.said} is not a time of a recording")
         elapsed_s = info.first_timestamp / Fraction(info.sample_rate_hz)
         info = replace(info, sync_time_unix=start.time - leap_seconds(start.time, elapsed_s))
-    info = given.over(info)
-    if given.sync_time_unix is not None:
-        start = start_of(given.sync_time_unix)
+    info = overrides.over(info)
+    if overrides.sync_time_unix is not None:
+        start = start_of(overrides.sync_time_unix)
     tell_coarse(path, info, start, tell)
     return info
 

@@ -63,19 +63,19 @@ class Late:
     pol: int | None = None  # the polarisation; None means all
 
 
-def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
+def open_scans(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell, follow_on: bool = False) -> Source:
     """Opens the files of one antenna, in the order of time.
 
     Args:
-        given: fields that replace those of the headers.
+        overrides: fields that replace those of the headers.
         follow_on: whether each file begins where the one before ends, whatever time its header has.
 
     Raises:
         UsageError: when a file cannot be opened, or two overlap, are not in the order of time, or are not alike.
     """
     if len(paths) == 1:
-        return open_joined(paths, given, tell)
-    looks = [_look(path, given, untold if number else tell) for number, path in enumerate(paths)]
+        return open_joined(paths, overrides, tell)
+    looks = [_look(path, overrides, untold if number else tell) for number, path in enumerate(paths)]
     first = looks[0].info
     scans: list[Scan] = []
     for look in looks:
@@ -92,7 +92,7 @@ def open_scans(paths: Sequence[Path], given: HeaderOverrides, tell: Tell, follow
             if scans:
                 _must_be_later(scans[-1], look)
             scans.append(look)
-    return ScansSource(scans, given, tell) if len(scans) > 1 else open_joined(scans[0].paths, given, tell)
+    return ScansSource(scans, overrides, tell) if len(scans) > 1 else open_joined(scans[0].paths, overrides, tell)
 
 
 class ScansSource:
@@ -103,12 +103,12 @@ class ScansSource:
 
     is_live = False
 
-    def __init__(self, scans: Sequence[Scan], given: HeaderOverrides, tell: Tell) -> None:
+    def __init__(self, scans: Sequence[Scan], overrides: HeaderOverrides, tell: Tell) -> None:
         first, last = scans[0], scans[-1]
         packet = gcd(*(scan.info.packet for scan in scans), *(scan.begin - first.begin for scan in scans))
         n_samples = None if last.end is None else last.end - first.begin
         self.info = replace(first.info, packet=packet, n_samples=n_samples)
-        self._scans, self._given, self._tell = list(scans), given, tell
+        self._scans, self._overrides, self._tell = list(scans), overrides, tell
         self._number, self._now = 0, self._opened(first)
         self._end = first.begin  # the end of the samples returned so far
 
@@ -159,12 +159,12 @@ class ScansSource:
         self._now.close()
 
     def _opened(self, scan: Scan) -> FinePackets:
-        return FinePackets(open_joined(scan.paths, self._given, untold), self.info.packet, scan.offset.whole)
+        return FinePackets(open_joined(scan.paths, self._overrides, untold), self.info.packet, scan.offset.whole)
 
 
-def _look(path: Path, given: HeaderOverrides, tell: Tell) -> Scan:
+def _look(path: Path, overrides: HeaderOverrides, tell: Tell) -> Scan:
     """Returns a file as a scan."""
-    source = open_joined([path], given, tell)
+    source = open_joined([path], overrides, tell)
     try:
         return Scan((path,), source.info, overlap=getattr(source, "overlap", 0))
     finally:

@@ -67,23 +67,23 @@ class Joiner:
         self.given_up.discard(antenna)
         self._reached[antenna] = max(self._reached[antenna], self._passed)
 
-    def deliver(self, antenna: int, made: Voltages) -> tuple[Event, ...]:
+    def deliver(self, antenna: int, voltages: Voltages) -> tuple[Event, ...]:
         """Take a buffer of voltages. Returns the event after which it is not needed."""
-        assert made.done is not None
+        assert voltages.done is not None
         events: tuple[Event, ...] = ()
-        if made.time < self._passed:
+        if voltages.time < self._passed:
             with self._counters.lock:
-                self._counters.heaps_late += int(np.count_nonzero(made.heaps))
+                self._counters.heaps_late += int(np.count_nonzero(voltages.heaps))
             return events
-        if made.heaps.any():
-            joined = self._opened(made.time)
-            self._copies.after(made.done)
-            self._copy(joined.voltages[:, antenna], made)
-            joined.present[:, antenna] = made.heaps
-            came = made.present if self._settings.n_pols == 2 else of_both(made.present)
-            joined.holes |= {(heap, antenna): came[heap] for heap in made.with_holes}
+        if voltages.heaps.any():
+            joined = self._opened(voltages.time)
+            self._copies.after(voltages.done)
+            self._copy(joined.voltages[:, antenna], voltages)
+            joined.present[:, antenna] = voltages.heaps
+            came = voltages.present if self._settings.n_pols == 2 else of_both(voltages.present)
+            joined.holes |= {(heap, antenna): came[heap] for heap in voltages.with_holes}
             events = (self._copies.record(),)
-        self._reached[antenna] = made.time + self._length
+        self._reached[antenna] = voltages.time + self._length
         self._pass_on()
         return events
 

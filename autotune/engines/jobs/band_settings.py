@@ -103,14 +103,14 @@ class Bands:
             settings.append(narrow_settings(narrow, band, info))
         return settings
 
-    def outputs(self, given: Input, chunk_samples: int) -> tuple[list[Output], list[Level]]:
+    def outputs(self, opened: Input, chunk_samples: int) -> tuple[list[Output], list[Level]]:
         """Returns one antenna's outputs, without sinks, and the level of each output; no levels if gains were given."""
-        info = given.info
+        info = opened.info
         delays = self.delays_of(info)
         settings = self.settings(info, chunk_samples, delays)
         levels: list[Level] = []
         if self.gains is None:
-            rms = rms_of(given, info)
+            rms = rms_of(opened, info)
             levels = [level_of(rms, each) for each in settings]
             gains = [Gains(self.n_channels, info.n_pols, level.gains) for level in levels]
         else:

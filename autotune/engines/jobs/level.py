@@ -22,16 +22,16 @@ LOOKED_AT = 1 << 18  # samples of each polarisation
 MOST_READS = 64  # reads of LOOKED_AT samples before it gives up, if none of them came
 
 
-def rms_of(given: Input, info: SampleInfo) -> np.ndarray:
+def rms_of(opened: Input, info: SampleInfo) -> np.ndarray:
     """Returns the rms of each polarisation's first samples, float64 [n_pols].
 
     Raises:
         UsageError: for a source that cannot be read twice.
     """
-    if given.again is None:
+    if opened.again is None:
         raise UsageError("gains must be given for samples that can be read only once, such as those of your own source")
     n_packets = max(1, LOOKED_AT // info.packet)
-    source, length = given.again(), n_packets * info.packet
+    source, length = opened.again(), n_packets * info.packet
     out = np.empty((info.n_pols, length if info.is_complex else length * info.sample_bits // 8), _dtype(info))
     sums, counts = np.zeros(info.n_pols), np.zeros(info.n_pols)
     try:

@@ -56,7 +56,7 @@ class Station:
         return on_time
 
 
-def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
+def stations(inputs: Sequence[Input], tell: Tell) -> list[Station]:
     """Returns the antennas of a correlation on the clock of the first one.
 
     Zeros of time differ by a number of whole samples, by which timestamps are shifted, and by a rest, which becomes a
@@ -65,7 +65,7 @@ def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
     Raises:
         UsageError: when sample rates differ, only some headers say when time was 0, or there is no time in common.
     """
-    infos = [each.info for each in given]
+    infos = [each.info for each in inputs]
     first = infos[0]
     for info in infos[1:]:
         if not isclose(info.sample_rate_hz, first.sample_rate_hz, rel_tol=ROUNDING):
@@ -77,7 +77,7 @@ def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
                 f"{_name(unknown)} does not say when its time was 0 (sync_time_unix), and {_name(known)} does: they "
                 "cannot be aligned; state it in the header of each, or give arrays no time"
             )
-    aligned = [_aligned(each, first, tell) for each in given]
+    aligned = [_aligned(each, first, tell) for each in inputs]
     _must_overlap([station.input.info for station in aligned])
     _tell_of_one_name(infos, tell)
     return aligned

@@ -113,10 +113,10 @@ def counts_text(received: Mapping[str, int], unbelieved: Sequence[tuple[int, int
     return ", ".join(parts)
 
 
-def made_text(made: Sequence[Counts]) -> str:
+def made_text(outputs: Sequence[Counts]) -> str:
     """Returns an engine's counts for each output as text."""
     parts = []
-    for counts in made:
+    for counts in outputs:
         kind = "dumps" if "dumps_out" in counts else "heaps"
         usual = f"{counts[f'{kind}_out']} {kind} out"
         rest = [

@@ -58,18 +58,22 @@ class XOutput:
         ]
         self.buckets = Buckets(dumps, bay.ending)
 
-    def deliver(self, made: Visibilities) -> Event:
+    def deliver(self, visibilities: Visibilities) -> Event:
         """Copy a buffer out. Returns the event after which it may be used again. Raises Stopped."""
-        assert made.done is not None
+        assert visibilities.done is not None
         bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
         if bucket is None:
             self._drop()
-            return made.done
-        self._copies.after(made.done)
+            return visibilities.done
+        self._copies.after(visibilities.done)
         with self._activity.span(COPY_OUT, self._copies) as span:
-            self._copies.copy_out(bucket.visibilities, made.visibilities)
-            self._copies.copy_out(bucket.saturated, made.saturated)
-        bucket.time, bucket.weights, bucket.copied = made.time, made.weights[:, : self._n_products], span.end
+            self._copies.copy_out(bucket.visibilities, visibilities.visibilities)
+            self._copies.copy_out(bucket.saturated, visibilities.saturated)
+        bucket.time, bucket.weights, bucket.copied = (
+            visibilities.time,
+            visibilities.weights[:, : self._n_products],
+            span.end,
+        )
         self.buckets.give(bucket)
         return bucket.copied
 

@@ -50,7 +50,7 @@ def recognises(file: Bytes) -> bool:
     return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", file.take(0, USUAL_HEADER).tobytes(), re.MULTILINE) is not None
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> "DadaSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "DadaSamples":
     """Opens a file.
 
     Raises:
@@ -58,7 +58,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "DadaSamples":
     """
     file = Bytes(path)
     try:
-        return DadaSamples(file, given, tell)
+        return DadaSamples(file, overrides, tell)
     except BaseException:
         file.close()
         raise
@@ -73,16 +73,16 @@ class DadaSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
+    def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
         self._file = file
         header = _header(file)
         if header.integer("NBIT", 1, 64) != 8:
             refuse(file.path, f"it has samples of NBIT={header.text('NBIT')} bits, but only 8 can be read")
         n_channels = header.integer("NCHAN", 1, checks.MOST_CHANNELS, 1)
         n_pols, n_parts = header.integer("NPOL", 1, 2), header.integer("NDIM", 1, 2)
-        channel = given.one_channel(file.path, n_channels)
+        channel = overrides.one_channel(file.path, n_channels)
         is_in_heaps = header.text("INSTRUMENT") == IN_HEAPS
-        order = _order(header, given) if n_pols > 1 and n_channels > 1 and not is_in_heaps else "TFP"
+        order = _order(header, overrides) if n_pols > 1 and n_channels > 1 and not is_in_heaps else "TFP"
         kind = HeapLayout if is_in_heaps else Layout
         self._layout = layout = kind(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
         self._offset = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
@@ -97,7 +97,7 @@ class DadaSamples:
         info = SampleInfo(
             sample_bits=layout.sample_bits,
             n_pols=n_pols,
-            sample_rate_hz=given.sample_rate_hz or _rate(header),
+            sample_rate_hz=overrides.sample_rate_hz or _rate(header),
             packet=min(packet, layout.n_together),
             n_samples=n_samples,
             first_timestamp=offset,
@@ -105,8 +105,8 @@ class DadaSamples:
             centre_frequency_hz=_centre(header, layout),
         )
         start = _start(header, info.sample_rate_hz)
-        self.info = settled(file.path, info, start, given, tell)
-        if start is not None and given.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
+        self.info = settled(file.path, info, start, overrides, tell)
+        if start is not None and overrides.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
             more = f"its header has PICOSECONDS={header.text('PICOSECONDS')}, which is not added to {start.said}"
             tell(one_line(f"{file.path}: {more}: give sync_time_unix if it belongs to the start"))
         is_lower = "BW" in header and header.number("BW") < 0
@@ -155,8 +155,8 @@ def _header(file: Bytes) -> Header:
     return Header(file.path, "its header", {line[0]: line[1] for line in lines if len(line) > 1})
 
 
-def _order(header: Header, given: HeaderOverrides) -> str:
-    order = given.order or header.text("ORDER")
+def _order(header: Header, overrides: HeaderOverrides) -> str:
+    order = overrides.order or header.text("ORDER")
     if order not in ORDERS:
         problem = f"its ORDER is {order}" if order else "its header lacks ORDER"
         why = (

@@ -59,20 +59,20 @@ def recognises(file: Bytes) -> bool:
     return re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     """Opens a file.
 
     Raises:
         UsageError: when its first header is wrong, or lacks a needed field that is not given.
     """
-    return read_joined([path], given, tell)
+    return read_joined([path], overrides, tell)
 
 
-def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "GuppiSamples":
+def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     """Opens files whose blocks follow each other as in one file. Raises UsageError as ``read`` does."""
     file = JoinedBytes(paths)
     try:
-        return GuppiSamples(file, given, tell)
+        return GuppiSamples(file, overrides, tell)
     except BaseException:
         file.close()
         raise
@@ -110,15 +110,15 @@ class GuppiSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
-        self._file, self._given = file, given
+    def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
+        self._file, self._overrides = file, overrides
         header, data = _read_header(file, 0, 0)
         numbers = NUMBERS.get(header.integer("NBITS", 1, 64))
         if numbers is None:
             refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, but only 4, 8 and 16 can be read")
         n_antennas, n_each = antennas_of_header(header)
-        n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
-        channel = channel_among(file.path, given, n_channels, n_antennas)
+        n_channels, n_pols = n_antennas * n_each, overrides.n_pols or _n_pols(header)
+        channel = channel_among(file.path, overrides, n_channels, n_antennas)
         self._layout = Layout(n_channels, n_pols, True, channel, numbers=numbers)
         self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # blocks may keep each channel's samples together
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
@@ -131,7 +131,7 @@ class GuppiSamples:
         whole = math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step
         self._packet = whole if whole <= MOST_PACKET else math.gcd(whole, MOST_PACKET)
         self._n_read = self._n_block // self._packet * self._packet  # samples to read from a block
-        rate = given.sample_rate_hz or _rate(header)
+        rate = overrides.sample_rate_hz or _rate(header)
         self._block: Block | None = self._at(0, header, data)
         info = SampleInfo(
             sample_bits=self._layout.sample_bits,
@@ -143,7 +143,7 @@ class GuppiSamples:
             centre_frequency_hz=_centre(header, channel, n_each),
         )
         info = replace(info, n_samples=self._n_samples())
-        self.info = settled(file.path, info, _start(header, self._tick, rate), given, tell)
+        self.info = settled(file.path, info, _start(header, self._tick, rate), overrides, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
         self._time = self._block.time  # the time of the next packet

@@ -38,8 +38,8 @@ class SampleFormat(Format, Protocol):
     def recognises(self, file: Bytes) -> bool:
         """Returns whether a file is of this format, by its content or its name. Without it, the suffix decides."""
 
-    def read(self, path: Path, given: HeaderOverrides, tell: Tell) -> Source:
-        """Opens a recording. ``given`` replaces fields of its header, and ``tell`` takes lines for the user.
+    def read(self, path: Path, overrides: HeaderOverrides, tell: Tell) -> Source:
+        """Opens a recording. ``overrides`` replaces fields of its header, and ``tell`` takes lines for the user.
 
         A source's ``falls`` is the header field that says that the band falls with frequency, or "". Its ``overlap`` is
         the number of samples by which the next piece of the recording may begin before this one's end.

@@ -36,7 +36,7 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes or all(len(each) == 4 and each.view("<u4")[0] == SYNC for each in starts)
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
     """Opens a file.
 
     Raises:
@@ -44,7 +44,7 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
     """
     file = Bytes(path)
     try:
-        return Mark5bSamples(file, given, tell)
+        return Mark5bSamples(file, overrides, tell)
     except BaseException:
         file.close()
         raise
@@ -61,12 +61,12 @@ class Mark5bSamples:
     is_live = False
     falls = ""  # frames cannot say that the band falls
 
-    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
+    def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
-        self._bits, self._n_channels, self._day = _layout(file.path, given)
-        self._channels = given.channels(file.path, self._n_channels)
+        self._bits, self._n_channels, self._day = _layout(file.path, overrides)
+        self._channels = overrides.channels(file.path, self._n_channels)
         self._n_samples = 8 * (FRAME_BYTES - HEADER_BYTES) // (self._bits * self._n_channels)
-        rate = given.sample_rate_hz or 0.0
+        rate = overrides.sample_rate_hz or 0.0
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > 1 << 15:
             refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
@@ -93,7 +93,7 @@ class Mark5bSamples:
             packet=self._n_samples,
             first_timestamp=(self._next - self._zero) * self._n_samples,
         )
-        self.info = settled(file.path, info, Start(unix_of_mjd(day), f"mjd={day}"), given, tell)
+        self.info = settled(file.path, info, Start(unix_of_mjd(day), f"mjd={day}"), overrides, tell)
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``.
@@ -206,14 +206,16 @@ class Mark5bSamples:
         return pack_samples(values[..., channel].astype(np.int16), 2 * self._bits)
 
 
-def _layout(path: Path, given: HeaderOverrides) -> tuple[int, int, int]:
+def _layout(path: Path, overrides: HeaderOverrides) -> tuple[int, int, int]:
     """Returns the bits of a sample, the number of channels, and a day near the recording. Raises UsageError."""
-    lacking = [name for name in ("n_channels", "sample_bits", "sample_rate_hz", "mjd") if getattr(given, name) is None]
+    lacking = [
+        name for name in ("n_channels", "sample_bits", "sample_rate_hz", "mjd") if getattr(overrides, name) is None
+    ]
     if lacking:
         refuse(path, f"headers of Mark 5B do not say {' and '.join(lacking)}: give {lacking[0]}")
-    assert given.n_channels is not None and given.sample_bits is not None and given.mjd is not None
-    together = given.n_channels * given.sample_bits
-    if given.sample_bits not in LEVELS or together > MOST_BITS or MOST_BITS % together:
-        layout = f"{given.n_channels} channels of {given.sample_bits} bits"
+    assert overrides.n_channels is not None and overrides.sample_bits is not None and overrides.mjd is not None
+    together = overrides.n_channels * overrides.sample_bits
+    if overrides.sample_bits not in LEVELS or together > MOST_BITS or MOST_BITS % together:
+        layout = f"{overrides.n_channels} channels of {overrides.sample_bits} bits"
         refuse(path, f"Mark 5B has samples of 1 or 2 bits, of 1, 2, 4, ... channels, at most 32 bits, not {layout}")
-    return given.sample_bits, given.n_channels, given.mjd
+    return overrides.sample_bits, overrides.n_channels, overrides.mjd

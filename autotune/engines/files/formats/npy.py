@@ -30,15 +30,15 @@ def recognises(file: Bytes) -> bool:
     return file.take(0, len(MAGIC)).tobytes() == MAGIC
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens a file. Its header has no sample rate, which is 1 Hz unless it is given.
 
     Raises:
         UsageError: when its header is wrong, or it is an array of another shape or of other numbers.
     """
-    if given.sample_rate_hz is None and (given.centre_frequency_hz, given.sync_time_unix) != (None, None):
+    if overrides.sample_rate_hz is None and (overrides.centre_frequency_hz, overrides.sync_time_unix) != (None, None):
         refuse(path, "an array has no sample rate: give sample_rate_hz with centre_frequency_hz or sync_time_unix")
-    given.one_channel(path, 1)
+    overrides.one_channel(path, 1)
     file = Bytes(path)
     try:
         shape, is_fortran, dtype, begin = _header(file)
@@ -47,12 +47,12 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
         is_together = is_fortran and n_pols == 2
         layout = Layout(1, n_pols if is_together else 1, is_complex, 0, numbers=numbers)
         row_bytes = n * layout.sample_bytes if n_pols == 2 and not is_together else 0
-        info = given.over(SampleInfo(layout.sample_bits, n_pols, given.sample_rate_hz or 1.0, 1))
+        info = overrides.over(SampleInfo(layout.sample_bits, n_pols, overrides.sample_rate_hz or 1.0, 1))
         source = FlatSamples(file, info, layout, [FlatPiece(begin, 0, n)], tell, row_bytes)
     except BaseException:
         file.close()
         raise
-    tell_coarse(path, info, None if given.sync_time_unix is None else start_of(given.sync_time_unix), tell)
+    tell_coarse(path, info, None if overrides.sync_time_unix is None else start_of(overrides.sync_time_unix), tell)
     return source
 
 

@@ -59,7 +59,7 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSamples":
     """Opens a recording by its header, ``path``.
 
     Raises:
@@ -70,8 +70,8 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSa
     if ("sample_bits" in header) == ("sample_type" in header):
         which = "both" if "sample_bits" in header else "neither"
         refuse(path, f"it must have either sample_bits or sample_type, but has {which}")
-    source = RawSamples(path, header, given) if "sample_bits" in header else _flat(path, header, given, tell)
-    time = given.sync_time_unix if given.sync_time_unix is not None else content.get("sync_time_unix")
+    source = RawSamples(path, header, overrides) if "sample_bits" in header else _flat(path, header, overrides, tell)
+    time = overrides.sync_time_unix if overrides.sync_time_unix is not None else content.get("sync_time_unix")
     tell_coarse(path, source.info, None if time is None else start_of(time), tell)
     return source
 
@@ -96,13 +96,13 @@ def _falls(header: dict[str, Any]) -> str:
     return f"sideband={LOWER}" if header.get("sideband") == LOWER else ""
 
 
-def _flat(header: Path, content: dict[str, Any], given: HeaderOverrides, tell: Tell) -> FlatSamples:
+def _flat(header: Path, content: dict[str, Any], overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens samples of the header's ``sample_type``."""
     kind = numbers_of(content["sample_type"])
     if kind is None:
         refuse(header, f"sample_type is {schema.value_text(content['sample_type'])}, must be {TYPES}")
     layout = Layout(1, content["n_pols"], kind[1], 0, numbers=kind[0])
-    info = given.over(_info(content, layout.sample_bits, 1, None))
+    info = overrides.over(_info(content, layout.sample_bits, 1, None))
     file, missing = Bytes(header.with_name(content["file"])), content.get("missing", ())
     try:
         source = FlatSamples(file, info, layout, [FlatPiece(0, 0, content.get("n_samples"))], tell, missing=missing)
@@ -123,7 +123,7 @@ class RawSamples:
 
     is_live = False
 
-    def __init__(self, header: Path, content: dict[str, Any], given: HeaderOverrides) -> None:
+    def __init__(self, header: Path, content: dict[str, Any], overrides: HeaderOverrides) -> None:
         self._bytes = Bytes(header.with_name(content["file"]))
         bits, n_pols, n_samples = content["sample_bits"], content["n_pols"], content.get("n_samples")
         self._fixed: int | None = None  # the file's length, if it decides the places of rows
@@ -134,7 +134,7 @@ class RawSamples:
             n_samples = size // n_pols * 8 // bits
             self._fixed = size
         self._row_bytes = -(-n_samples * bits // 8)
-        self.info = given.over(_info(content, bits, packet_of(header, n_samples, bits), n_samples))
+        self.info = overrides.over(_info(content, bits, packet_of(header, n_samples, bits), n_samples))
         self.falls = _falls(content)
         self._missing = _ranges(header, content.get("missing", ()), self.info)
         self._done = 0  # packets

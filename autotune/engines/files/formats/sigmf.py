@@ -70,7 +70,7 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens a recording by its metadata or by its samples.
 
     Raises:
@@ -95,13 +95,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
         )
     if metadata.get("core:metadata_only"):
         refuse(path, "core:metadata_only says that it has no samples")
-    rate = given.sample_rate_hz or metadata.get("core:sample_rate")
+    rate = overrides.sample_rate_hz or metadata.get("core:sample_rate")
     if not rate:
         refuse(path, "it lacks core:sample_rate: give sample_rate_hz")
     kind = numbers_of(metadata["core:datatype"])
     if kind is None:
         refuse(path, f"core:datatype is {schema.value_text(metadata['core:datatype'])}, must be {TYPES}")
-    channels = given.channels(path, metadata.get("core:num_channels", 1))
+    channels = overrides.channels(path, metadata.get("core:num_channels", 1))
     second = channels[1] if len(channels) == 2 else None
     layout = Layout(metadata.get("core:num_channels", 1), 1, kind[1], channels[0], numbers=kind[0], second=second)
     pieces = _pieces(path, captures, metadata.get("core:offset", 0), layout.sample_bytes)
@@ -114,11 +114,13 @@ def read(path: Path, given: HeaderOverrides, tell: Tell) -> FlatSamples:
         info = replace(info, sync_time_unix=start.time)
     file = Bytes(path.with_suffix(DATA))
     try:
-        source = FlatSamples(file, given.over(info), layout, pieces, tell, end=metadata.get("core:trailing_bytes", 0))
+        source = FlatSamples(
+            file, overrides.over(info), layout, pieces, tell, end=metadata.get("core:trailing_bytes", 0)
+        )
     except BaseException:
         file.close()
         raise
-    tell_coarse(path, info, start if given.sync_time_unix is None else start_of(given.sync_time_unix), tell)
+    tell_coarse(path, info, start if overrides.sync_time_unix is None else start_of(overrides.sync_time_unix), tell)
     return source
 
 

@@ -49,20 +49,20 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes or is_vdif(file)
 
 
-def read(path: Path, given: HeaderOverrides, tell: Tell) -> "VdifSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "VdifSamples":
     """Opens a file.
 
     Raises:
         UsageError: when its first frames are wrong, or lack a needed field that is not given.
     """
-    return read_joined([path], given, tell)
+    return read_joined([path], overrides, tell)
 
 
-def read_joined(paths: Sequence[Path], given: HeaderOverrides, tell: Tell) -> "VdifSamples":
+def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "VdifSamples":
     """Opens files whose frames follow each other as in one file. Raises UsageError as ``read`` does."""
     file = JoinedBytes(paths)
     try:
-        return VdifSamples(file, given, tell)
+        return VdifSamples(file, overrides, tell)
     except BaseException:
         file.close()
         raise
@@ -78,7 +78,7 @@ class VdifSamples:
     is_live = False
     falls = ""  # frames cannot say that the band falls
 
-    def __init__(self, file: Bytes, given: HeaderOverrides, tell: Tell) -> None:
+    def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
         self._file, self._tell = file, tell
         begin = first_frame(file)
         start = file.take(begin, HEADER_BYTES)
@@ -86,7 +86,7 @@ class VdifSamples:
             cut_off(file, "in the middle of its first header")
         self._frame = frame = frame_of(start.view("<u4"))
         self._n_samples = _n_samples(file.path, frame)
-        rate = given.sample_rate_hz or frame.rate
+        rate = overrides.sample_rate_hz or frame.rate
         if not rate:
             seems, is_least = guessed_rate(file, frame)
             why = "its frames do not state the sample rate: give sample_rate_hz"
@@ -96,8 +96,8 @@ class VdifSamples:
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
         self._frames = FrameReader(file, frame, int(per_second), begin)
-        self._channels = given.channels(file.path, frame.n_channels)
-        self._threads = self._found_threads(given)
+        self._channels = overrides.channels(file.path, frame.n_channels)
+        self._threads = self._found_threads(overrides)
         first = self._frames.load()
         while first is not None and not len(first.slot):
             first = self._frames.load()
@@ -121,7 +121,7 @@ class VdifSamples:
         year, half = divmod(frame.epoch, 2)
         epoch = datetime(2000 + year, 1 + 6 * half, 1, tzinfo=UTC)
         zero = Start(Fraction(int(epoch.timestamp())), f"epoch={frame.epoch}")
-        self.info = settled(file.path, info, zero, given, tell)
+        self.info = settled(file.path, info, zero, overrides, tell)
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``.
@@ -202,13 +202,13 @@ class VdifSamples:
             return np.ascontiguousarray(values[..., 0].astype(f">i{bits // 8}")).view(np.uint8)
         return pack_samples(values[..., 0].astype(np.int16), BITS[bits])
 
-    def _found_threads(self, given: HeaderOverrides) -> tuple[int, ...]:
+    def _found_threads(self, overrides: HeaderOverrides) -> tuple[int, ...]:
         """Returns the wanted threads: those given, or all threads of the first frames."""
         present = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
-        threads = given.threads or tuple(present)
+        threads = overrides.threads or tuple(present)
         most = 2 // len(self._channels)
         if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(present):
-            chosen = "none are chosen" if given.threads is None else f"{list(threads)} are chosen"
+            chosen = "none are chosen" if overrides.threads is None else f"{list(threads)} are chosen"
             which = "one or two of them, which become the polarisations" if most == 2 else "one of them"
             example = ",".join(map(str, present[:most]))
             why = f"its first frames are of threads {present}, and {chosen}: choose {which}, as threads={example}"
