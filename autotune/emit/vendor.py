@@ -61,27 +61,27 @@ def definition_sources(kernel: AnyKernel) -> dict[str, str]:
 def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
     """Returns path in the package -> text, for the library's templates of these kernels and the files they name."""
     start = '"""Templates of the kernels, for configs without a record."""\n'
-    sources = {f"{TEMPLATES}/__init__.py": start}
+    found = {f"{TEMPLATES}/__init__.py": start}
     for kernel in kernels:
         path = template_path(kernel)
         if path == kernel.template_beside:
             texts = {name: text for name, text in _with_named(path, library_path(), "").items() if name}
         else:
             texts = _with_named(path, library_path(), path.name)
-        sources |= {f"{TEMPLATES}/{name}": text for name, text in texts.items()}
-    return sources
+        found |= {f"{TEMPLATES}/{name}": text for name, text in texts.items()}
+    return found
 
 
 def _with_named(path: Path, folder: Path, name: str) -> dict[str, str]:
     """Returns name -> text of the file ``path`` and of all files in ``folder`` that it names, also indirectly."""
-    texts, unread = {name: path.read_text()}, [path]
+    found, unread = {name: path.read_text()}, [path]
     while unread:
         for named in NAMED.findall(unread.pop().read_text()):
             inside = (folder / named).resolve()
-            if named not in texts and inside.is_file() and inside.is_relative_to(folder.resolve()):
-                texts[named] = inside.read_text()
+            if named not in found and inside.is_file() and inside.is_relative_to(folder.resolve()):
+                found[named] = inside.read_text()
                 unread.append(inside)
-    return texts
+    return found
 
 
 def _emitted(path: Path, above: str) -> str:

@@ -57,14 +57,14 @@ def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
 
 def _take(folder: int, name: str, file: int, note: Callable[[str], None]) -> None:
     """Locks ``file``; if it was deleted meanwhile, opens and locks the new file of this name in its place."""
-    has_told = False
+    told = False
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not has_told:
+            if not told:
                 note(f"waiting: the device is in use by {_holder(file)}")
-                has_told = True
+                told = True
             time.sleep(POLL_S)
             continue
         if _is_named(folder, name, file):

@@ -70,11 +70,11 @@ def show(
     kernel: Annotated[str, typer.Option("--kernel", help="Only sweeps of this kernel. [default: all]")] = "",
 ) -> None:
     """Show the winner and its evidence, the final round, failures, the search's curve, and which parameters matter."""
-    recorded = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
-    sweeps = [sweep for sweep in recorded if kernel in ("", sweep.kernel)]
+    found = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
+    sweeps = [sweep for sweep in found if kernel in ("", sweep.kernel)]
     if not sweeps:
-        kernels = ", ".join(sorted({sweep.kernel for sweep in recorded}))
-        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; the recorded kernels are {kernels}")
+        there = ", ".join(sorted({sweep.kernel for sweep in found}))
+        raise UsageError(f"no sweep of --kernel {kernel} is recorded here; the recorded kernels are {there}")
     if parameters:
         return print_across(sweeps, json)
     in_full = everything or len(sweeps) == 1
@@ -130,8 +130,8 @@ def _print_details(sweep: SweepRecord) -> None:
     about = sweep.about
     stdout.print(f"\n{sweep.title}", markup=False, style="bold")
     origin = ("machine", "compiler", "commit", "started")
-    origins = [("commit " if name == "commit" else "") + text for name in origin if (text := getattr(about, name))]
-    _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(origins)}")
+    known = [("commit " if name == "commit" else "") + text for name in origin if (text := getattr(about, name))]
+    _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
     if sweep.outcome is None:
         _line("unfinished", "no final round yet: times are from the search; run the sweep again to finish it")
     if text := holds(sweep):
@@ -254,16 +254,16 @@ def _print_spent(where: Spent) -> None:
         _line("time", "; ".join(others))
 
 
-def _print_importance(parameters: tuple[Importance, ...], winner: Mapping[str, Value]) -> None:
+def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> None:
     """Prints a bar for each parameter, and the slowdown of the best config with each other value.
 
     Parameters that the winner does not use come last, marked with *.
     """
-    if not parameters:
+    if not found:
         return
-    n_measured = max(each.n_trials for each in parameters)
+    n_measured = max(each.n_trials for each in found)
     rows = []
-    for each in winners_first(parameters, winner):
+    for each in winners_first(found, winner):
         best, *others = each.values
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
         among = "all" if each.n_trials == n_measured else str(each.n_trials)

@@ -119,8 +119,8 @@ class Kernels:
             return None
         with self._lock:
             times = [one.expected_time(kernel, problem, self._backend.device) for one in self._known]
-        expected_times = [time for time in times if time is not None]
-        return min(expected_times, key=lambda time: HOW.index(time.how), default=None)
+        found = [time for time in times if time is not None]
+        return min(found, key=lambda time: HOW.index(time.how), default=None)
 
     def decided(self, what: Hashable, decide: Callable[[], tuple[T, str]]) -> T:
         """Returns the decision about ``what``. ``decide`` runs once, and ``tell`` takes its line."""
@@ -128,8 +128,8 @@ class Kernels:
             if what not in self._decided:
                 self._decided[what], line = decide()
                 self._tell(line)
-            decision: T = self._decided[what]
-            return decision
+            found: T = self._decided[what]
+            return found
 
     def _problem(self, name: str, fields: Mapping[str, object]) -> tuple[AnyKernel, Any, Config]:
         """Returns a kernel, its problem, and the default config for it."""
@@ -144,17 +144,17 @@ class Kernels:
 
     def _choose(self, name: str, fields: Mapping[str, object]) -> KernelChoice:
         kernel, problem, default = self._problem(name, fields)
-        answer, reasons = self._answer(kernel, problem)
-        if self._tune is not None and not (answer and answer.is_good):
+        found, reasons = self._answer(kernel, problem)
+        if self._tune is not None and not (found and found.is_good):
             from .tuning import tune
 
             assert self._results is not None
             tune(kernel, problem, self._backend.identifier, self._tune, self._results, self._tell)
             for one in self._known:
                 one.read_again()
-            answer, reasons = self._answer(kernel, problem)
-        config = default if answer is None else answer.choice.config
-        self._tell(_line(name, config, default, answer, reasons))
+            found, reasons = self._answer(kernel, problem)
+        config = default if found is None else found.choice.config
+        self._tell(_line(name, config, default, found, reasons))
         try:
             return KernelChoice(kernel, problem, config, render(kernel, problem, config).source)
         except TrialFailure as failure:
@@ -167,13 +167,13 @@ class Kernels:
         return best(answer for _, answer in answers if isinstance(answer, LookupAnswer)), reasons
 
 
-def _line(name: str, config: Config, default: Config, answer: LookupAnswer | None, reasons: list[str]) -> str:
+def _line(name: str, config: Config, default: Config, found: LookupAnswer | None, reasons: list[str]) -> str:
     """Returns the line about a choice. It shows only differences from the default config, since the rest is long."""
     changed = ",".join(f"{parameter}={value}" for parameter, value in config.items() if default.get(parameter) != value)
     short = f"the default config but for {changed}" if changed else "the default config"
-    if answer is None:
+    if found is None:
         why = f" ({'; '.join(reasons)})" if reasons else ""
         return f"{name}: {short}{why}; expected slowdown: unknown"
-    choice = answer.choice
+    choice = found.choice
     loss = loss_text(choice.expected_loss, choice.left_out)
-    return f"{name}: {short}, from {answer.where} ({choice.tier}: {choice.why}); expected slowdown: {loss}"
+    return f"{name}: {short}, from {found.where} ({choice.tier}: {choice.why}); expected slowdown: {loss}"
