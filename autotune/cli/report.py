@@ -8,7 +8,7 @@ from ..analysis.show import figures_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
-from ..core.units import percent, seconds_text
+from ..core.units import counted, percent, seconds_text
 from ..records.figure import figures_of
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist
@@ -90,7 +90,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print(f"device       idle {percent(sweep.idle_share)} of wall time")
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
-        stdout.print(f"excluded     {n} configs by {by} constraint{'s' * (by > 1)} (see `autotune show`)")
+        stdout.print(f"excluded     {counted(n, 'config')} by {counted(by, 'constraint')} (see `autotune show`)")
     for trial in _first_failures(SweepFolder(sweep.path).current()):
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why
