@@ -18,7 +18,6 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.kept import keep, take
 from ..core.problem import Problem
 from ..core.schema import Unsound, parse
-from ..core.units import counted
 from ..prediction.packaged import measured_text
 from ..records.record import SweepRecord
 from ..rendering.render import render
@@ -65,7 +64,8 @@ def foresight(
         path = _kept_path(kernel, own)
         one = _taken(path)
         if one is None:
-            tell(f"{name}: learning from {counted(len(own), 'sweep')}, each of which is left out in turn")
+            if len(own) > 1:
+                tell(f"{name}: learning from {len(own)} sweeps, predicting each from the others")
             one = _of_kernel(kernel, own)
             _keep(path, one)
         found = Foresight({**found.experiences, **one.experiences}, (*found.losses, *one.losses))
