@@ -68,7 +68,7 @@ EXAMPLES: dict[str, str] = {
     "sky": "autotune sky sky.toml --out night",
     "sweep": "autotune sweep --kernel ddc --problem taps=64,decimation=4",
     "tune": "autotune tune scale.cu --kernel scale --size 4096 --arg out=zeros:float32:4096 \\\n"
-    "      --arg x=random:float32:4096 --arg factor=float32:2.5 --arg n=int32:4096 \\\n"
+    "      --arg x=random:float32:4096 --arg factor=2.5 --arg n=4096 \\\n"
     "      --param block_size_x=64,128,256",
     "verify": "autotune verify --kernel x.py --device host --all",
     "worker": "autotune worker tls://host:8786 --tls-ca ca.pem --tls-cert worker.pem",

@@ -1,6 +1,7 @@
 """Formats the results of `autotune sweep` and `autotune list` as tables and JSON."""
 
 import inspect
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
@@ -8,11 +9,12 @@ from ..analysis.show import figures_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
-from ..core.units import percent, seconds_text
+from ..core.units import counted, percent, seconds_text
 from ..records.figure import figures_of
 from ..records.folder import SweepFolder
-from ..records.outcome import Finalist
+from ..records.outcome import SAME, Finalist, Relation
 from ..records.trial import Trial
+from ..sweep.final_round import PREFERENCE
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
 from .console import cut_middle, stdout
@@ -66,6 +68,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         if f.relation in ("fastest", "best", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
     ]
     print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows, below="config")
+    _print_relations({str(row[0]) for row in rows})
     for f in sweep.finalists[:1]:
         if f.sustained is not None:
             figures = (
@@ -90,7 +93,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print(f"device       idle {percent(sweep.idle_share)} of wall time")
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
-        stdout.print(f"excluded     {n} configs by {by} constraint{'s' * (by > 1)} (see `autotune show`)")
+        stdout.print(f"excluded     {counted(n, 'config')} by {counted(by, 'constraint')} (see `autotune show`)")
     for trial in _first_failures(SweepFolder(sweep.path).current()):
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why
@@ -101,6 +104,19 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     elif sweep.best is not None:
         emit = command("autotune", "emit", sweep.path, "--out", out, *definition_words(kernel))
         stdout.print(f"next         {emit}", markup=False)
+
+
+def _print_relations(shown: Collection[str]) -> None:
+    """Explains the words of the table's first column that are not plain."""
+    half = f"{100 * SAME:g} %"
+    meanings = {
+        Relation.SAME: f"the median is within {half} of the fastest",
+        Relation.AMBIGUOUS: f"the median differs by more than {half}, but its 95 % interval overlaps the fastest's",
+        Relation.FASTEST: f"it ties with the best, which was chosen because it has {PREFERENCE}",
+    }
+    lines = [f"{relation:<12} {meaning}" for relation, meaning in meanings.items() if relation in shown]
+    if lines:
+        stdout.print("\n" + "\n".join(lines), markup=False)
 
 
 def kernel_summary(kernel: Kernel[Problem], device: Device, problem: Problem) -> dict[str, object]:

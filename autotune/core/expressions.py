@@ -50,6 +50,9 @@ def checked_expression(text: str, names: Collection[str], what: str) -> str:
         if isinstance(node, ast.Name) and node.id not in (CALLS if node in called else names):
             known = ", ".join(CALLS if node in called else names)
             raise UsageError(f"{what} {expression_text(text)}: there is no {node.id!r}; there are {known}")
+    if isinstance(tree.body, ast.Tuple | ast.List):
+        product = " * ".join(ast.unparse(each) for each in tree.body.elts) or "1"
+        raise UsageError(f"{what} {expression_text(text)} is a list; give one expression, such as {product}")
     why = "too many powers and shifts of each other" if _is_stacked(tree.body) else _beyond(tree.body)
     if why is not None:
         raise UsageError(f"{what} {expression_text(text)}: {why}")

@@ -1,4 +1,4 @@
-"""Formats times and shares for people."""
+"""Formats times, shares and numbers of things for people."""
 
 UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 
@@ -19,3 +19,8 @@ def seconds_text(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """Formats a share as a percentage, or "-" for None."""
     return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def counted(n: int, noun: str) -> str:
+    """Returns a number of things: 1 sweep, 2 sweeps."""
+    return f"{n} {noun}" + "s" * (n != 1)

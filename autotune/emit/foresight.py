@@ -64,7 +64,8 @@ def foresight(
         path = _kept_path(kernel, own)
         one = _taken(path)
         if one is None:
-            tell(f"{name}: learning from {len(own)} sweeps, each of which is left out in turn")
+            if len(own) > 1:
+                tell(f"{name}: learning from {len(own)} sweeps, predicting each from the others")
             one = _of_kernel(kernel, own)
             _keep(path, one)
         combined = Foresight({**combined.experiences, **one.experiences}, (*combined.losses, *one.losses))

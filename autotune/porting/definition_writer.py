@@ -6,6 +6,7 @@ existing file is kept only if it belongs to this user and has the right content;
 
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from .outputs import Outputs
 from .text import definition_text
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+MOST_OF_NAME = 24  # characters of a file's name
 CACHED = "__pycache__"  # bytecode of a definition, which Python would run in place of the source
 
 
@@ -46,7 +48,7 @@ def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Pat
     instance = (formulas.function,) if formulas.function else ()
     identity = contents, table, outputs.kinds, tolerances, outputs.judged, template, *instance
     digest = sha256(str(identity).encode()).hexdigest()[:12]
-    text = definition_text(formulas, outputs, table, digest)
+    text = definition_text(formulas, outputs, table, f"{_short_name(call.source.file)}-{digest}")
     whole = sha256(json.dumps([text, template, contents, sources]).encode()).hexdigest()[:12]
     root = results / "definitions"
     folder, store = root / f"{call.name}-{whole}", root / "arrays"
@@ -60,6 +62,11 @@ def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Pat
     except OSError as error:
         raise UsageError(f"{folder}: the definition cannot be written: {error.strerror}") from error
     return folder / f"{call.name}.py"
+
+
+def _short_name(file: str) -> str:
+    """Returns the part of a problem's ``data`` that tells two sources of one kernel apart, for people."""
+    return re.sub(r"\W+", "_", Path(file).stem, flags=re.ASCII)[:MOST_OF_NAME].strip("_") or "source"
 
 
 def _make(folder: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.errors import UsageError
+from ..core.units import counted
 from ..rendering.includes import place_in
 from .host_code import host_code
 from .preprocessing import Preprocessed
@@ -128,5 +129,5 @@ def _removal_line(file: str, why: str, left_out: Sequence[Item]) -> str:
         return ""
     named = ", ".join(functions[:MOST_NAMED]) + (", .." if len(functions) > MOST_NAMED else "")
     counts = (len(functions), "function"), (n_others, "declaration")
-    counted = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counts if n)
-    return f"left out of {file} ({why}): {f'{named} ({counted})' if named else counted}"
+    how_many = " and ".join(counted(n, what) for n, what in counts if n)
+    return f"left out of {file} ({why}): {f'{named} ({how_many})' if named else how_many}"

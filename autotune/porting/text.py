@@ -33,7 +33,7 @@ SPACE = Space({space})
 
 @dataclass(frozen=True)
 class Problem:
-{fields}    data: str = baked({data!r}, "digest of the arguments, their answers and the restrictions")
+{fields}    data: str = baked({data!r}, "the source, and a digest of arguments, answers and restrictions")
 
 
 def loaded(name):
@@ -80,7 +80,7 @@ def loaded(name):
 
 
 def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | None, data: str) -> str:
-    """Returns the definition; ``data`` is a digest of its arrays."""
+    """Returns the definition; ``data`` names the source and a digest of the arrays."""
     call, sizes = formulas.call, formulas.sizes
     numbers = [each for each in call.arguments if not each.is_array]
     words = {_word(each, outputs.kinds) for each in call.arrays} | {"baked"} | ({"runtime"} if sizes.fields else set())

@@ -10,7 +10,7 @@ from ..analysis.roofline import limit_of
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
 from ..core.config import Value
 from ..core.definition import AnyKernel
-from ..core.units import percent, seconds_text
+from ..core.units import counted, percent, seconds_text
 from ..records.record import SweepRecord
 from ..runtime.wisdom import Loss
 from . import lookup_costs, maps, parameters_of_many, roofs
@@ -45,7 +45,7 @@ class SweepLine:
 def overview_title(sweeps: Sequence[SweepRecord]) -> str:
     """Returns the title of the page."""
     kernels, devices = sorted({s.kernel for s in sweeps}), sorted({s.device.name for s in sweeps})
-    return f"{len(sweeps)} sweeps of {', '.join(kernels)} on {', '.join(devices)}"
+    return f"{counted(len(sweeps), 'sweep')} of {', '.join(kernels)} on {', '.join(devices)}"
 
 
 def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel]) -> list[PageBlock]:

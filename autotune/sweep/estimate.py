@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem
+from ..core.units import counted
 from ..devices import device_module
 from ..records.folder import SweepFolder
 from ..records.paths import kernel_path
@@ -20,7 +21,7 @@ class Estimate:
     n_sweeps: int
 
     def __str__(self) -> str:
-        basis = f"from {self.n_sweeps} recorded sweep{'s' * (self.n_sweeps > 1)}" if self.n_sweeps else "no history yet"
+        basis = f"from {counted(self.n_sweeps, 'recorded sweep')}" if self.n_sweeps else "no history yet"
         about = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"
         return f"estimated {about} ({basis})"
 

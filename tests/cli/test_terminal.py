@@ -15,7 +15,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from autotune.cli import app, console
+from autotune.cli import app, console, report
 from autotune.cli.commands import sky as sky_command
 from autotune.cli.console import ProgressText, clock_text, cut_middle
 from autotune.cli.tables import broken_at_commas, print_table
@@ -162,3 +162,11 @@ def test_tables_are_whole_in_a_pipe_and_break_after_commas_on_a_terminal(monkeyp
     assert printed(True, below="config") == ["      median", "best  1 us", "    ALGORITHM=register,WGS=128,COARSEN=4"]
     assert printed(True, cut="config") == ["      median  config", "best  1 us    ALGORITHM=re..28,COARSEN=4"]
     assert broken_at_commas(config, 20) == ["ALGORITHM=register,", "WGS=128,COARSEN=4"]
+
+
+def test_words_of_the_final_round_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    report._print_relations({"best", "default"})
+    assert capsys.readouterr().out == ""
+    report._print_relations({"best", "same", "ambiguous"})
+    lines = capsys.readouterr().out.split("\n")
+    assert [line.split(" ")[0] for line in lines] == ["", "same", "ambiguous", ""]

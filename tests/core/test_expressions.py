@@ -56,6 +56,8 @@ def test_an_expression_has_the_value_that_python_gives_it(text: str) -> None:
         ("round(x, many)", "round.. takes a constant number of digits"),
         (f"x + {10**400}", "a constant beyond 2..64"),
         ("x\0", "is not an expression"),
+        ("x, y", "is a list; give one expression, such as x . y"),
+        ("[x]", "is a list; give one expression, such as x"),
     ],
 )
 def test_an_expression_that_could_take_long_is_refused_in_one_line(text: str, why: str) -> None:

@@ -196,7 +196,9 @@ def test_the_command_says_the_same(
         ("--param", "block_size_x=0.5", "the values of block_size_x are threads along an axis of a block: 0.5 must"),
         ("--arg", "n=int32:5000000000", "--arg n=int32:5000000000: int32 holds -2147483648 to 2147483647; give"),
         ("--arg", "n=uint8:-1", "--arg n=uint8:-1: the kernel takes int; give n=int32:-1"),
-        ("--arg", "n=3000", "--arg n=3000: a number needs a type, as int32:3000 or float32:3000"),
+        ("--arg", "n=3000.5", "--arg n=3000.5: the kernel takes int: "),
+        ("--arg", "x=3000", "--arg x=3000: the kernel takes an array; give zeros:float32:3000, or a file, x.npy"),
+        ("--arg", "x=nowhere.npy", "nowhere.npy: there is no such file"),
         ("--arg", "a=float32:1e39", "--arg a=float32:1e39: float32 holds up to 3.4e+38; give a smaller number"),
         ("--arg", "n=U5:abc", "--arg n=U5:abc is of <U5, which CUDA lacks"),
         ("--arg", "x=zeros:object:3", "--arg x=zeros:object:3 is of object, which CUDA lacks"),
@@ -226,7 +228,7 @@ def test_a_wrong_option_ends_in_one_line(
     np.save("words.npy", np.full(N, "w"))
     np.save("phases.npy", 1j * X)
     said = {"--size": [str(N)], "--param": ["block_size_x=64"], "--answer": [], "--shared": [], "--atol": []}
-    said["--arg"] = [f"y=zeros:float32:{N}", f"x=random:float32:{N}", "a=float32:2", f"n=int32:{N}"]
+    said["--arg"] = [f"y=zeros:float32:{N}", f"x=random:float32:{N}", "a=2", f"n=int32:{N}"]
     name = value.partition("=")[0]
     said[option] = [*(old for old in said[option] if "=" in old and old.partition("=")[0] != name), value]
     words = [f"{each}={text}" for each, texts in said.items() for text in texts]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
+from ...core.units import counted
 from ...records.folder import all_sweeps
 from ...source.registry import named_kernels, recorded_kernel
 from ...system.processes import n_cpus
@@ -32,7 +33,10 @@ def digest(
 
     named, total = named_kernels(kernel), [0, 0, 0, 0]
     for pool, folders in pools(all_sweeps(paths), compile_processes):
-        stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, compiled with {pool.compiler}", markup=False)
+        stderr.print(
+            f"{counted(len(folders), 'sweep')} on {pool.target.device.name}, compiled with {pool.compiler}",
+            markup=False,
+        )
         for number, folder in enumerate(folders, 1):
             try:
                 digest_counts = digest_sweep(folder, recorded_kernel(folder.about().content, named), pool)

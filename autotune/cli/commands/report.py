@@ -9,6 +9,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.files import write_whole
+from ...core.units import counted
 from ...records.folder import SWEEP, SweepFolder, all_sweeps
 from ...records.outcome import VERDICT
 from ...records.record import SweepRecord
@@ -69,8 +70,7 @@ def report(
         _watch(paths, write)
     else:
         write(all_sweeps(paths), False)
-    n = len(all_sweeps(paths))
-    note(f"wrote {out}: {n} sweep{'s' * (n > 1)}")
+    note(f"wrote {out}: {counted(len(all_sweeps(paths)), 'sweep')}")
 
 
 def _records(folders: Folders) -> list[SweepRecord]:

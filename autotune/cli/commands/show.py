@@ -33,7 +33,7 @@ from ...core.config import Value
 from ...core.errors import UsageError
 from ...core.parameter import clause
 from ...core.schema import plain
-from ...core.units import percent, seconds_text
+from ...core.units import counted, percent, seconds_text
 from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import SAME, Finalist
@@ -94,7 +94,7 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
     lines = sorted(map(overview, sweeps), key=place)
     devices, kernels = {line.device for line in lines}, {line.kernel for line in lines}
     stdout.print(
-        f"{len(lines)} sweeps of {', '.join(sorted(kernels))} on {', '.join(sorted(devices))}",
+        f"{counted(len(lines), 'sweep')} of {', '.join(sorted(kernels))} on {', '.join(sorted(devices))}",
         markup=False,
         style="bold",
     )
@@ -239,7 +239,7 @@ def _print_trials(sweep: SweepRecord) -> None:
             _line("", f"    every config with {'; '.join(f'{each} ({each.n})' for each in failure.values)} fails so")
     refused = sorted(sweep.about.refused.items(), key=lambda item: -item[1])
     for why, n in refused[:MOST_REFUSALS]:
-        _line("", f"{n} config{'s' * (n > 1)} {clause(why, n)}")
+        _line("", f"{counted(n, 'config')} {clause(why, n)}")
     if rest := refused[MOST_REFUSALS:]:
         _line("", f"{len(rest)} more constraints refuse {sum(n for _, n in rest)} configs (--json names them)")
 

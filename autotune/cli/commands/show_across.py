@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ...analysis.across import COLUMNS, WINNING, parameters_across
+from ...core.units import counted
 from ...records.record import SweepRecord
 from .. import chart
 from ..console import print_json, stdout
@@ -22,7 +23,7 @@ def print_across(sweeps: Sequence[SweepRecord], json: bool) -> None:
         return print_json({kernel: [each.as_json() for each in some] for kernel, some in by_kernel.items()})
     for kernel, some in by_kernel.items():
         n = sum(sweep.kernel == kernel for sweep in sweeps)
-        stdout.print(f"{kernel}: {n} sweep{'s' * (n > 1)}", markup=False, style="bold")
+        stdout.print(f"{kernel}: {counted(n, 'sweep')}", markup=False, style="bold")
         print_table(
             ("parameter", "share of variance", "", *COLUMNS),
             [(each.name, chart.bar(each.share or 0.0), each.share_text.rjust(5), *each.cells()) for each in some],

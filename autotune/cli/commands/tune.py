@@ -50,9 +50,9 @@ def tune(
         typer.Option(
             "--arg",
             metavar="NAME=VALUE",
-            help="The value of a parameter of the function: a number, int32:3000 or float32:2.5; an array in a file, "
-            "x.npy; or a new array, zeros:float32:4096x4096 or random:float32:4096x4096 (normally distributed; "
-            "integers are uniform). Repeatable.",
+            help="The value of a parameter of the function: a number, 3000 or 2.5, with its type if the kernel's is "
+            "not a number's: int32:3000; an array in a file, x.npy; or a new array, zeros:float32:4096x4096 or "
+            "random:float32:4096x4096 (normally distributed; integers are uniform). Repeatable.",
         ),
     ],
     param: Annotated[
@@ -166,13 +166,13 @@ def _by_name(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _value(parameter: CudaParameter, text: str) -> Any:
-    """Reads x.npy, int32:3000, zeros:float32:4096x4096 or random:float32:100."""
+    """Reads x.npy, 3000, int32:3000, zeros:float32:4096x4096 or random:float32:100."""
     name = parameter.name
     kind, _, rest = text.partition(":")
     where = f"--arg {name}={text}"
     if not rest:
         if NUMBER.fullmatch(text) and not Path(text).exists():
-            raise UsageError(f"{where}: a number needs a type, as int32:{text} or float32:{text}")
+            return _number_for(where, parameter, text)
         return _loaded(text)
     try:
         if kind not in ("zeros", "random"):
@@ -204,6 +204,19 @@ def _dtype(where: str, name: str) -> np.dtype[np.generic]:
     if (why := why_not(dtype)) is not None:
         raise UsageError(f"{where} {why}")
     return dtype
+
+
+def _number_for(where: str, parameter: CudaParameter, text: str) -> Any:
+    """Returns a number that is written without a type as the type that the kernel takes."""
+    dtype = parameter.dtype()
+    if parameter.is_array:
+        raise UsageError(f"{where}: the kernel takes an array; give zeros:float32:{text}, or a file, x.npy")
+    if dtype is None:
+        raise UsageError(f"{where}: the kernel takes {parameter.type}; give the number a type, as int32:{text}")
+    try:
+        return _plain_number(where, dtype, text)
+    except ValueError as error:
+        raise UsageError(f"{where}: the kernel takes {parameter.type}: {error}") from error
 
 
 def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
@@ -251,6 +264,8 @@ def _number(text: str) -> Any:
 def _loaded(path: str) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: there is no such file") from error
     except (OSError, ValueError, EOFError, SyntaxError, BadZipFile, MemoryError) as error:
         raise UsageError(f"{path}: not a NumPy array: {error}") from error
     if not isinstance(array, np.ndarray):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ...core.units import counted
 from .clocks import span_text
 from .grouping import Group, base_name, gap_s
 from .reading import LackingError
@@ -76,7 +77,7 @@ def _table(group: Group, name: str, folder: Path) -> str:
         lines.append(f"{written('antenna', group.in_file).rstrip()}  # the one to read of the antennas in its files\n")
     if group.follow_on:
         lines.append("follow_on = true  # all headers have one start: each file begins where the one before ends\n")
-    has = f"{first.n_pols} polarisation{'s' * (first.n_pols > 1)} at {first.sample_rate_hz:g} samples a second"
+    has = f"{counted(first.n_pols, 'polarisation')} at {first.sample_rate_hz:g} samples a second"
     return "".join([*lines, f"# {has}, from {span_text(first).replace(' to ', ' on; the first file ends ')}\n"])
 
 

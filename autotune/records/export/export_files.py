@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ...core.errors import UsageError
 from ...core.files import write_whole
+from ...core.units import counted
 from ..paths import sweep_path
 from ..record import SweepRecord
 from .exporter import ExportFormat
@@ -29,7 +30,7 @@ def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) 
         raise UsageError(f"--format {name} is not text; name a file with --out, such as --out trials.{name}")
     files = format.contents(sweeps) if format.is_table or len(sweeps) == 1 else {}
     if len(files) != 1:
-        n = f"{len(sweeps)} sweep{'s' if len(sweeps) > 1 else ''}"
+        n = counted(len(sweeps), "sweep")
         raise UsageError(f"--format {name} writes several files for {n}; name a folder for them with --out")
     return next(iter(files.values())).decode()
 
