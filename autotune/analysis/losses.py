@@ -70,8 +70,8 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
             others = [e for e in together if e is not one]
             strangers = [e for e in others if e.sweep.device.name != device.name]
             chosen = {
-                NEAREST: _chosen(kernel, one, others, NEAREST),
-                ARCHITECTURE: _chosen(kernel, one, strangers, ARCHITECTURE),
+                NEAREST: _package_choice(kernel, one, others, NEAREST),
+                ARCHITECTURE: _package_choice(kernel, one, strangers, ARCHITECTURE),
                 DEFAULT: _default(kernel, one),
                 PLAIN: one.sweep.about.default,
             }
@@ -83,7 +83,7 @@ def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, AnyKernel
     return tuple(loss for loss in losses if loss is not None)
 
 
-def _chosen(kernel: AnyKernel, one: EmittedSweep, rest: Iterable[EmittedSweep], tier: str) -> Config | None:
+def _package_choice(kernel: AnyKernel, one: EmittedSweep, rest: Iterable[EmittedSweep], tier: str) -> Config | None:
     """Returns the config that a package of ``rest`` chooses for ``one``'s problem, or None for another tier."""
     wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
     try:

@@ -92,7 +92,7 @@ def portfolios(table: RegretTable, k_max: int, *, cross_validate: bool = True) -
 
 def _table(kernel: str, device: str, sweeps: Sequence[SweepRecord]) -> RegretTable:
     columns = sorted({config for sweep in sweeps for config in sweep.median_s}, key=str)
-    tried = np.array([[config in of_sweep for config in columns] for of_sweep in map(_tried, sweeps)], bool)
+    tried = np.array([[config in of_sweep for config in columns] for of_sweep in map(_configs_of, sweeps)], bool)
     place = {config: i for i, config in enumerate(columns)}
     regret = np.full((len(sweeps), len(columns)), np.inf)
     for row, sweep in zip(regret, sweeps, strict=True):
@@ -103,7 +103,7 @@ def _table(kernel: str, device: str, sweeps: Sequence[SweepRecord]) -> RegretTab
     )
 
 
-def _tried(sweep: SweepRecord) -> set[Config]:
+def _configs_of(sweep: SweepRecord) -> set[Config]:
     return {trial.config for trial in sweep.trials}
 
 

@@ -59,7 +59,7 @@ def local_client(devices: Sequence[str], compile_processes: int | None = None) -
     security = temporary()
     specs = {device: worker_spec(device, LOOPBACK, security) for device in devices}
     with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # cluster and devices start slowly, so in parallel
-        finding = finder.submit(_found, devices, compile_processes)
+        finding = finder.submit(_targets_of, devices, compile_processes)
         with _cluster(specs, security) as cluster, Client(cluster) as client:
             found = finding.result()
             _register(client, OneBench(found))
@@ -97,7 +97,7 @@ def _register(client: Client, plugin: OneBench) -> None:
     client.register_plugin(plugin)
 
 
-def _found(devices: Sequence[str], compile_processes: int | None) -> dict[str, tuple[Target, int]]:
+def _targets_of(devices: Sequence[str], compile_processes: int | None) -> dict[str, tuple[Target, int]]:
     targets = {name: find_device(name) for name in devices}
     return {name: (target, compile_processes or share_of_cores(target.kind)) for name, target in targets.items()}
 

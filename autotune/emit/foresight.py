@@ -62,7 +62,7 @@ def foresight(
         if not own:
             continue
         path = _kept_path(kernel, own)
-        one = _taken(path)
+        one = _cached(path)
         if one is None:
             if len(own) > 1:
                 tell(f"{name}: learning from {len(own)} sweeps, predicting each from the others")
@@ -99,7 +99,7 @@ def _keep(path: Path, one: Foresight) -> None:
         keep(path, json.dumps(content, allow_nan=False).encode(), {})
 
 
-def _taken(path: Path) -> Foresight | None:
+def _cached(path: Path) -> Foresight | None:
     with suppress(OSError, Unsound, TypeError):  # another version wrote it
         if (stored := take(path)) is not None:
             content = parse(stored[0])

@@ -116,7 +116,7 @@ class Formulas:
         except UsageError:
             raise
         except Exception as error:  # the caller's function may raise anything
-            raise UsageError(f"{place} raises {type(error).__name__} at {_at(config)}: {error}") from error
+            raise UsageError(f"{place} raises {type(error).__name__} at {_config_text(config)}: {error}") from error
 
     @property
     def told(self) -> str:
@@ -142,7 +142,7 @@ class Formulas:
     def _whole(self, text: str, what: str, names: Mapping[str, Any], least: int = 1) -> int:
         number = _value(text, what, names)
         if not number >= least:
-            raise UsageError(f"{what} is {number} at {_at(names['c'])}; it must be {least} or more")
+            raise UsageError(f"{what} is {number} at {_config_text(names['c'])}; it must be {least} or more")
         whole: int = ceil(number)
         return whole
 
@@ -270,10 +270,10 @@ def _value(text: str, what: str, names: Mapping[str, Any]) -> Any:
     except UsageError:
         raise
     except Exception as error:  # the caller's function may raise anything
-        raise UsageError(f"{what} raises {type(error).__name__} at {_at(names['c'])}: {error}") from error
+        raise UsageError(f"{what} raises {type(error).__name__} at {_config_text(names['c'])}: {error}") from error
 
 
-def _at(config: Mapping[str, object]) -> str:
+def _config_text(config: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in config.items())
 
 

@@ -45,10 +45,10 @@ def host_code(readings: Sequence[Sequence[Item]]) -> list[HostCode]:
     while more := {item for host in candidates for item in host - kept if _is_used(item, used, own)}:
         kept |= more
         used.update(*(_needs(item, host, scopes) for host in candidates for item in host & more))
-    return [_told_apart(items, host, kept, used) for items, host in zip(whole, candidates, strict=True)]
+    return [_divided(items, host, kept, used) for items, host in zip(whole, candidates, strict=True)]
 
 
-def _told_apart(items: Sequence[Item], host: set[Item], kept: set[Item], used: set[str]) -> HostCode:
+def _divided(items: Sequence[Item], host: set[Item], kept: set[Item], used: set[str]) -> HostCode:
     gone = [item for item in items if item in host - kept]
     classes = [_range(item) for item in gone if item.inner.type in CLASSES]
     inside = {

@@ -81,14 +81,14 @@ class Predictor:
             config = kernel.default_config(problem, device)
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
-        return self._first(self._rendered([config], kernel, problem), kernel, problem, device, HOW[DEFAULT])
+        return self._first(self._rendered_texts([config], kernel, problem), kernel, problem, device, HOW[DEFAULT])
 
     def ranking(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Iterable[Config]:
         """Returns configurations in the order of their expected times, the fastest first.
 
         (): no problem was recorded on a GPU of this architecture. Raises UsageError if no configuration is allowed.
         """
-        experience = self._known.get(kernel.name)
+        experience = self._experience_by_kernel.get(kernel.name)
         if experience is None or not experience.knows(device):
             return ()
         if experience.method == DEFAULT:  # it comes first, so the model is often not needed
@@ -104,7 +104,7 @@ class Predictor:
 
     # ------------------------------------------------------------------ parts
     @cached_property
-    def _known(self) -> Mapping[str, Experience]:
+    def _experience_by_kernel(self) -> Mapping[str, Experience]:
         return self.experiences()
 
     def _predict(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
@@ -115,7 +115,7 @@ class Predictor:
                 return answer
         if find_spec("jinja2") is None:
             return self._no_jinja
-        experience = self._known.get(kernel.name)
+        experience = self._experience_by_kernel.get(kernel.name)
         if experience is None or not experience.knows(device):
             return f"no problem of {kernel.name} was recorded on a GPU of {device.arch}"
         try:
@@ -123,13 +123,13 @@ class Predictor:
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
         why = HOW.get(experience.method, NEAREST).format(n=len(experience.near(named_fields(problem), device)))
-        return self._first(self._rendered(configs, kernel, problem), kernel, problem, device, why)
+        return self._first(self._rendered_texts(configs, kernel, problem), kernel, problem, device, why)
 
     @property
     def _no_jinja(self) -> str:
         return f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{JINJA}"'
 
-    def _rendered(
+    def _rendered_texts(
         self, configs: Iterable[Config], kernel: Kernel[Problem], problem: Problem
     ) -> Iterator[tuple[Config, Text]]:
         if find_spec("jinja2") is None:

@@ -34,8 +34,8 @@ def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel] | None 
     """
     drawing = _plotly()  # fail before records are read
     if len(sweeps) == 1:
-        return _rendered(sweeps[0].title, one.sweep_blocks(sweeps[0]), drawing, renews)
-    return _rendered(many.overview_title(sweeps), many.overview_blocks(sweeps, kernels or {}), drawing, renews)
+        return _page_text(sweeps[0].title, one.sweep_blocks(sweeps[0]), drawing, renews)
+    return _page_text(many.overview_title(sweeps), many.overview_blocks(sweeps, kernels or {}), drawing, renews)
 
 
 def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, renews: bool = False) -> str:
@@ -46,7 +46,7 @@ def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, r
     """
     drawing = _plotly()
     found = compared.comparison_blocks(before, after)
-    return _rendered(compared.comparison_title(before, after), found, drawing, renews)
+    return _page_text(compared.comparison_title(before, after), found, drawing, renews)
 
 
 def _plotly() -> str:
@@ -61,7 +61,7 @@ def needs_plotly() -> str:
     return f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
 
 
-def _rendered(title: str, blocks: Sequence[PageBlock], drawing: str, renews: bool) -> str:
+def _page_text(title: str, blocks: Sequence[PageBlock], drawing: str, renews: bool) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,

@@ -113,7 +113,7 @@ class GaussianProcess(ListSampler):
         n_taken = len(self.failed) + len(self.log_s) + len(self.pending)
         if len(self.failed) <= RARE * len(self.log_s) or (not self.log_s and n_taken % 2 == 0):
             return self.any_open()
-        drawn = self._some(self.open_rows(), self.limits.n_drawn)
+        drawn = self._sample(self.open_rows(), self.limits.n_drawn)
         with one_thread():
             prospects = self._prospects(drawn.tolist())
         return max(prospects, key=prospects.__getitem__)
@@ -187,13 +187,13 @@ class GaussianProcess(ListSampler):
         n_pool = self.limits.n_pool
         if self.n_configs <= n_pool:
             return np.arange(self.n_configs)
-        parts = [self._some(self.open_rows(), n_pool // 2)]
+        parts = [self._sample(self.open_rows(), n_pool // 2)]
         for row in fastest[:3]:
             near = (self.levels.differences(row) <= 2) & ~self.taken
-            parts.append(self._some(np.flatnonzero(near), n_pool // 6))
+            parts.append(self._sample(np.flatnonzero(near), n_pool // 6))
         return np.unique(np.concatenate(parts))
 
-    def _some(self, rows: np.ndarray, n: int) -> np.ndarray:
+    def _sample(self, rows: np.ndarray, n: int) -> np.ndarray:
         return rows if len(rows) <= n else self.rng.choice(rows, n, replace=False)
 
 

@@ -28,7 +28,7 @@ def sampler_class(name: str) -> "type[BaseSampler]":
         UsageError: if there is no such class, it cannot be imported, or it needs more than a seed.
     """
     module, _, last = name.removeprefix(PREFIX).rpartition(".")
-    kind = _imported(name, module, last) if module else _own(name, last)
+    kind = _imported(name, module, last) if module else _sampler_class(name, last)
     return usable(name, kind)
 
 
@@ -46,7 +46,7 @@ def usable(name: str, kind: object) -> "type[BaseSampler]":
         )
     if inspect.isabstract(kind):
         raise UsageError(f"the sampler {name!r} is abstract: it lacks {', '.join(sorted(kind.__abstractmethods__))}")
-    if needed := _needed(kind):
+    if needed := _required_arguments(kind):
         raise UsageError(
             f"the sampler {name!r} needs {', '.join(needed)}, and autotune gives it only a seed; "
             f"write a class that extends it and name that, {PREFIX}package.module.Class"
@@ -60,7 +60,7 @@ def arguments(kind: "type[BaseSampler]", seed: int) -> dict[str, object]:
     return {name: value for name, value in {"seed": seed, **QUIET}.items() if name in taken}
 
 
-def _own(name: str, last: str) -> Any:
+def _sampler_class(name: str, last: str) -> Any:
     import optuna
 
     if last not in optuna.samplers.__all__:
@@ -93,11 +93,11 @@ def _usable() -> list[str]:
     return sorted(
         name
         for name, kind in classes.items()
-        if inspect.isclass(kind) and not (inspect.isabstract(kind) or _needed(kind))
+        if inspect.isclass(kind) and not (inspect.isabstract(kind) or _required_arguments(kind))
     )
 
 
-def _needed(kind: type) -> list[str]:
+def _required_arguments(kind: type) -> list[str]:
     """Returns the arguments that a class needs besides a seed."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [

@@ -66,7 +66,7 @@ def staying_crew(target: Target, n_processes: int, compile_deadline_s: float) ->
 
     Between two contexts the device's process holds no arrays, but keeps the device open.
     """
-    crew = _taken()
+    crew = _take()
     if crew is not None and not crew.serves(target, n_processes, compile_deadline_s):
         crew.end()
         crew = None
@@ -84,7 +84,7 @@ _staying: list[Crew] = []  # the unused crew, if there is one
 _changing = threading.Lock()
 
 
-def _taken() -> Crew | None:
+def _take() -> Crew | None:
     with _changing:
         return _staying.pop() if _staying else None
 
@@ -101,5 +101,5 @@ def _keep(crew: Crew) -> None:
 @atexit.register
 def end_staying() -> None:
     """Ends the processes that stay."""
-    if (crew := _taken()) is not None:
+    if (crew := _take()) is not None:
         crew.end()

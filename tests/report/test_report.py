@@ -284,7 +284,7 @@ def test_what_goes_wrong_is_told_in_a_line(
     def broken(*_: object) -> str:
         raise UsageError("no page")
 
-    monkeypatch.setattr(pages, "_rendered", broken)
+    monkeypatch.setattr(pages, "_page_text", broken)
     with pytest.raises(UsageError):
         report([path], out)
     assert out.read_text() == "as it was" and not list(tmp_path.glob(".x.html*"))

@@ -48,7 +48,7 @@ class Faults:
 
     def lost_of(self, begin: int, n: int, stream: int = 0) -> np.ndarray:
         """Returns whether each packet from number ``begin`` on is lost: bool [n]."""
-        lost, *_ = self._of(begin, n, stream)
+        lost, *_ = self._faults_of(begin, n, stream)
         return lost
 
     def sends(self, begin: int, n: int, stream: int = 0, is_last: bool = False) -> Sends:
@@ -61,7 +61,7 @@ class Faults:
             stream: another one has other faults: a polarisation's number.
             is_last: no packet comes after these, so that the last one has none to change places with.
         """
-        lost, repeated, exchanged, damaged = self._of(begin - 1, n + 1, stream)
+        lost, repeated, exchanged, damaged = self._faults_of(begin - 1, n + 1, stream)
         if is_last:
             exchanged[-1] = False
         numbers = np.arange(begin - 1, begin + n)
@@ -73,7 +73,7 @@ class Faults:
         counts = [int(np.count_nonzero(fault & here)) for fault in (lost, repeated, exchanged, damaged)]
         return Sends(numbers[order], damaged[order], *counts)
 
-    def _of(self, begin: int, n: int, stream: int) -> list[np.ndarray]:
+    def _faults_of(self, begin: int, n: int, stream: int) -> list[np.ndarray]:
         """Returns the faults of packets: bool [n] for each of KINDS."""
         first, last = begin // BLOCK, (begin + n - 1) // BLOCK
         blocks = [_faults(self, stream, number) for number in range(first, last + 1)]

@@ -56,7 +56,7 @@ class FChain:
             header = voltage_info(info, output.settings)
             out = FOutput(bay, bank(output.settings), header, output.sink, counters, source.is_live)
             self.outputs.append(out)
-            deliver = out.deliver if joins is None else _both(out.deliver, joins)
+            deliver = out.deliver if joins is None else _to_both(out.deliver, joins)
             self._bands.append(_band(bay, info, output, deliver, chunk_packets * info.packet))
         self.input = FInput(bay, source, self._bands, self.counters, chunk_packets)
         self._begin, self.name = info.first_timestamp, info.antenna
@@ -120,5 +120,5 @@ def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -
     )
 
 
-def _both(first: Deliver, second: Deliver) -> Deliver:
+def _to_both(first: Deliver, second: Deliver) -> Deliver:
     return lambda voltages: (*first(voltages), *second(voltages))

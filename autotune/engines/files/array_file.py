@@ -91,14 +91,16 @@ def read_array(path: Path) -> ArrayFile:
         except (schema.Unsound, UsageError) as error:
             name = table.get("name") if isinstance(table, dict) else None
             wrong.append(f"[[antenna]] {name if isinstance(name, str) else number} {error}")
-    wrong += [f"{n} antennas have the name {name!r}" for name, n in _counted(antennas).items() if name and n > 1]
+    wrong += [
+        f"{n} antennas have the name {name!r}" for name, n in _counts_of_names(antennas).items() if name and n > 1
+    ]
     if wrong or not tables:
         refuse(path, "; ".join(wrong) or "it has no [[antenna]]")
     direction = None if centre is None else checked(path, "[phase_centre]", phase_centre, centre)
     return ArrayFile(path, tuple(antennas), direction)
 
 
-def _counted(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
+def _counts_of_names(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
     return Counter(antenna.name for antenna in antennas)
 
 

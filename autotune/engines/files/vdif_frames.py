@@ -154,7 +154,7 @@ class FrameReader:
         else:
             self._byte += n_used * n_bytes
         bytes_ = start + n_bytes * np.arange(n_used)
-        return self._wanted(words[:n_used], bytes_, raw[:n_used, self._frame.header_bytes :])
+        return self._frames_of(words[:n_used], bytes_, raw[:n_used, self._frame.header_bytes :])
 
     def _is_last_cut(self) -> bool:
         """Returns whether the last whole frame is followed by something other than a header."""
@@ -207,7 +207,7 @@ class FrameReader:
         return bool(alike(words.view("<u4")[np.newaxis], self._first)[0])
 
     # ------------------------------------------------------------------ judging
-    def _wanted(self, words: np.ndarray, byte: np.ndarray, payload: np.ndarray) -> Frames:
+    def _frames_of(self, words: np.ndarray, byte: np.ndarray, payload: np.ndarray) -> Frames:
         """Returns the frames of wanted threads and of the first frame's kind."""
         threads = self._place_of[_threads(words)]
         good = alike(words, self._first)

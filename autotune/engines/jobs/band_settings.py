@@ -127,7 +127,7 @@ class Bands:
         if delays is None:
             return [DelayModel() for _ in range(info.n_pols)]
         if isinstance(delays, Mapping):
-            delays = _of(delays, info.antenna, "delays", self.delays)
+            delays = _of_antenna(delays, info.antenna, "delays", self.delays)
         return list(delays)[: info.n_pols]
 
     def direction(self) -> PhaseCentre | None:
@@ -141,7 +141,7 @@ class Bands:
         shape = self.n_channels, info.n_pols
         gains: Any = read_gains(self.gains, *shape) if isinstance(self.gains, str | Path) else self.gains
         if isinstance(gains, Mapping):
-            gains = _of(gains, info.antenna, "gains", self.gains)
+            gains = _of_antenna(gains, info.antenna, "gains", self.gains)
         if isinstance(gains, Gains):
             return gains
         return Gains(*shape, gains[:, np.newaxis] if np.ndim(gains) == 1 else gains)
@@ -226,7 +226,7 @@ def _of_band(delays: Sequence[DelayModel], settings: BandSettings | NarrowSettin
     return list(delays)
 
 
-def _of(by_antenna: Mapping[str, Any], antenna: str, what: str, where: object) -> Any:
+def _of_antenna(by_antenna: Mapping[str, Any], antenna: str, what: str, where: object) -> Any:
     if antenna in by_antenna:
         return by_antenna[antenna]
     if checks.ALL_OTHERS in by_antenna:

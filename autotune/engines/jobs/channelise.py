@@ -63,25 +63,25 @@ class ChanneliseResult:
     @property
     def voltages(self) -> np.ndarray:
         """Returns int8 [n_heaps, C, spectra_per_heap, n_pols, 2]; 4-bit voltages lack the last axis."""
-        return self._kept.voltages
+        return self._voltages.voltages
 
     @property
     def timestamps(self) -> np.ndarray:
         """Returns int64 [n_heaps]: the sample at which each heap begins."""
-        return self._kept.timestamps
+        return self._voltages.timestamps
 
     @property
     def present(self) -> np.ndarray:
         """Returns bool [n_heaps, spectra_per_heap, n_pols]: the spectra that came. Voltages of the others are 0."""
-        return self._kept.present
+        return self._voltages.present
 
     @property
     def saturated(self) -> np.ndarray:
         """Returns uint32 [n_heaps, n_pols]: the number of clipped voltages."""
-        return self._kept.saturated
+        return self._voltages.saturated
 
     @property
-    def _kept(self) -> KeptVoltages:
+    def _voltages(self) -> KeptVoltages:
         kept = self.bands[0].kept
         if kept is None:
             raise UsageError(f"the voltages were written to {self.bands[0].path}: VoltageFiles reads them")

@@ -72,12 +72,14 @@ class CorrelateResult:
     def visibilities(self) -> np.ndarray:
         """Returns int32 [n_dumps, C, n_baselines, 4, 2]: sums that are not divided by ``weights``."""
         shape = 0, self.info.n_channels, self.info.n_baselines, self.info.n_products, 2
-        return np.stack(self._kept.visibilities) if self._kept.visibilities else np.zeros(shape, np.int32)
+        return (
+            np.stack(self._visibilities.visibilities) if self._visibilities.visibilities else np.zeros(shape, np.int32)
+        )
 
     @property
     def timestamps(self) -> np.ndarray:
         """Returns int64 [n_dumps]: the sample at which each dump begins."""
-        return np.array(self._kept.timestamps, np.int64)
+        return np.array(self._visibilities.timestamps, np.int64)
 
     @property
     def present(self) -> np.ndarray:
@@ -87,10 +89,10 @@ class CorrelateResult:
     @property
     def weights(self) -> np.ndarray:
         """Returns uint32 [n_dumps, n_baselines, 4]: the number of spectra in the sum of each product."""
-        return np.array(self._kept.weights, np.uint32).reshape(-1, self.info.n_baselines, self.info.n_products)
+        return np.array(self._visibilities.weights, np.uint32).reshape(-1, self.info.n_baselines, self.info.n_products)
 
     @property
-    def _kept(self) -> KeptVisibilities:
+    def _visibilities(self) -> KeptVisibilities:
         if self.kept is None:
             raise UsageError(f"the visibilities were written to {self.path}: VisibilityDumps reads them")
         return self.kept

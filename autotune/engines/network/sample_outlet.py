@@ -151,10 +151,10 @@ class SampleOutlet:
         self._describe()
         places = self._places[pol]
         if self._is_tcp:
-            self._sent(len(packets), places[0].has_sent([packets.tobytes()], 0.0))
+            self._count(len(packets), places[0].has_sent([packets.tobytes()], 0.0))
             return
         for packet, number in zip(packets, numbers.tolist(), strict=True):
-            self._sent(1, places[number % len(places)].has_sent([packet.data], 0.0))
+            self._count(1, places[number % len(places)].has_sent([packet.data], 0.0))
 
     def close(self) -> None:
         """End the streams, and close the sockets."""
@@ -165,7 +165,7 @@ class SampleOutlet:
     def _all(self) -> list[Connection | UdpPlace]:
         return [place for some in self._places for place in some]
 
-    def _sent(self, n: int, has_left: bool) -> None:
+    def _count(self, n: int, has_left: bool) -> None:
         self.n_sent += n * has_left
         self.n_failed += n * (not has_left)
 

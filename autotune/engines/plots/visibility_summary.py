@@ -47,7 +47,7 @@ class VisibilitySummary:
         self, info: VisibilityInfo, baselines: Sequence[tuple[int, int]] | None = None, n_baselines: int = 6
     ) -> None:
         self.info, n = info, len(info.antennas)
-        self.baselines = _spread(info, n_baselines) if baselines is None else _chosen(info, baselines)
+        self.baselines = _spread(info, n_baselines) if baselines is None else _baselines_of(info, baselines)
         self.fine, self.bins = Bins(info.n_channels, MOST_SPECTRUM_BINS), Bins(info.n_channels, MOST_BINS)
         self._j, self._i = np.tril_indices(n)  # the antennas of all baselines, in their order
         self._numbers = np.array([each.number for each in self.baselines], int)
@@ -181,7 +181,7 @@ def _baseline(info: VisibilityInfo, i: int, j: int) -> Baseline:
     return Baseline(i, j, None if here is None or there is None else dist(here, there))
 
 
-def _chosen(info: VisibilityInfo, baselines: Sequence[tuple[int, int]]) -> tuple[Baseline, ...]:
+def _baselines_of(info: VisibilityInfo, baselines: Sequence[tuple[int, int]]) -> tuple[Baseline, ...]:
     n = len(info.antennas)
     for i, j in baselines:
         if not 0 <= i < j < n:

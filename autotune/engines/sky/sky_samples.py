@@ -48,10 +48,10 @@ class SkySamples:
         n = min(BLOCK, self.sky.n_samples - start)
         delays, rates = self.track.at(start)
         middle = delays + rates * (BLOCK / 2)
-        seen = [self._seen(source, start, middle[1 + source]) for source in range(len(self.sky.sources))]
+        seen = [self._noise_of_source(source, start, middle[1 + source]) for source in range(len(self.sky.sources))]
         tones = [_tone(self.sky, tone, start) for tone in self.sky.tones]
         for antenna, each in enumerate(self.sky.antennas):
-            x = self._own(antenna, number)
+            x = self._noise_of_antenna(antenna, number)
             if seen:
                 fringe = phasors(-low * delays[0, antenna], -low * rates[0, antenna], BLOCK)
                 x += self._fringed(self._spectrum(seen, middle[:, antenna], antenna), fringe.reshape(-1))
@@ -60,7 +60,7 @@ class SkySamples:
                     x += wave
             yield quantised(x[:, :n], self.sky.sample_bits)
 
-    def _own(self, antenna: int, number: int) -> np.ndarray:
+    def _noise_of_antenna(self, antenna: int, number: int) -> np.ndarray:
         """Returns an antenna's own noise: float32 [n_pols, BLOCK]."""
         x = np.empty((self.sky.n_pols, BLOCK), np.float32)
         for pol, row in enumerate(x):
@@ -69,7 +69,7 @@ class SkySamples:
         x *= np.float32(self.sky.noise_level)
         return x
 
-    def _seen(self, source: int, start: int, delays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _noise_of_source(self, source: int, start: int, delays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns a source's noise as the reference point has it, and where each antenna's segment of it begins.
 
         float32 [n_pols, n], from the segment of the antenna that is latest to that of the one that is earliest; each is

@@ -33,7 +33,7 @@ class Track:
 
         float64 [1 + n_sources, n_antennas] each. A piece leads from one true delay to the next.
         """
-        here, there = self._at(number * self.piece), self._at((number + 1) * self.piece)
+        here, there = self._delays_at(number * self.piece), self._delays_at((number + 1) * self.piece)
         return here, (there - here) / self.piece
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
@@ -70,7 +70,7 @@ class Track:
             phase_rate=-2 * pi * f * slope,
         )
 
-    def _at(self, time: int) -> np.ndarray:
+    def _delays_at(self, time: int) -> np.ndarray:
         sky = self._sky
         turned = TURN_RAD_S * time / sky.sample_rate_hz
         seen = axes(sky.hour_angle + turned, sky.declination, sky.longitude)
