@@ -1,7 +1,7 @@
 // Shape: the geometry of this variant. kernels/ddc/tensor.py derives it under the same names and explains it. This file
 // derives nothing again, it only asserts. Parts of the kernel take it as their template parameter Shape.
 // Words    a run       consecutive outputs, which are a row of the samples' matrix; a warp has 16 runs
-//          a step      begins OUTPUTS_PER_STEP outputs of each row
+//          a step      new samples of each row, with which OUTPUTS_PER_STEP outputs begin
 //          a tile      the outputs that one step begins; N_TILES tiles are under way
 //          a part      products of a step whose samples are in registers together
 //          a stage     steps whose samples are copied together
