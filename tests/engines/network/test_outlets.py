@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import REAL_HIGH, VoltageInfo
 
+from ...waiting import wait_until
 from ..stand_ins import weights_of
 from .ports import free_ports
 
@@ -159,13 +160,6 @@ def test_dumps_go_to_all_destinations(transport: str) -> None:
     assert (sink.n_dumps, sink.n_failed) == (5, 0)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_a_connection_that_is_refused_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.1)
     (port,) = free_ports(1, socket.SOCK_STREAM)
@@ -174,7 +168,7 @@ def test_a_connection_that_is_refused_is_tried_again(monkeypatch: pytest.MonkeyP
     assert sink.n_failed == N_HEAPS + 1, "heaps and a description"
     receiver = Receiver("tcp", port)
     connection = sink._outlet._connections[0]  # type: ignore[attr-defined]
-    eventually(lambda: connection.is_open)
+    wait_until(lambda: connection.is_open)
     sink._descriptors._send()
     send(sink, voltages(INFO))
     sink.close()
