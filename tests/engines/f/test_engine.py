@@ -231,10 +231,18 @@ def test_an_error_ends_the_engine_and_what_was_written_stands() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("autotune-reads")]
 
 
+class Interrupting(Slow):
+    """A slow sink. Somebody presses Ctrl-C while it writes for the first time."""
+
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
+        if not self._timestamps:
+            os.kill(os.getpid(), signal.SIGINT)
+        super().write(timestamps, voltages, saturated, present)
+
+
 def test_ctrl_c_ends_at_a_heap_and_keeps_what_came() -> None:
-    sink = Slow()
+    sink = Interrupting()
     running = engine(ArraySource(packed(), INFO, repeats=1000), output(sink))
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     (counters,) = running.run()
     assert isinstance(counters, FCounters)
     assert 0 < counters.samples_in < 1000 * N_PACKETS * PACKET
