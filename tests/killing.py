@@ -7,7 +7,6 @@ import argparse
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from autotune.records.folder import find_sweeps
 
 from .conftest import DEFINITIONS
 from .family import command_of, descendants, name_of
+from .forked import Command
 
 WASTE = str(DEFINITIONS / "waste.py")
 N_CONFIGS = 12
@@ -53,11 +53,9 @@ class Job:
     n_sweeps: int
     best: int  # the WASTE of every winner
 
-    def start(self, folder: Path) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "autotune", *self.arguments, "--results", str(folder / "results")]
+    def start(self, folder: Path) -> Command:
         environment = {**os.environ, **SLOW, "AUTOTUNE_CACHE_DIR": str(folder / "cache")}
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+        return Command(*self.arguments, "--results", folder / "results", env=environment)
 
 
 def sweep_job(device: str) -> Job:

@@ -1,8 +1,6 @@
 """Every fault, for real: each ends as its own status with a message and a command; the sweep and its winner stand."""
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 
+from .commands import autotune
 from .conftest import FAULTY
 
 EXPECTED = {  # fault -> (status, what its message says on host, and on a GPU)
@@ -91,6 +90,7 @@ def test_the_command_of_a_failure_reproduces_it(
     sweep = faulty_sweep(target, sweeps, tmp_path_factory.mktemp("faults"))
     (row,) = [r for r in sweep.trials.to_dict("records") if r["FAULT"] == "wrong_element"]
     words = shlex.split(row["reproduce"])
-    again = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120)
+    assert words[0] == "autotune"
+    again = autotune(*words[1:])
     assert again.returncode == 1
     assert "wrong" in again.stderr and "y[3] is" in again.stderr, again.stderr

@@ -7,7 +7,6 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.toml import read_toml
 from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
 
+from ...forked import Command
 from ...waiting import DEADLINE_S, wait_until
 from ..network.ports import free_ports
 
@@ -38,14 +38,12 @@ class Process:
     """A command of autotune, whose lines on stderr are read while it runs."""
 
     def __init__(self, *arguments: object) -> None:
-        command = [sys.executable, "-m", "autotune", *map(str, arguments)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._process = Command(*arguments)
         self.lines: list[str] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
         for line in self._process.stderr:
             self.lines.append(line.rstrip())
 
@@ -85,10 +83,9 @@ class Process:
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(self.lines) from None
-        assert self._process.stdout is not None
         self.out = self._process.stdout.read()
         self._thread.join()
-        return self._process.returncode
+        return self._process.wait()
 
     def counts(self) -> dict[str, Any]:
         """Returns what it has counted, in JSON, when it has ended."""

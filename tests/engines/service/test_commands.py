@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ...commands import autotune
 from ..network.test_outlets import Receiver
 from .air import Air, Process, compare, dumps, ended
 
@@ -106,9 +107,7 @@ def test_without_gains_voltages_have_the_level_of_their_bits(tmp_path: Path) -> 
 def test_a_file_that_is_wrong_is_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "f.toml"
     path.write_text(text)
-    found = subprocess.run(
-        [sys.executable, "-m", "autotune", "fengine", path], capture_output=True, text=True, timeout=120
-    )
+    found = autotune("fengine", path)
     (line,) = found.stderr.splitlines()
     assert found.returncode == 2 and says in line and "f.toml" in line, line
 
