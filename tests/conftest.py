@@ -1,5 +1,7 @@
 """What tests share: one cache of compiled things for the whole run, and devices by name."""
 
+import gc
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -61,13 +63,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("thorough")
 
 
+def pytest_collection_finish() -> None:
+    """Leaves what was imported out of later searches for garbage, which engines ask for before they begin."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The user's cache is neither used nor filled."""
-    path = tmp_path_factory.mktemp("cache")
+    """The user's cache is neither used nor filled. Processes of pytest-xdist share one."""
+    root = tmp_path_factory.getbasetemp()
+    path = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "cache"
+    path.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOTUNE_CACHE_DIR", str(path))
-        patch.setenv("AUTOTUNE_LOCK_DIR", str(path / "devices"))  # other runs of these tests are not waited for
+        patch.setenv("AUTOTUNE_LOCK_DIR", str(root / "devices"))  # other runs of these tests are not waited for
         yield path
 
 

@@ -136,6 +136,7 @@ def _serve(orders: socket.socket) -> list[str] | None:
             os.chdir(order["cwd"])
             os.environ.clear()
             os.environ.update(order["env"])
+            sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
             words: list[str] = order["words"]
             return words
         for stream in streams:
