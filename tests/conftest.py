@@ -1,7 +1,6 @@
 """What tests share: one cache of compiled things for the whole run, and devices by name."""
 
 import gc
-import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -70,13 +69,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The user's cache is neither used nor filled. Processes of pytest-xdist share one."""
-    root = tmp_path_factory.getbasetemp()
-    path = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "cache"
-    path.mkdir(exist_ok=True)
+    """The user's cache is neither used nor filled. Each process of pytest-xdist has its own, and may damage it."""
+    path = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOTUNE_CACHE_DIR", str(path))
-        patch.setenv("AUTOTUNE_LOCK_DIR", str(root / "devices"))  # other runs of these tests are not waited for
+        patch.setenv("AUTOTUNE_LOCK_DIR", str(path / "devices"))  # other runs of these tests are not waited for
         yield path
 
 
