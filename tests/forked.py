@@ -1,9 +1,9 @@
 """Commands of autotune in processes of their own, which are forked from one that has imported what they need.
 
-An interpreter that imports it takes most of a second of CPU, and a fork takes a quarter of that. What depends on how Python is
-started, or on what it imports first, takes an interpreter of its own: `python -m autotune`.
+An interpreter that imports it takes most of a second of CPU, and a fork takes a quarter of that. What depends on how
+Python is started, or on what it imports first, takes an interpreter of its own: `python -m autotune`.
 
-`python -m tests.forked` is the process that is forked; it asks for its orders at stdin, a socket.
+`python -m tests.forked` is the process that is forked; its stdin is a socket, from which it takes its orders.
 """
 
 import atexit
