@@ -20,7 +20,7 @@ from autotune.system import processes
 from autotune.system.processes import Child, Died, RankedPool, _Process, _serve, uninterrupted, work_quietly
 
 from ..family import gone
-from ..waiting import wait_until
+from ..waiting import DEADLINE_S, wait_until
 
 
 class InterruptedOnce(deque[Any]):
@@ -38,7 +38,7 @@ class InterruptedOnce(deque[Any]):
 def ends(pool: RankedPool) -> bool:
     ending = threading.Thread(target=pool.end, daemon=True)
     ending.start()
-    ending.join(30)
+    ending.join(DEADLINE_S)
     return not ending.is_alive()
 
 
@@ -154,7 +154,7 @@ def test_what_a_process_started_goes_with_it(tmp_path: Path) -> None:
     caller.start()
     wait_for_file(mark)
     child.end()
-    caller.join(60)
+    caller.join(DEADLINE_S)
     pid = int(mark.read_text())
     wait_until(lambda: gone(pid))
 
@@ -232,7 +232,7 @@ def test_a_process_that_is_not_wanted_any_more_says_nothing(capfd: pytest.Captur
     process.start()
     its.close()
     ours.close()
-    process.join(60)
+    process.join(DEADLINE_S)
     assert process.exitcode == 0 and capfd.readouterr().err == ""
 
 

@@ -26,6 +26,7 @@ from autotune.trial.ledger import Ledger, idle_share
 
 from ..conftest import EXAMPLE
 from ..recorded import created
+from ..waiting import DEADLINE_S
 
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 64, "n_chan": 100})
@@ -48,7 +49,7 @@ def test_threads_share_a_bench_and_every_sweep_is_whole(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(DEADLINE_S)
     assert len(found) == 4 and all(sweep.best is not None for sweep in found)
     for folder in find_sweeps(tmp_path):
         trials = folder.trials()
@@ -81,7 +82,7 @@ def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
     with folder.locked(lambda text: None):
         other = subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True)
         assert other.stdout is not None and "another process is at work" in other.stdout.readline()
-    assert other.stdout.readline() == "mine\n" and other.wait(30) == 0
+    assert other.stdout.readline() == "mine\n" and other.wait(DEADLINE_S) == 0
 
 
 # ---------------------------------------------------------------------- time
