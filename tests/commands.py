@@ -4,16 +4,24 @@ import logging
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from autotune.cli import program
 
+from .forked import Command
+from .waiting import DEADLINE_S
 
-def autotune(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "autotune", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
+
+def autotune(
+    *words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """A command that has ended, in a process of its own. ``env``: its environment; None: the one of this process."""
+    command = Command(*words, cwd=cwd, env=env)
+    out, err = command.communicate(DEADLINE_S)
+    return subprocess.CompletedProcess(command.args, command.wait(), out, err)
 
 
 def ended(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:

@@ -1,5 +1,6 @@
 """What tests share: one cache of compiled things for the whole run, and devices by name."""
 
+import gc
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -61,9 +62,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("thorough")
 
 
+def pytest_collection_finish() -> None:
+    """Leaves what was imported out of later searches for garbage, which engines ask for before they begin."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The user's cache is neither used nor filled."""
+    """The user's cache is neither used nor filled. Each process of pytest-xdist has its own, and may damage it."""
     path = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOTUNE_CACHE_DIR", str(path))

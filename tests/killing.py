@@ -7,7 +7,6 @@ import argparse
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,13 +19,17 @@ from autotune.records.folder import find_sweeps
 
 from .conftest import DEFINITIONS
 from .family import command_of, descendants, name_of
+from .forked import Command
 
 WASTE = str(DEFINITIONS / "waste.py")
 N_CONFIGS = 12
 N_PROBLEMS = 4
 SLOW = {"AUTOTUNE_SIMULATED_COMPILE_S": "0.15"}
-PAUSE_S = 2.5  # between two kills: long enough for what was in flight to end, since a second death is the task's own
-DEADLINE_S = 180.0
+PAUSE_S = 2.5  # between two kills
+N_IN_FLIGHT = (
+    4  # trials that end between two kills: what was in flight has ended, since a second death is the task's own
+)
+DEADLINE_S = 600.0
 
 ROLES: dict[str, Callable[[int], bool]] = {
     "device worker": lambda pid: name_of(pid) == "autotune-device",
@@ -53,11 +56,9 @@ class Job:
     n_sweeps: int
     best: int  # the WASTE of every winner
 
-    def start(self, folder: Path) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "autotune", *self.arguments, "--results", str(folder / "results")]
+    def start(self, folder: Path) -> Command:
         environment = {**os.environ, **SLOW, "AUTOTUNE_CACHE_DIR": str(folder / "cache")}
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+        return Command(*self.arguments, "--results", folder / "results", env=environment)
 
 
 def sweep_job(device: str) -> Job:
@@ -82,13 +83,16 @@ def disturb(job: Job, folder: Path, rng: random.Random, tally: Tally, most: int)
     tally.runs[job.what] += 1
     while True:
         process, began = job.start(folder), time.monotonic()
-        next_kill = began + rng.uniform(0.2, PAUSE_S)
+        next_kill, least = began + rng.uniform(0.2, PAUSE_S), 0  # when, and after how many trials
         while process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
-            if n_killed < most and time.monotonic() > next_kill and (role := _kill(job, process.pid, rng)):
+            if n_killed == most or time.monotonic() < next_kill or n_trials(folder) < least:
+                continue
+            if role := _kill(job, process.pid, rng):
                 n_killed += 1
                 tally.killed[role] += 1
                 next_kill = time.monotonic() + PAUSE_S * rng.uniform(1.0, 1.5)
+                least = n_trials(folder) + N_IN_FLIGHT
         if process.poll() is None:
             process.kill()
             raise AssertionError(f"{job.what} hangs: {process.communicate()}")
@@ -97,6 +101,11 @@ def disturb(job: Job, folder: Path, rng: random.Random, tally: Tally, most: int)
             continue
         assert process.returncode == 0 and "Traceback" not in told, f"{job.what} ended with {out} {told}"
         return check(job, folder)
+
+
+def n_trials(folder: Path) -> int:
+    """How many trials are recorded by now."""
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("trials.jsonl"))
 
 
 def _kill(job: Job, parent: int, rng: random.Random) -> str | None:

@@ -25,6 +25,8 @@ import pytest
 
 from autotune.cli import program
 
+from .commands import autotune
+
 MARK = re.compile(r"(not run|slow|file|run with|exit)(?:: | |$)(.*)")
 BLOCK = re.compile(
     r"(?:^<!-- (?P<marks>.+) -->\n\n?)?"
@@ -135,7 +137,7 @@ class Reader:
             ran = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True)
             return ran.returncode, ran.stdout + ran.stderr
         if words[0] in MEASURING or any(word.endswith(".py") for word in words):
-            ran = subprocess.run([sys.executable, "-m", "autotune", *words], capture_output=True, text=True)
+            ran = autotune(*words)
             return ran.returncode, ran.stdout + ran.stderr
         self.monkeypatch.setattr(sys, "argv", ["autotune", *words])
         with pytest.raises(SystemExit) as end:

@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from . import commands
 from .conftest import EXAMPLE
 
 DEVICE = '''
@@ -98,8 +98,7 @@ def install(folder: Path, modules: Mapping[str, str], entry_points: str) -> Path
 def autotune(*words: str, site: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """The command, in a process that finds the packages in ``site``."""
     environment = {**os.environ, **({"PYTHONPATH": str(site)} if site else {})}
-    command = [sys.executable, "-m", "autotune", *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return commands.autotune(*words, env=environment)
 
 
 @pytest.fixture(scope="module")

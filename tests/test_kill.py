@@ -5,8 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,15 +14,16 @@ from autotune.records.folder import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
 from .family import descendants, gone
+from .forked import Command
 from .killing import Tally, check, disturb, sweep_job
+from .waiting import wait_until
 
-SWEEP = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host", "--trials", "100"]
+SWEEP = ["sweep", "--kernel", EXAMPLE, "--device", "host", "--trials", "100"]
 N_CONFIGS = 26
 
 
-def start(results: Path, *more: str) -> "subprocess.Popen[str]":
-    command = [*SWEEP, "--results", str(results), *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(results: Path, *more: str) -> Command:
+    return Command(*SWEEP, "--results", results, *more)
 
 
 def recorded(results: Path) -> list[str]:
@@ -44,10 +43,7 @@ def test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_swee
         family = descendants(sweep.pid)
         sweep.kill()
         sweep.communicate()
-        deadline = time.monotonic() + 10
-        while not all(map(gone, family)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert all(map(gone, family)), "a child process outlived the sweep"
+        wait_until(lambda family=family: all(map(gone, family)), lambda: "a child process outlived the sweep")  # type: ignore[misc]
     (killed,) = find_sweeps(results)
     n_before = len(killed.trials())
     sweep = start(results)
@@ -90,7 +86,6 @@ def test_the_second_sweep_on_a_device_waits_and_says_who_holds_it(tmp_path: Path
         time.sleep(0.02)
     second = start(tmp_path / "second", "--only", "BLOCK_C=32", "--only", "UNROLL=1")
     first.send_signal(signal.SIGSTOP)
-    assert second.stderr is not None
     lines = [second.stderr.readline() for _ in range(1)]
     assert f"waiting: the device is in use by process {first.pid} (" in lines[0], lines
     assert not (tmp_path / "second").exists()

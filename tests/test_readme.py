@@ -3,10 +3,10 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from .commands import autotune
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -16,14 +16,7 @@ def typed(commands: Iterable[str], folder: Path) -> str:
     """Runs commands of autotune in a folder, one after the other; returns all that they said."""
     said = ""
     for command in commands:
-        ran = subprocess.run(
-            [sys.executable, "-m", "autotune", *shlex.split(command)],
-            cwd=folder,
-            env={**os.environ, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = autotune(*shlex.split(command), cwd=folder, env={**os.environ, "COLUMNS": "200"})
         assert ran.returncode == 0, ran.stderr
         said += ran.stdout + ran.stderr
     return said

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
 START_DEADLINE_S = 120.0  # deadline for a process to become ready: imports, a driver, a context
-LAST_WORDS_S = 1.0
+LAST_WORDS_S = 10.0  # a process whose pipe has closed ends at once, unless the machine is busy
 STEP, DONE, FAILED, DIED, LATE = "step", "done", "failed", "died", "late"  # steps and ends of a task
 MOST_STARTS = 3  # consecutive processes that may die before they are ready
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # 1, since there are many processes
@@ -38,20 +38,16 @@ class _Process(SpawnProcess):
         return _starter.submit(_start, process_obj).result()
 
 
-def environment() -> dict[str, str]:
-    """Returns a copy of the environment, without what ``_start`` adds to it for a moment."""
-    return _starter.submit(lambda: dict(os.environ)).result()
-
-
 def _start(process_obj: Any) -> Popen:
-    added = {name: "1" for name in THREADS if name not in os.environ}
-    os.environ.update(added)
+    added = [name for name in THREADS if name not in os.environ]
+    for name in added:
+        os.putenv(name, "1")  # this leaves os.environ, which other threads may read now, as it is
     try:
         with without_main():
             return Popen(process_obj)
     finally:
         for name in added:
-            del os.environ[name]
+            os.unsetenv(name)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..devices import Target
-from ..system.processes import environment
 from .compile import CompilePool
 from .worker import Worker
 
@@ -47,7 +46,7 @@ class Crew:
 
 
 def _surroundings() -> tuple[str, dict[str, str]]:
-    return os.getcwd(), environment()
+    return os.getcwd(), dict(os.environ)
 
 
 @contextmanager

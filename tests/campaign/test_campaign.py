@@ -22,16 +22,17 @@ from autotune.system.lock import device_lock
 
 from ..conftest import EXAMPLE
 from ..family import children, descendants, gone
+from ..waiting import wait_until
 
 pytest.importorskip("distributed")
-N_DEVICES, N_PROBLEMS, N_TRIALS, N_REVISIT = 4, 12, 10, 3
+N_DEVICES, N_PROBLEMS, N_TRIALS, N_REVISIT = 3, 8, 10, 3
 
 
 def write(path: Path, **more: str) -> Path:
     file = path / "campaign.toml"
     lines = {
         "kernel": f'kernel = "{EXAMPLE}"\nrevisit = {N_REVISIT}',
-        "grid": "[grid]\nhalf = [16, 32, 48]\nn_chan = [64, 100, 128, 1000]",
+        "grid": "[grid]\nhalf = [16, 32]\nn_chan = [64, 100, 128, 1000]",
         "problem": '[problem]\nn_time = "2 * half"',
         "sweep": f"[sweep]\ntrials = {N_TRIALS}\nsampler = 'random'",
     }
@@ -39,8 +40,8 @@ def write(path: Path, **more: str) -> Path:
     return file
 
 
-def start(path: Path) -> "subprocess.Popen[str]":
-    devices = [word for i in range(N_DEVICES) for word in ("--device", f"simulated:{i}")]
+def start(path: Path, n_devices: int) -> "subprocess.Popen[str]":
+    devices = [word for i in range(n_devices) for word in ("--device", f"simulated:{i}")]
     command = [sys.executable, "-m", "autotune", "campaign", str(write(path)), *devices, "--results", str(path / "r")]
     slow = {**os.environ, "AUTOTUNE_SIMULATED_COMPILE_S": "0.05"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=slow)
@@ -57,14 +58,14 @@ def workers(pid: int) -> list[int]:
 
 def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) -> None:
     rng = random.Random(os.getpid())
-    campaign = start(tmp_path)
+    campaign = start(tmp_path, N_DEVICES)
     family: set[int] = set()
-    for goal in (10, 60):  # trials, some way into the campaign
+    for goal in (10, 50):  # trials, some way into the campaign
         while lines(tmp_path) < goal and campaign.poll() is None:
             time.sleep(0.02)
         family |= set(descendants(campaign.pid))
         os.kill(rng.choice(workers(campaign.pid)), signal.SIGKILL)
-    out, progress = campaign.communicate(timeout=120)
+    out, progress = campaign.communicate(timeout=240)
     assert campaign.returncode == 0, progress
     assert f"{N_PROBLEMS} of {N_PROBLEMS} tuned, 0 failed" in out, out + progress
     sweeps = find_sweeps(tmp_path / "r")
@@ -74,14 +75,11 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
         trials = sweep.trials()
         assert [t.number for t in trials] == list(range(N_TRIALS + N_REVISIT))
         assert len({t.config for t in trials}) == N_TRIALS + N_REVISIT
-    deadline = time.monotonic() + 10
-    while not all(map(gone, family)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert all(map(gone, family)), "a process outlived the campaign"
+    wait_until(lambda: all(map(gone, family)), lambda: "a process outlived the campaign")
 
     before = lines(tmp_path)
-    again = start(tmp_path)
-    out, progress = again.communicate(timeout=120)
+    again = start(tmp_path, 1)
+    out, progress = again.communicate(timeout=240)
     assert again.returncode == 0 and "; 0 new in this run" in out, out + progress
     assert lines(tmp_path) == before
 
@@ -93,7 +91,7 @@ def test_one_problem_that_cannot_be_tuned_is_told_and_the_others_are(tmp_path: P
     blocked.parent.mkdir(parents=True)
     blocked.write_text("a file where a folder must be")
     words = ["campaign", str(file), "--device", "simulated:0", "--results", str(tmp_path / "r"), "--json"]
-    done = subprocess.run([sys.executable, "-m", "autotune", *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "autotune", *words], capture_output=True, text=True, timeout=240)
     assert done.returncode == 1, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["problems"], summary["tuned"]) == (2, 1)
@@ -116,11 +114,11 @@ def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
     words = ["campaign", str(write(tmp_path)), "--scheduler", tcp, "--results", str(tmp_path / "r"), "--json"]
     try:
         for _ in range(20):  # until the worker is there
-            done = subprocess.run([*python, "autotune", *words], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([*python, "autotune", *words], capture_output=True, text=True, timeout=240)
             if "has no workers; on each host run: autotune worker" not in done.stderr:
                 break
         serving.send_signal(signal.SIGINT)
-        assert serving.wait(30) == 0
+        assert serving.wait(120) == 0
     finally:
         for process in (serving, scheduler):  # who stays has the device, and others wait for it for ever
             process.kill()
@@ -134,7 +132,7 @@ def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
 def test_the_grid_is_every_combination_with_fields_computed(tmp_path: Path) -> None:
     plan = read_plan(write(tmp_path), tmp_path)
     problems = plan.problems(find_device("simulated"))
-    wanted = {(t, c) for t in (32, 64, 96) for c in (64, 100, 128, 1000)}
+    wanted = {(t, c) for t in (32, 64) for c in (64, 100, 128, 1000)}
     assert {(p.n_time, p.n_chan) for p in problems} == wanted
     assert plan.settings.trials == N_TRIALS and plan.settings.results == tmp_path.resolve()
 
@@ -181,7 +179,7 @@ def test_no_scheduler_and_no_file_are_one_line(tmp_path: Path) -> None:
             ([str(write(tmp_path)), "--device", "cuda:77"], "device 'cuda:77' is not here"),
         ):
             done = subprocess.run(
-                [sys.executable, "-m", "autotune", "campaign", *words], capture_output=True, text=True, timeout=60
+                [sys.executable, "-m", "autotune", "campaign", *words], capture_output=True, text=True, timeout=240
             )
             assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
 

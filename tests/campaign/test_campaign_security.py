@@ -56,10 +56,10 @@ def listening(pids: list[int]) -> list[tuple[str, int]]:
     return found
 
 
-def answers(port: int, context: ssl.SSLContext | None) -> bool:
+def answers(port: int, context: ssl.SSLContext | None, within_s: float = 2.0) -> bool:
     """Whether Dask speaks to us there: it says which version it is of, without being asked."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=2) as plain:
+        with socket.create_connection(("127.0.0.1", port), timeout=within_s) as plain:
             if context is None:
                 return bool(plain.recv(1))
             with context.wrap_socket(plain) as encrypted:
@@ -97,7 +97,7 @@ def test_a_local_campaign_listens_on_loopback_and_speaks_to_no_stranger(tmp_path
         spoken_to = strangers_answered({port for _, port in sockets})
         is_running = campaign.poll() is None
         campaign.send_signal(signal.SIGINT)
-        out, progress = campaign.communicate(timeout=120)
+        out, progress = campaign.communicate(timeout=240)
     finally:
         campaign.kill()
     assert is_running, progress
@@ -126,7 +126,7 @@ def made_certificates(folder: Path) -> Path:
     page = (Path(__file__).parents[2] / "docs" / "campaigns.md").read_text()
     commands = [line.strip() for line in page.splitlines() if line.startswith("    openssl ")]
     assert len(commands) == 3
-    subprocess.run(" && ".join(commands), shell=True, cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run(" && ".join(commands), shell=True, cwd=folder, check=True, capture_output=True, timeout=120)
     return folder
 
 
@@ -162,22 +162,22 @@ def test_a_campaign_over_tls_and_a_client_without_a_certificate(tmp_path: Path, 
         words = ["--scheduler", tls, "--results", str(tmp_path / "r"), "--json", *options(certificates)]
         for _ in range(20):  # until the worker is there
             command = [*PYTHON, "autotune", "campaign", str(plan(tmp_path, 3)), *words]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=240)
             if "has no workers" not in done.stderr:
                 break
         family = descendants(started[1].pid)
         sockets = listening([started[1].pid, *family])
         ours = security_for(tls, Certificates(*(certificates / f"{name}.pem" for name in ("ca", "cert", "key"))))
         port = int(tls.rpartition(":")[2])
-        assert answers(port, ours.get_connection_args("client")["ssl_context"])
+        assert answers(port, ours.get_connection_args("client")["ssl_context"], within_s=60.0)
         ports = {port, *(port for _, port in sockets)}
         spoken_to = strangers_answered(ports)
         started[1].send_signal(signal.SIGINT)
-        started[1].wait(30)
+        started[1].wait(120)
         strange = made_certificates(tmp_path)
         mixed = ["--tls-ca", str(certificates / "ca.pem"), *options(strange)[2:]]  # whom the scheduler refuses
         refused = [
-            subprocess.run([*PYTHON, *serve[:5], *given], capture_output=True, text=True, timeout=120)
+            subprocess.run([*PYTHON, *serve[:5], *given], capture_output=True, text=True, timeout=240)
             for given in (options(strange), mixed)
         ]
     finally:

@@ -4,8 +4,6 @@ import io
 import json
 import re
 import resource
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from autotune.trial import verify_configs
 
 from ..commands import autotune
 from ..conftest import DEFINITIONS, EXAMPLE, FAULTY
+from ..forked import Command
 
 INTEGRATE = str(DEFINITIONS / "integrate.py")
 ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
@@ -47,8 +46,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.thorough
 def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothing(tmp_path: Path) -> None:
     words = ["sweep", "--kernel", EXAMPLE, "--device", "host", "--only", "UNROLL=1", "--results", str(tmp_path)]
-    command = [sys.executable, "-m", "autotune", *words]
-    sweep = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    sweep = Command(*words)
     while not (files := [p for p in tmp_path.rglob("trials.jsonl") if p.stat().st_size]) and sweep.poll() is None:
         time.sleep(0.02)
     limit = files[0].stat().st_size + 2500  # a trial or two more
@@ -59,7 +57,7 @@ def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothi
     (folder,) = find_sweeps(tmp_path)
     n_before = len(folder.trials())
     assert n_before >= 1
-    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    again = autotune(*words)
     assert again.returncode == 0 and f"{n_before} trials already recorded" in again.stderr
 
 
@@ -197,9 +195,8 @@ def test_doctor_names_what_kernels_can_be_tuned_on() -> None:
 
 
 def test_doctor_fails_where_nothing_can_be_tuned(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "autotune", "doctor"]
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = autotune("doctor", cwd=tmp_path, env=environment)
     assert done.returncode == 1 and "no device can tune kernels: install" in done.stdout, done.stderr
     assert re.search("^host compiler +lacks .*\n +fix +install g.*apt install g", done.stdout, re.MULTILINE), (
         done.stdout
@@ -207,22 +204,14 @@ def test_doctor_fails_where_nothing_can_be_tuned(tmp_path: Path) -> None:
 
 
 def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", "ddc", "--device", "host"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}
-    )
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = autotune("sweep", "--kernel", "ddc", "--device", "host", cwd=tmp_path, env=environment)
     assert done.returncode == 2 and "apt install g++" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"AUTOTUNE_CACHE_DIR": "/proc/cache", "PATH": "/usr/bin"},
-    )
+    environment = {"AUTOTUNE_CACHE_DIR": "/proc/cache", "PATH": "/usr/bin"}
+    done = autotune("sweep", "--kernel", EXAMPLE, "--device", "host", cwd=tmp_path, env=environment)
     assert done.returncode == 2 and "/proc/cache" in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 

@@ -329,8 +329,7 @@ def test_nonsense_in_the_environment_is_one_line(tmp_path: Path, value: str, mon
 
 def test_a_simulated_compile_time_that_is_none_ends_the_sweep_in_one_line(tmp_path: Path) -> None:
     environment = {**os.environ, "AUTOTUNE_SIMULATED_COMPILE_S": "soon", "AUTOTUNE_CACHE_DIR": str(tmp_path / "c")}
-    command = [sys.executable, "-m", "autotune", *SWEEP, "--results", str(tmp_path / "r")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = typed(*SWEEP, "--results", str(tmp_path / "r"), env=environment)
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
     assert "AUTOTUNE_SIMULATED_COMPILE_S='soon' in the environment must be" in done.stderr.splitlines()[-1]
 
@@ -339,8 +338,7 @@ def test_a_simulated_compile_time_that_is_none_ends_the_sweep_in_one_line(tmp_pa
 def test_a_home_that_cannot_be_written_is_one_line(words: list[str], tmp_path: Path) -> None:
     environment = {name: v for name, v in os.environ.items() if not name.startswith(("AUTOTUNE", "XDG"))}
     environment["HOME"] = "/proc/1/no home"  # where root may not write, either
-    command = [sys.executable, "-m", "autotune", *words, "--kernel", EXAMPLE]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+    done = typed(*words, "--kernel", EXAMPLE, cwd=tmp_path, env=environment)
     told = [line for line in done.stderr.splitlines() if line.startswith("autotune: ")]
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr and len(told) == 1, done.stderr
     assert "/proc/1/no home" in told[0]

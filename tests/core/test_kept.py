@@ -23,6 +23,7 @@ from autotune.runtime import gpu, nvrtc
 from autotune.system.cache import cache_dir, prune, scratch_dir
 
 from ..devices.bench import variant
+from ..waiting import DEADLINE_S
 
 TEXT = """
 extern "C" __global__ void put(int* out, int n)
@@ -262,7 +263,7 @@ def test_folders_are_made_and_tidied_while_another_process_deletes_the_cache(
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(root))
     deleting = subprocess.Popen([sys.executable, "-c", DELETING, str(root)])
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + DEADLINE_S
         while n_made < 200 and time.monotonic() < deadline:
             n_made += not (root / "host").exists()
             cache_dir("host")

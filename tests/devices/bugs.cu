@@ -1,5 +1,5 @@
-// Kernels with one bug each, and some without. Each section is compiled alone and launched as 2 blocks of 64 threads on
-// n = 100 floats, with 256 bytes of dynamic shared memory. `finds:` is what the check build must report, as a regular
+// Kernels with one bug each, and some without. Most are compiled together; each is launched as 2 blocks of 64 threads
+// on n = 100 floats, with 256 bytes of dynamic shared memory. `finds:` is what the check build must report, as a regular
 // expression, and the line marked HERE is the one that it must name. A section without `finds:` must pass.
 
 //@ right_block_sum

@@ -3,8 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +22,7 @@ from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 
-from .. import outcomes
+from .. import commands, outcomes
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed, write_verdict
 from .mutate import damaged, n_seals
@@ -176,8 +174,7 @@ class Records:
             what, ended = self._ended(reader, Random(f"{self.seed} fresh {i}"), keep=True)
             case = self.folder / what.partition("/")[0]
             began = time.monotonic()
-            words = [sys.executable, "-m", "autotune", *reader]
-            done = subprocess.run(words, cwd=case, capture_output=True, text=True, timeout=120)
+            done = commands.autotune(*reader, cwd=case)
             again = Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
             if (again.code, _answer(again), bool(again.err)) != (ended.code, _answer(ended), bool(ended.err)):
                 again.faults.append(f"it prints otherwise than in this process, which said {ended.err!r}")

@@ -86,7 +86,7 @@ def watched(folders: Sequence[Path]) -> Iterator[list[str]]:
         watch.allowed = None
 
 
-def call(action: Callable[[], object], folders: Sequence[Path], deadline_s: float = 20.0) -> Ended:
+def call(action: Callable[[], object], folders: Sequence[Path], deadline_s: float = 60.0) -> Ended:
     """``action()``, which writes into ``folders`` only, as a command in a process of its own would be."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
@@ -141,7 +141,7 @@ def _code_of(action: Callable[[], object], faults: list[str]) -> int:
     return 0
 
 
-def command(words: Sequence[str], folders: Sequence[Path], deadline_s: float = 20.0) -> Ended:
+def command(words: Sequence[str], folders: Sequence[Path], deadline_s: float = 60.0) -> Ended:
     """`autotune` with these words."""
 
     def run() -> None:

@@ -3,8 +3,6 @@
 import json
 import re
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -28,6 +26,7 @@ from .. import outcomes
 from ..commands import ended
 from ..conftest import EXAMPLE
 from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, write_verdict
+from ..waiting import wait_until
 from .seen import Page, seen
 
 pytestmark = pytest.mark.quick
@@ -218,15 +217,15 @@ def test_the_page_is_written_anew_while_a_sweep_runs(tmp_path: Path, monkeypatch
     monkeypatch.setattr(reporting, "note", told.append)
 
     def sweep() -> None:
-        wait_for(lambda: bool(told))
+        wait_until(lambda: bool(told))
         made = outcomes.sweep(tmp_path / "made", verdict=False)
         path = tmp_path / "results" / made.relative_to(tmp_path / "made")
         with SweepFolder(made).locked(told.append):
             (tmp_path / "made").rename(tmp_path / "results")
-            wait_for(lambda: out.exists())
+            wait_until(lambda: out.exists())
             pages_seen.append(out.read_text())
             append(path, Trial(number=77, status="wrong", config=Config(WGS=8), key=None, stamp="", message="belated"))
-            wait_for(lambda: "2 wrong" in out.read_text())
+            wait_until(lambda: "2 wrong" in out.read_text())
             pages_seen.append(out.read_text())
 
     running = Thread(target=sweep)
@@ -257,13 +256,6 @@ def test_ctrl_c_ends_a_watch_with_a_page_that_stays(
         "autotune: stopped by Ctrl-C; no page is half written; run the same command again"
     ]
     assert "location.reload" not in out.read_text()
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_what_goes_wrong_is_told_in_a_line(

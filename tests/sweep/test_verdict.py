@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 from autotune.records.folder import SweepFolder, find_sweeps
 
+from ..commands import autotune
 from ..conftest import EXAMPLE
 
 
@@ -24,15 +23,14 @@ def copied_example(folder: Path) -> Path:
 def sweep(definition: Path, results: Path, device: str = "simulated") -> dict[str, Any]:
     command = ["sweep", "--kernel", str(definition), "--device", device, "--trials", "100", "--json"]
     command += ["--only", "UNROLL=1", "--only", "BLOCK_C=32", "--results", str(results)]
-    done = subprocess.run([sys.executable, "-m", "autotune", *command], capture_output=True, text=True, timeout=120)
+    done = autotune(*command)
     assert done.returncode == 0, done.stderr
     (answer,) = json.loads(done.stdout)
     return dict(answer)
 
 
 def shown(results: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "autotune", "show", str(results), "--json"]
-    (answer,) = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    (answer,) = json.loads(autotune("show", results, "--json").stdout)
     return dict(answer)
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from autotune.system import lock
 from autotune.system.lock import device_lock
 
 from ..conftest import EXAMPLE
+from ..forked import Command
 
 SOMEBODY = 65534
 
@@ -62,11 +62,10 @@ def test_two_caches_do_not_measure_one_device_together(tmp_path: Path, shared: P
         environment = {**os.environ, "AUTOTUNE_CACHE_DIR": str(tmp_path / f"cache{i}"), "TMPDIR": str(tmp_path)}
         environment["AUTOTUNE_SIMULATED_COMPILE_S"] = "0.4"
         words = ["sweep", "--kernel", EXAMPLE, "--device", "simulated:0", "--trials", "12"]
-        command = [sys.executable, "-m", "autotune", *words, "--results", str(tmp_path / f"r{i}")]
-        running.append(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment))
+        running.append(Command(*words, "--results", tmp_path / f"r{i}", env=environment))
         while i == 0 and not list(tmp_path.glob("r0/**/trials.jsonl")) and running[0].poll() is None:
             time.sleep(0.02)
-    told = [process.communicate(timeout=120)[1].decode() for process in running]
+    told = [process.communicate(timeout=120)[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], told
     assert f"waiting: the device is in use by process {running[0].pid} (" in told[1], told
     assert "waiting" not in told[0] and str(words[2]) in told[1], told

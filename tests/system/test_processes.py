@@ -8,8 +8,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, wait
 from multiprocessing.context import SpawnContext
+from multiprocessing.popen_spawn_posix import Popen
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from autotune.system import processes
 from autotune.system.processes import Child, Died, RankedPool, _Process, _serve, uninterrupted, work_quietly
 
 from ..family import gone
+from ..waiting import DEADLINE_S, wait_until
 
 
 class InterruptedOnce(deque[Any]):
@@ -36,7 +38,7 @@ class InterruptedOnce(deque[Any]):
 def ends(pool: RankedPool) -> bool:
     ending = threading.Thread(target=pool.end, daemon=True)
     ending.start()
-    ending.join(30)
+    ending.join(DEADLINE_S)
     return not ending.is_alive()
 
 
@@ -53,18 +55,29 @@ def kill_the_first(mark: Path) -> int:
 
 
 def sleep_beside_another(mark: Path) -> None:
-    """Starts a process and waits for ever."""
+    """Starts a process, tells its number, and waits for ever."""
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    mark.write_text(str(other.pid))
+    mark.with_suffix(".part").write_text(str(other.pid))
+    mark.with_suffix(".part").rename(mark)
     time.sleep(600)
+
+
+def tried(child: Child, task: Callable[[Path], None], mark: Path) -> None:
+    """Runs a task until somebody ends its process."""
+    with pytest.raises(Died):
+        child.call(task, (mark,))
+
+
+def wait_for_file(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
 
 
 def test_interrupted_while_it_takes_a_task_a_pool_still_ends() -> None:
     pool = RankedPool(1, "tested", work_quietly)
     assert pool.schedule(os.getppid, ()).result(60) == os.getpid()
     changing: Any = pool._changing
-    while not changing._waiters:
-        time.sleep(0.01)
+    wait_until(lambda: bool(changing._waiters))
     changing._waiters = InterruptedOnce(changing._waiters)
     with pytest.raises(KeyboardInterrupt):
         pool.schedule(os.getppid, ())
@@ -137,12 +150,13 @@ def test_a_process_that_cannot_start_is_told(exit_early: Callable[[int], None]) 
 def test_what_a_process_started_goes_with_it(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     child = Child("tested", work_quietly)
-    with pytest.raises(TimeoutError):
-        child.call(sleep_beside_another, (mark,), 5)
-    deadline = time.monotonic() + 10
-    while not gone(int(mark.read_text())) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert gone(int(mark.read_text()))
+    caller = threading.Thread(target=tried, args=(child, sleep_beside_another, mark))
+    caller.start()
+    wait_for_file(mark)
+    child.end()
+    caller.join(DEADLINE_S)
+    pid = int(mark.read_text())
+    wait_until(lambda: gone(pid))
 
 
 def test_what_it_prints_is_no_data(capfd: pytest.CaptureFixture[str]) -> None:
@@ -174,18 +188,18 @@ def test_it_may_be_asked_for_in_any_thread() -> None:
     assert done
 
 
-def test_the_lowest_rank_that_waits_goes_first() -> None:
+def test_the_lowest_rank_that_waits_goes_first(tmp_path: Path) -> None:
     pool = RankedPool(1, "tested", work_quietly)
     order: list[int] = []
-    first = pool.schedule(time.sleep, (1.0,), rank=9)
-    while not first.running():
-        time.sleep(0.01)
+    first = pool.schedule(wait_for_file, (tmp_path / "all wait",), rank=9)
+    wait_until(first.running)
     tasks = []
     for rank in (5, 1, 3, 1):
         tasks.append(pool.schedule(os.getppid, (), rank=rank))
         tasks[-1].add_done_callback(lambda _, rank=rank: order.append(rank))
     dropped = pool.schedule(os.getppid, (), rank=0)
     assert dropped.cancel()
+    (tmp_path / "all wait").touch()
     wait([first, *tasks], timeout=60)
     assert order == [1, 1, 3, 5]
     assert ends(pool)
@@ -218,28 +232,22 @@ def test_a_process_that_is_not_wanted_any_more_says_nothing(capfd: pytest.Captur
     process.start()
     its.close()
     ours.close()
-    process.join(60)
+    process.join(DEADLINE_S)
     assert process.exitcode == 0 and capfd.readouterr().err == ""
 
 
-def test_what_a_start_adds_is_not_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy that is made in the middle of a start would differ from the next one."""
+def test_what_a_start_adds_is_for_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads os.environ in the middle of a start finds it as it was before and after."""
     for name in processes.THREADS:
         monkeypatch.delenv(name, raising=False)
-    before, in_the_middle, goes_on = processes.environment(), threading.Event(), threading.Event()
+    before, during = dict(os.environ), list[dict[str, str]]()
 
-    def start(process: object) -> object:
-        in_the_middle.set()
-        goes_on.wait(60)
-        return process
+    def noted(process: object) -> Popen:
+        during.append(dict(os.environ))
+        return Popen(process)
 
-    monkeypatch.setattr(processes, "Popen", start)
-    with ThreadPoolExecutor(2) as threads:
-        started = threads.submit(processes._Process._Popen, "a process")
-        in_the_middle.wait(60)
-        assert processes.THREADS[0] in os.environ
-        seen = threads.submit(processes.environment)
-        wait([seen], 0.2)
-        goes_on.set()
-        assert started.result() == "a process"
-        assert seen.result() == before
+    monkeypatch.setattr(processes, "Popen", noted)
+    child = Child("tested", work_quietly)
+    assert [child.call(os.getenv, (name,), 60) for name in processes.THREADS] == ["1"] * len(processes.THREADS)
+    child.end()
+    assert during == [before] and dict(os.environ) == before

@@ -8,6 +8,8 @@ import pytest
 
 from autotune.system.ranked import RankedLock
 
+from ..waiting import DEADLINE_S, wait_until
+
 pytestmark = pytest.mark.quick
 
 
@@ -26,10 +28,9 @@ def test_the_lowest_rank_that_waits_is_next() -> None:
 
     with lock.held(9):
         threads = [begun(take, rank) for rank in (5, 2, 7, 1)]
-        while len(lock._waiting) < 4:
-            time.sleep(0.001)
+        wait_until(lambda: len(lock._waiting) == 4)
     for thread in threads:
-        thread.join(10.0)
+        thread.join(DEADLINE_S)
     assert order == [1, 2, 5, 7]
 
 
@@ -45,7 +46,7 @@ def test_one_has_it_at_a_time() -> None:
             n_inside -= 1
 
     for thread in [begun(take, rank) for rank in range(12)]:
-        thread.join(10.0)
+        thread.join(DEADLINE_S)
     assert most == 1 and n_inside == 0
 
 

@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from autotune.devices.host import toolchain
 from autotune.system import temporary
+
+from ..waiting import DEADLINE_S, wait_until
 
 HOLDS = """
 import sys, time
@@ -34,13 +35,11 @@ def test_a_killed_process_leaves_nothing_behind_the_next_start(folder: Path) -> 
     with subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         own = Path(holder.stdout.readline().strip())
-        deadline = time.monotonic() + 60
-        while not list(folder.glob("autotune-*/ccOURS.s")) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: list(folder.glob("autotune-*/ccOURS.s")))
         temporary.clear_left()  # it lives
         assert own.is_dir() and len(list(folder.glob("autotune-*/ccOURS.s"))) == 1
         holder.kill()
-        holder.wait(30)
+        holder.wait(DEADLINE_S)
     assert own.is_dir()
     temporary.clear_left()
     assert list(folder.iterdir()) == []

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,11 +20,13 @@ from autotune.sweep.estimate import estimate
 from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import EFFORTS, Settings, effort
 from autotune.system.cache import cache_dir, prune, scratch_dir
+from autotune.trial import ledger as module
 from autotune.trial.bench import Bench
 from autotune.trial.ledger import Ledger, idle_share
 
 from ..conftest import EXAMPLE
 from ..recorded import created
+from ..waiting import DEADLINE_S
 
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 64, "n_chan": 100})
@@ -46,7 +49,7 @@ def test_threads_share_a_bench_and_every_sweep_is_whole(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(DEADLINE_S)
     assert len(found) == 4 and all(sweep.best is not None for sweep in found)
     for folder in find_sweeps(tmp_path):
         trials = folder.trials()
@@ -79,18 +82,20 @@ def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
     with folder.locked(lambda text: None):
         other = subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True)
         assert other.stdout is not None and "another process is at work" in other.stdout.readline()
-    assert other.stdout.readline() == "mine\n" and other.wait(30) == 0
+    assert other.stdout.readline() == "mine\n" and other.wait(DEADLINE_S) == 0
 
 
 # ---------------------------------------------------------------------- time
-def test_a_ledger_adds_up_to_the_wall_time() -> None:
+def test_a_ledger_adds_up_to_the_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.s))
     ledger = Ledger()
-    for what in ("measuring", "searching", "measuring"):
+    for what, seconds in (("measuring", 2.0), ("searching", 1.0), ("measuring", 3.0)):
         with ledger.on(what):
-            time.sleep(0.01)
-    spent = ledger.spent_s()
-    assert set(spent) == {"measuring", "searching", "other"} and spent["measuring"] > spent["searching"]
-    assert sum(spent.values()) == pytest.approx(ledger.wall_s, rel=0.1)
+            clock.s += seconds
+        clock.s += 0.5
+    assert list(ledger.spent_s().items()) == [("measuring", 5.0), ("other", 1.5), ("searching", 1.0)]
+    assert ledger.wall_s == 7.5
 
 
 def test_idle_is_what_the_device_was_not_used() -> None:

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from autotune.source.registry import load_kernel
 from autotune.trial.compile import code_of
 from autotune.validity import as_measured
 
+from ..commands import autotune
 from ..conftest import EXAMPLE
 from ..sweep.test_verdict import copied_example
 
@@ -35,12 +34,7 @@ HELD = "recorded trials are still valid: their source changed, their machine cod
 def sweep(definition: Path, results: Path, *more: str) -> str:
     """One on the host; what it tells on the way."""
     command = ["sweep", "--kernel", str(definition), "--device", "host", "--only", "BLOCK_C=32", "--only", "UNROLL=1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "autotune", *command, *more, "--results", str(results)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = autotune(*command, *more, "--results", results)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -155,11 +149,6 @@ def test_the_fastest_before_an_edit_is_tried_right_after_the_default(tmp_path: P
 
 
 # ---------------------------------------------------------------------- what else reads records
-def autotune(*words: object) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "autotune", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
-
 def test_emit_takes_a_winner_whose_machine_code_is_as_it_was(tmp_path: Path) -> None:
     definition, results, out = copied_example(tmp_path / "kernel"), tmp_path / "results", tmp_path / "tuned"
     sweep(definition, results)

@@ -172,11 +172,16 @@ class Dsim:
         return replace(settings, first_timestamp=ceil(samples / settings.packet) * settings.packet)
 
     def _began(self, settings: DigitiserSettings) -> float:
-        """Returns the time on the monotonic clock at which the first sample is due."""
-        if not self.settings.begins_now or settings.sync_time_unix is None:
-            return time.monotonic()
+        """Returns the time on the monotonic clock at which the first sample is due.
+
+        A sample of the file's own time that is overdue is due now: the stream stays late, and does not hurry for ever.
+        """
+        now, clock = time.monotonic(), Fraction(time.time())
+        if settings.sync_time_unix is None:
+            return now
         due = settings.sync_time_unix + Fraction(settings.first_timestamp) / Fraction(settings.sample_rate_hz)
-        return time.monotonic() + float(due - Fraction(time.time()))
+        wait_s = float(due - clock)
+        return now + (wait_s if self.settings.begins_now else max(wait_s, 0.0))
 
     def _sent(self, packets: np.ndarray, is_damaged: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Returns the packets, some of them damaged on purpose. With tcp only samples are damaged, not headers."""

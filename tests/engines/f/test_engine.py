@@ -25,6 +25,7 @@ from autotune.engines.run.counters import FCounters
 from autotune.engines.streams.in_memory import ArraySource, KeptVoltages
 from autotune.engines.streams.samples import SampleInfo, Samples
 
+from ...waiting import wait_until
 from .test_band import BANKS, HEAP, PACKET, WEIGHTS, C, L, heaps_of
 
 pytestmark = pytest.mark.quick
@@ -126,6 +127,18 @@ class Slow(KeptVoltages):
         super().write(timestamps, voltages, saturated, present)
 
 
+class Late(KeptVoltages):
+    """A sink that takes what it got first when another one has ``n`` heaps."""
+
+    def __init__(self, other: KeptVoltages, n: int) -> None:
+        super().__init__()
+        self._other, self._n = other, n
+
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
+        wait_until(lambda: sum(map(len, self._other._timestamps)) == self._n)
+        super().write(timestamps, voltages, saturated, present)
+
+
 class Live(ArraySource):
     """A source that does not wait."""
 
@@ -137,12 +150,12 @@ class Live(ArraySource):
 
 
 class Paced(Live):
-    """A source that does not wait for sinks, and comes no faster than the device takes chunks."""
+    """A source that does not wait for the first sink, and comes no faster than the device and the last sink take it."""
 
     filled: Callable[[], str] = staticmethod(lambda: "0")
 
     def read(self, out: np.ndarray) -> Samples | None:
-        while self.filled()[0] > "1":
+        while self.filled() > "1":
             time.sleep(0.001)
         return ArraySource.read(self, out)
 
@@ -150,8 +163,8 @@ class Paced(Live):
 def paced(*outputs: Output, repeats: int = 4) -> FEngine:
     source = Paced(packed(), INFO, repeats=repeats)
     running = engine(source, *outputs, chunk_packets=4)
-    depth = running.progress._queues["in"].depth
-    source.filled = lambda: "0" if running._ending.is_near else depth()
+    depths = [running.progress._queues[name].depth for name in ("in", f"out {len(outputs) - 1}")]
+    source.filled = lambda: "0" if running._ending.is_near else max(depth()[0] for depth in depths)
     return running
 
 
@@ -162,8 +175,9 @@ def same_where_both_are(some: KeptVoltages, whole: KeptVoltages) -> bool:
 
 
 def test_a_slow_sink_makes_a_file_wait_and_of_a_live_source_loses_its_own_heaps_alone() -> None:
-    whole, waited, slow, beside = KeptVoltages(), Slow(), Slow(), KeptVoltages()
+    whole, waited, beside = KeptVoltages(), Slow(), KeptVoltages()
     engine(ArraySource(packed(), INFO, repeats=4), output(whole)).run()
+    slow = Late(beside, len(whole.timestamps))
     engine(ArraySource(packed(), INFO, repeats=4), output(waited)).run()
     assert np.array_equal(whole.timestamps, waited.timestamps)
     counters, others = paced(output(slow), output(beside)).run()
@@ -231,10 +245,18 @@ def test_an_error_ends_the_engine_and_what_was_written_stands() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("autotune-reads")]
 
 
+class Interrupting(Slow):
+    """A slow sink. Somebody presses Ctrl-C while it writes for the first time."""
+
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
+        if not self._timestamps:
+            os.kill(os.getpid(), signal.SIGINT)
+        super().write(timestamps, voltages, saturated, present)
+
+
 def test_ctrl_c_ends_at_a_heap_and_keeps_what_came() -> None:
-    sink = Slow()
+    sink = Interrupting()
     running = engine(ArraySource(packed(), INFO, repeats=1000), output(sink))
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     (counters,) = running.run()
     assert isinstance(counters, FCounters)
     assert 0 < counters.samples_in < 1000 * N_PACKETS * PACKET

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -280,13 +279,12 @@ def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.h5" for number in range(3)]
     for number, path in enumerate(paths):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
-        while not writer.stdout.readline():
-            pass
-        time.sleep(0.05 + 0.07 * number)
+        for _ in range(4 + 5 * number):
+            last = writer.stdout.readline()
         writer.send_signal(signal.SIGKILL)
         said = writer.stdout.read().split()
         writer.wait()
-        n_said = int(said[-1]) if said else 1
+        n_said = int(said[-1] if said else last)
         found, _ = read_all(VoltageFiles([path]), 50)
         assert len(found) in (3 * n_said, 3 * n_said + 3) and n_said > 3
         assert all((found[3 * n * BATCH][0] == n % 100).all() for n in range(n_said))

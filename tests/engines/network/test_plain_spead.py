@@ -43,7 +43,7 @@ def script(*arguments: object) -> "subprocess.Popen[str]":
 
 
 def ends(process: "subprocess.Popen[str]") -> None:
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == 0
 
 
@@ -52,9 +52,9 @@ def ports(transport: str, n: int) -> list[int]:
 
 
 def listening(transport: str, places: list[Any]) -> Listening:
-    """A member for each place."""
+    """A member for each place; one waits for the others, however late its thread is."""
     where = [[Endpoint("127.0.0.1", place)] if isinstance(place, int) else [place] for place in places]
-    return Listening(where, transport, is_lossless=transport == "tcp")
+    return Listening(where, transport, is_lossless=True)
 
 
 def taken(source: Any, arrays: list[np.ndarray]) -> list[tuple[int, np.ndarray, np.ndarray]]:

@@ -2,8 +2,7 @@
 
 import socket
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.voltages import Batches, VoltageInfo
 from autotune.engines.x.engine import XEngine
 
+from ...waiting import wait_until
 from .ports import free_ports
 
 C, HEAP, N_ANTENNAS, N_BATCHES, PER_CHUNK, PER_DUMP, PER_HEAP = 32, 192, 3, 40, 8, 2, 3  # packets of a heap
@@ -85,7 +85,7 @@ def packets_of(voltages: np.ndarray) -> list[bytes]:
     got: list[bytes] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as relay:
         relay.bind(("127.0.0.1", 0))
-        relay.settimeout(5)
+        relay.settimeout(60)
         to = [Endpoint(*relay.getsockname())]
         outlets = [VoltageOutlet(INFO, a, N_ANTENNAS, "udp", to, is_paced=False) for a in range(N_ANTENNAS)]
         got += [relay.recv(1 << 16) for _ in outlets]  # descriptors
@@ -145,14 +145,14 @@ class Relayed:
         return len(again)
 
 
-def relay(order: Sequence[bytes], port: int) -> None:
-    """Send packets on, some at a time."""
+def relay(order: Sequence[bytes], port: int, n_read: Callable[[], int]) -> None:
+    """Send packets on, some at a time: a socket holds no more of them, and loses the others."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.connect(("127.0.0.1", port))
         for at, packet in enumerate(order):
             out.send(packet)
-            if at % PER_HEAP == 0:
-                time.sleep(0.001)
+            if at % (3 * PER_HEAP) == 0:
+                wait_until(lambda at=at: n_read() > at)  # type: ignore[misc]
 
 
 def test_of_heaps_through_a_relay_those_that_are_hit_are_missing_and_all_else_is_exact() -> None:
@@ -169,10 +169,11 @@ def test_of_heaps_through_a_relay_those_that_are_hit_are_missing_and_all_else_is
     found: list[KeptVisibilities] = []
     engine = threading.Thread(target=lambda: found.append(correlated(source)), daemon=True)
     engine.start()
-    while source.receiver is None:
-        time.sleep(0.01)
-    relay(relayed.order, port)
-    engine.join(30)
+    wait_until(lambda: source.receiver)
+    assert source.receiver is not None
+    (stream,) = source.receiver._group
+    relay(relayed.order, port, lambda: int(stream.stats["packets"]))
+    engine.join(120)
     source.close()
     assert np.array_equal(np.concatenate(source.present), relayed.came)
     expected = correlated(Heaps(voltages, relayed.came))

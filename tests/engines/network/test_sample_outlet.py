@@ -25,7 +25,7 @@ class UdpListener:
     def __init__(self) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(5)
+        self.socket.settimeout(60)
         self.endpoint = Endpoint("127.0.0.1", self.socket.getsockname()[1])
 
     def packets(self) -> list[bytes]:

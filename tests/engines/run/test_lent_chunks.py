@@ -21,6 +21,7 @@ from autotune.engines.streams.lending import Lends
 from autotune.engines.streams.samples import Samples
 from autotune.engines.x.engine import XEngine
 
+from ...waiting import DEADLINE_S
 from ..f.test_engine import INFO, N_PACKETS, PACKET, engine, output, packed
 from ..x.test_engine import HEAP, N_ANTENNAS, N_BATCHES, PER_DUMP, ArrayBatches, C
 
@@ -50,7 +51,7 @@ class Lent:
             self.free.put(number)
 
     def take(self) -> tuple[int, Any] | None:
-        number = self.free.get(timeout=30)
+        number = self.free.get(timeout=DEADLINE_S)
         self.arrays[number].view(np.uint8)[...] = 0xAB  # what the engine still needed would be lost
         answer = self._source.read(self.arrays[number])
         if answer is None:
@@ -119,16 +120,16 @@ def test_a_live_source_always_has_some_arrays(monkeypatch: pytest.MonkeyPatch) -
 
     def hold(line: Any) -> None:
         begun.set()
-        goes_on.wait(30)
+        goes_on.wait(DEADLINE_S)
 
     monkeypatch.setattr(running.progress, "tick", hold)
     worker = threading.Thread(target=running.run)
     worker.start()
-    assert begun.wait(30)
+    assert begun.wait(DEADLINE_S)
     while source.n_taken < 6 * N_PACKETS // 4:  # it comes to its end while the engine holds still
         assert len(source.filled) <= len(source.arrays) - N_KEPT + 1
     goes_on.set()
-    worker.join(30)
+    worker.join(DEADLINE_S)
     (counters,) = running.counters
     assert counters.chunks_dropped > 0 and source.all_are_back()
     assert counters.samples_in + counters.chunks_dropped * 4 * PACKET == 6 * N_PACKETS * PACKET
@@ -152,7 +153,7 @@ class Copying:
 
     def wait(self) -> None:
         self.is_waited_for.set()
-        assert self.is_over.wait(30)
+        assert self.is_over.wait(DEADLINE_S)
 
 
 def test_an_array_is_given_back_when_its_copy_is_over() -> None:
@@ -166,7 +167,7 @@ def test_an_array_is_given_back_when_its_copy_is_over() -> None:
     lent.buckets.give_back(chunk)
     returns = threading.Thread(target=lent.give_back)
     returns.start()
-    assert copying.is_waited_for.wait(30) and len(source.filled) == 1
+    assert copying.is_waited_for.wait(DEADLINE_S) and len(source.filled) == 1
     copying.is_over.set()
-    returns.join(30)
+    returns.join(DEADLINE_S)
     assert not returns.is_alive() and source.all_are_back()

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from autotune.engines.streams.samples import Samples
 from autotune.engines.streams.voltages import Batches
 from autotune.engines.x.engine import XEngine
 
+from ...waiting import DEADLINE_S, wait_until
 from ..f.test_engine import INFO, engine, output, packed
 
 N_ENGINES = 3
@@ -38,7 +38,7 @@ class Silent(ArraySource):
         self.n_reads += 1
         if self.n_reads > 2:
             self.waits.set()
-            self.over.wait(60)
+            self.over.wait(DEADLINE_S)
             return None
         return super().read(out)
 
@@ -54,7 +54,7 @@ class SilentVoltages:
 
     def read(self, out: np.ndarray) -> Batches | None:
         self.waits.set()
-        self.over.wait(60)
+        self.over.wait(DEADLINE_S)
         return None
 
     def close(self) -> None:
@@ -86,10 +86,10 @@ def test_an_engine_whose_source_is_silent_ends_when_it_is_asked(make: Callable[[
     worker = threading.Thread(target=running.run, daemon=True)
     worker.start()
     try:
-        assert source.waits.wait(60)
+        assert source.waits.wait(DEADLINE_S)
         assert worker.is_alive()
         running.stop()
-        worker.join(30)
+        worker.join(DEADLINE_S)
         assert not worker.is_alive() and running.is_stopped
         assert not source.over.is_set()  # the source has not ended
     finally:
@@ -98,7 +98,7 @@ def test_an_engine_whose_source_is_silent_ends_when_it_is_asked(make: Callable[[
 
 def test_ctrl_c_ends_an_engine_whose_source_is_silent() -> None:
     running, source = f_engine()
-    threading.Thread(target=lambda: source.waits.wait(60) and os.kill(os.getpid(), signal.SIGINT)).start()
+    threading.Thread(target=lambda: source.waits.wait(DEADLINE_S) and os.kill(os.getpid(), signal.SIGINT)).start()
     running.run()
     assert running.is_stopped and source.waits.is_set() and not source.over.is_set()
     source.over.set()
@@ -124,18 +124,17 @@ def test_what_waits_in_buckets_is_not_taken_any_more() -> None:
         def write(
             self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray
         ) -> None:
-            gate.wait(60)
+            gate.wait(DEADLINE_S)
             super().write(timestamps, voltages, saturated, present)
 
     running = engine(source, output(Held()))
     worker = threading.Thread(target=running.run, daemon=True)
     worker.start()
-    while running.progress._queues["in"].depth()[0] != "4":
-        time.sleep(0.01)
+    wait_until(lambda: running.progress._queues["in"].depth()[0] == "4")
     running.stop()
     taken = running.counters[0].samples_in
     gate.set()
-    worker.join(60)
+    worker.join(DEADLINE_S)
     assert not worker.is_alive()
     assert running.counters[0].samples_in - taken <= 7 * INFO.packet  # one chunk may have been on its way
 

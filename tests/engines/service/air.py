@@ -7,7 +7,6 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +23,11 @@ from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.toml import read_toml
 from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
 
+from ...forked import Command
+from ...waiting import DEADLINE_S, wait_until
 from ..network.ports import free_ports
 
-BEGIN_S = 1.5  # in which processes of digitisers have started
+BEGIN_S = 1.5  # in which processes of digitisers have started, unless those of engines took longer
 C, PACKET, HEAP, CHUNK, PER_DUMP = 128, 1024, 64, 1 << 15, 2
 RATE_HZ = 4e6
 GAIN = 0.02
@@ -37,23 +38,25 @@ class Process:
     """A command of autotune, whose lines on stderr are read while it runs."""
 
     def __init__(self, *arguments: object) -> None:
-        command = [sys.executable, "-m", "autotune", *map(str, arguments)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._process = Command(*arguments)
         self.lines: list[str] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
         for line in self._process.stderr:
             self.lines.append(line.rstrip())
 
-    def waits_for(self, text: str, seconds: float = 60, n: int = 1) -> "Process":
+    def waits_for(self, text: str, n: int = 1) -> "Process":
         """Wait until the n-th line with a text."""
-        end = time.monotonic() + seconds
-        while sum(text in line for line in list(self.lines)) < n:
-            assert time.monotonic() < end and self._process.poll() is None, (text, self.lines)
-            time.sleep(0.02)
+        return self.waits_until(lambda: sum(text in line for line in list(self.lines)) >= n)
+
+    def waits_until(self, holds: Callable[[], bool]) -> "Process":
+        """Wait until something holds, which comes to hold while it runs."""
+        wait_until(lambda: holds() or self._process.poll() is not None, lambda: self.lines)
+        if self._process.poll() is not None:
+            self._thread.join()  # its last lines
+        assert holds(), self.lines
         return self
 
     def told(self, what: str) -> int:
@@ -61,13 +64,10 @@ class Process:
         found = [match for line in list(self.lines) if (match := re.search(rf"(\d+) {what}", line))]
         return int(found[-1][1]) if found else 0
 
-    def makes(self, n: int, seconds: float = 60) -> "Process":
+    def makes(self, n: int) -> "Process":
         """Wait until it has made n more heaps or dumps than it has now."""
-        least, end = self.told("(?:heaps|dumps) out") + n, time.monotonic() + seconds
-        while self.told("(?:heaps|dumps) out") < least:
-            assert time.monotonic() < end and self._process.poll() is None, self.lines
-            time.sleep(0.02)
-        return self
+        least = self.told("(?:heaps|dumps) out") + n
+        return self.waits_until(lambda: self.told("(?:heaps|dumps) out") >= least)
 
     def limit(self, n_bytes: int) -> None:
         """Let no file grow beyond so many bytes from now on, as on a full disk."""
@@ -76,17 +76,16 @@ class Process:
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
-    def ends(self, seconds: float = 60) -> int:
+    def ends(self) -> int:
         """Returns the status with which it ends."""
         try:
-            self._process.wait(seconds)  # it writes less than a pipe holds
+            self._process.wait(DEADLINE_S)  # it writes less than a pipe holds
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(self.lines) from None
-        assert self._process.stdout is not None
         self.out = self._process.stdout.read()
-        self._thread.join(10)
-        return self._process.returncode
+        self._thread.join()
+        return self._process.wait()
 
     def counts(self) -> dict[str, Any]:
         """Returns what it has counted, in JSON, when it has ended."""
@@ -132,6 +131,7 @@ class Air:
     f_live: bool | None = None
     gains: float | None = GAIN
     started: list[Process] = field(default_factory=list)
+    start_s: float = 0.0  # how long the engines took to listen
 
     def __post_init__(self) -> None:
         kind = socket.SOCK_STREAM if self.transport == "tcp" else socket.SOCK_DGRAM
@@ -204,17 +204,19 @@ class Air:
 
     def dsims(self, *antennas: int) -> list[Process]:
         """Returns digitisers of these antennas that begin at one time: an X-engine waits for none of them."""
-        zero_s = time.time() + BEGIN_S
+        zero_s = time.time() + max(BEGIN_S, self.start_s)
         for antenna in antennas:
             self.write_dsim(antenna, zero_s=zero_s)
         return [self.dsim(antenna) for antenna in antennas]
 
     def engines(self, *more: object) -> tuple[list[Process], Process]:
         """Returns F-engines and the X-engine, which listen."""
+        began = time.monotonic()
         x = self.x(*more)
         fs = [self.f(antenna, *more) for antenna in range(self.n_antennas)]
         for each in (x, *fs):
             each.waits_for("heaps are received at")
+        self.start_s = time.monotonic() - began
         return fs, x
 
     def offline(self, n_samples: int | None = None, first: int = 0) -> CorrelateResult:
@@ -276,13 +278,6 @@ def stop(*processes: Process) -> None:
 
 def places(ports: Sequence[int]) -> list[str]:
     return [f"127.0.0.1:{port}" for port in ports]
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @contextmanager

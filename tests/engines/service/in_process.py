@@ -1,13 +1,14 @@
 """A service that runs in a thread of this process, and is watched from another one."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from autotune.engines.service.run_service import ServiceState, run_service
 from autotune.engines.service.served import Serving
+
+from ...waiting import wait_until
 
 
 class InProcess:
@@ -23,11 +24,10 @@ class InProcess:
         self.status = run_service(serving, self.told.append, once=once, status_s=status_s, state=self.state)
         serving.close()
 
-    def waits_until(self, condition: Callable[[], bool], seconds: float = 30) -> None:
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end and self._thread.is_alive(), self.told
-            time.sleep(0.01)
+    def waits_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds, which comes to hold while it runs."""
+        wait_until(lambda: holds() or not self._thread.is_alive(), lambda: self.told)
+        assert holds(), self.told
 
     def waits_for(self, text: str, n: int = 1) -> None:
         """Wait until the n-th line with a text."""
@@ -43,10 +43,9 @@ class InProcess:
         counts: dict[str, Any] = self.state.snapshot()["made"][output]
         return counts
 
-    def ends(self, seconds: float = 30) -> int | None:
+    def ends(self) -> int | None:
         """The status with which it ends by itself."""
-        self._thread.join(seconds)
-        assert not self._thread.is_alive(), self.told
+        wait_until(lambda: not self._thread.is_alive(), lambda: self.told)
         return self.status
 
     def stops(self) -> int | None:

@@ -191,7 +191,7 @@ def test_an_engine_that_is_too_slow_drops_whole_chunks_and_makes_no_wrong_dump(t
         assert lost > 0 or counts["made"][0]["chunks_dropped"] > 0
         for path in tmp_path.glob("vis*.h5"):
             compare(dumps(path), air.offline())
-        assert counts["made"][0]["latency_s"] < 10 + 8 * CHUNK / RATE_HZ
+        assert counts["made"][0]["latency_s"] < 60 + 8 * CHUNK / RATE_HZ
 
 
 @pytest.mark.thorough

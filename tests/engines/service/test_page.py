@@ -47,7 +47,7 @@ def test_the_first_run(tmp_path: Path) -> None:
         for words, _ in commands
     ]
     try:
-        said = "".join(process.communicate(timeout=60)[1] for process in started).splitlines()
+        said = "".join(process.communicate(timeout=120)[1] for process in started).splitlines()
     finally:
         for process in started:
             process.kill()
@@ -58,7 +58,7 @@ def test_the_first_run(tmp_path: Path) -> None:
         assert any(each == line or each.startswith(f"{line}, ") for each in said), (line, said)
     (program,) = re.findall(r"```python\n(from .*?)```", PAGE, re.DOTALL)[:1]
     shown = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
     )
     rows = shown.stdout.splitlines()
     assert len(rows) == 3 and all(re.fullmatch(r"\d+ \[ ?True\] 80", row) for row in rows), rows
@@ -80,7 +80,7 @@ def test_the_lines_of_python(tmp_path: Path) -> None:
     lines = [f"from autotune.engines.{module} import {name}" for module, name in names.items()]
     lines += ["info = VoltageInfo(64, 2, 8, 16, 128, SampleInfo(10, 2, 4e6, 4096))", program, "sink.close()"]
     code = "\n".join(lines).replace("7150", str(port))
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=120, check=True)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune.engines.network.received import CONFIRM
 
-from .air import Air, Process, ended, wait_until
+from .air import Air, Process, ended
 
 OFF, SLOW = 1 << 30, 0.05  # samples; times real time
 LAST = re.compile(r"(\d+) jumped \(last: sender 0 at sample (\d+); sender 1 at sample (\d+)\)")
@@ -28,9 +28,9 @@ def test_nothing_of_the_right_one_is_lost_and_nothing_of_the_wrong_one_is_placed
         right, wrong = digitisers(air)
         f = air.f(0, "--once").waits_for("heaps are received at")
         sends = air.start("dsim", right)
-        wait_until(lambda: f.told("heaps in") > 20)
+        f.waits_until(lambda: f.told("heaps in") > 20)
         disturbs = air.start("dsim", wrong)
-        wait_until(lambda: jumped(f)[0] > 200)
+        f.waits_until(lambda: jumped(f)[0] > 200)
         disturbs.kill()  # it does not say that it ends
         sends.send(signal.SIGTERM)
         assert (sends.ends(), f.ends()) == (0, 0)
@@ -48,9 +48,9 @@ def test_where_the_wrong_one_is_first_the_right_one_is_told_of_and_followed_late
         right, wrong = digitisers(air)
         f = air.f(0).waits_for("heaps are received at")
         disturbs = air.start("dsim", wrong)
-        wait_until(lambda: f.told("heaps in") > 20)
+        f.waits_until(lambda: f.told("heaps in") > 20)
         air.start("dsim", right)
-        wait_until(lambda: jumped(f)[0] > 50)
+        f.waits_until(lambda: jumped(f)[0] > 50)
         assert all(0 < time < OFF for time in jumped(f)[1:])
         disturbs.kill()
         f.waits_for("the stream has jumped to sample")
