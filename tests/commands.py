@@ -20,7 +20,11 @@ def autotune(
 ) -> "subprocess.CompletedProcess[str]":
     """A command that has ended, in a process of its own. ``env``: its environment; None: the one of this process."""
     command = Command(*words, cwd=cwd, env=env)
-    out, err = command.communicate(DEADLINE_S)
+    try:
+        out, err = command.communicate(2 * DEADLINE_S)
+    except subprocess.TimeoutExpired:  # whoever waits for its device should not wait for ever
+        command.kill()
+        raise
     return subprocess.CompletedProcess(command.args, command.wait(), out, err)
 
 

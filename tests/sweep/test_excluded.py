@@ -27,6 +27,7 @@ UNSUPPORTED = """    def unsupported(self, config: Config, device: Any) -> str |
 
 def sweep(definition: Path, results: Path) -> str:
     words = ["--device", "simulated", "--trials", "100", "--only", "UNROLL=1", "--only", "BLOCK_C=64"]
+    words += ["--compile-processes", "1"]
     done = autotune("sweep", "--kernel", str(definition), *words, "--results", str(results))
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -22,7 +22,7 @@ def copied_example(folder: Path) -> Path:
 
 def sweep(definition: Path, results: Path, device: str = "simulated") -> dict[str, Any]:
     command = ["sweep", "--kernel", str(definition), "--device", device, "--trials", "100", "--json"]
-    command += ["--only", "UNROLL=1", "--only", "BLOCK_C=32", "--results", str(results)]
+    command += ["--only", "UNROLL=1", "--only", "BLOCK_C=32", "--compile-processes", "1", "--results", str(results)]
     done = autotune(*command)
     assert done.returncode == 0, done.stderr
     (answer,) = json.loads(done.stdout)

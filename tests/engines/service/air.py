@@ -1,7 +1,6 @@
 """Processes of `autotune dsim`, `fengine` and `xengine` on loopback, and what engines without a network make."""
 
 import json
-import os
 import re
 import resource
 import signal
@@ -23,6 +22,7 @@ from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.toml import read_toml
 from autotune.engines.jobs import Bands, CorrelateResult, Running, correlate
 
+from ...family import open_files
 from ...forked import Command
 from ...waiting import DEADLINE_S, wait_until
 from ..network.ports import free_ports
@@ -99,7 +99,8 @@ class Process:
 
     @property
     def n_descriptors(self) -> int:
-        return len(self._descriptors())
+        """Returns how many it has open, but for counts of the kernel, which each line of status reads."""
+        return sum(not link.startswith("/proc/") for link in self._descriptors())
 
     @property
     def listens_at(self) -> set[str]:
@@ -112,8 +113,7 @@ class Process:
         return found
 
     def _descriptors(self) -> list[str]:
-        folder = Path(f"/proc/{self._process.pid}/fd")
-        return [os.readlink(each) for each in folder.iterdir() if each.is_symlink()]
+        return open_files(self._process.pid)
 
 
 @dataclass
