@@ -12,7 +12,9 @@ from ..core.files import content_of
 from ..core.problem import Problem
 from ..core.schema import SEAL, Unsound, parse, seal, sealed
 from ..runtime.package import Package
+from ..runtime.tune_once import Effort, Tell
 from ..transfer.experience import Experience, read_experiences
+from .package_tuning import PackageTuning
 from .predictor import Predictor, Text
 
 MEASURED = "measured.json"
@@ -28,6 +30,9 @@ class PredictingPackage(Package):
     def source(self, key: str) -> str:
         made = self.predicting.source(key)
         return super().source(key) if made is None else made
+
+    def tuning(self, effort: Effort, tell: Tell) -> PackageTuning:
+        return PackageTuning(self.wisdom, self.predicting, effort, tell)
 
     def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:
         for known in self.wisdom.ahead:

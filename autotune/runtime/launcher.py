@@ -21,6 +21,7 @@ from . import gpu
 from .arrays import HOST, ArrayLayout, allocate, check_fit, check_kind, layout_of, read_constant, reader_for, readers
 from .binding import Binding
 from .constants import ConstantMemory, memory_for
+from .first_use_choice import MAY_TUNE, ONLY_READ, TuningHere
 from .loaded import Enqueue, LoadedKernel
 from .lookup import Choice, Predicting, asked_problem, choose, device_named
 from .prepared import PreparedKernel
@@ -74,9 +75,10 @@ class TunedKernel:
         device: Device | str | None,
         log: logging.Logger,
         predicting: Predicting | None = None,
+        tuning: TuningHere | None = None,
     ) -> None:
         self._kernel, self._wisdom, self._source, self._log = kernel, wisdom, source, log
-        self._predicting = predicting
+        self._predicting, self._tuning, self._has_begun = predicting, tuning, False
         problem = asked_problem(wisdom, kernel, values)
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
@@ -86,7 +88,9 @@ class TunedKernel:
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
         sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
-        self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
+        here = self._device or self._device_here()
+        read = None if self._device else self._tuned_here(problem, here, ONLY_READ)
+        self._last: tuple[Any, Choice] = (problem, read or self._choose(sizes or None, here))
         orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
         order = next(orders, None) or call_order(kernel, problem, self._last[1].config)
         self._signature = Signature.of(kernel, problem, order)
@@ -108,8 +112,12 @@ class TunedKernel:
         return self._last[0]
 
     def choice_for(self, **sizes: object) -> Choice:
-        """Returns the choice for other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
+        """Returns the choice for other runtime sizes: ``ddc.choice_for(n_samples=2**24)``. Nothing is tuned for it."""
         device = self._device or self._device_here()
+        if sizes and not self._device:
+            problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
+            if (here := self._tuned_here(problem, device, ONLY_READ)) is not None:
+                return here
         return choose(self._wisdom, self._kernel, self._baked, sizes or None, device, self._predicting)
 
     def explain(self) -> str:
@@ -133,7 +141,8 @@ class TunedKernel:
         """Returns the kernel loaded for these sizes on the current GPU; its calls choose and compile nothing.
 
         ``sizes``: the largest runtime fields, as ``n_spectra=8192``. Missing ones are the default problem's, or the
-        nearest recorded ones where the default contradicts the given fields.
+        nearest recorded ones where the default contradicts the given fields. If the kernel was made with ``tune=``,
+        these sizes are tuned at their first use.
 
         Raises:
             UsageError: when there is no GPU, or no configuration fits.
@@ -141,7 +150,8 @@ class TunedKernel:
         index = gpu.current()
         device = self._device_of(index)
         problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
-        choice = self._choose(_sizes(problem), device)
+        choice = self._choice_at(problem, device, MAY_TUNE)
+        self._has_begun = True
         source = self._source(choice.source_key)
         return PreparedKernel(self._kernel, problem, choice.config, source, device, index, self._inputs)
 
@@ -179,7 +189,7 @@ class TunedKernel:
             signatures.append(signature)
             constants[name] = argument if isinstance(argument, np.ndarray) else address
         key = tuple(signatures)
-        plan = self._plans.get(key) or self._make_plan(key, given, outputs)
+        plan = self._plans.get(key) or self._make_plan(key, given, outputs, stream)
         self._last = plan.last
         if together & plan.low_bits:  # an address with less alignment may still suit its own array
             for (name, align), address in zip(plan.aligns, addresses, strict=False):
@@ -227,7 +237,7 @@ class TunedKernel:
 
     # ------------------------------------------------------------------ the first call of a kind
     def _make_plan(
-        self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None
+        self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None, stream: object
     ) -> LaunchPlan:
         kernel, names = self._kernel, self._signature
         found = {name: layout_of(given[name]) for name in (*names.arrays, *names.constants)}
@@ -247,7 +257,7 @@ class TunedKernel:
         index = self._one_gpu(found)
         device = self._device_of(index)
         nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)
-        choice = self._last[1] if nothing else self._choose(_sizes(problem), device)
+        choice = self._last[1] if nothing else self._choice_in_call(problem, device, index, library, stream)
         order = (*names.arrays, *names.outputs, *binding.passed)
         plan = LaunchPlan(
             binding=binding,
@@ -281,9 +291,30 @@ class TunedKernel:
             memory = memory_for(name, loaded.cubin, loaded.own, self._kernel.arrays(problem))
             return _Loaded(loaded.bound(geometry), geometry, loaded, memory)
 
+    def _choice_in_call(self, problem: Problem, device: Device, index: int, library: str, stream: object) -> Choice:
+        """Returns the choice for a call; it may tune if this kernel has not run, and the stream records no graph."""
+        may_not = f"the kernel runs already; {self._kernel.name}.prepare(..) tunes further sizes" * self._has_begun
+        with gpu.made_current(index):
+            if self._tuning is not None and not may_not:
+                own = gpu.stream_of(stream, index) if stream is not None or library == "torch" else gpu.current_stream()
+                may_not = "the stream records a graph" * gpu.is_capturing(own)
+            choice = self._choice_at(problem, device, may_not)
+        self._has_begun = True
+        return choice
+
+    def _choice_at(self, problem: Problem, device: Device, may_not: str) -> Choice:
+        """Returns the choice for all sizes of ``problem``; ``may_not``: why nothing is tuned now, or MAY_TUNE."""
+        return self._tuned_here(problem, device, may_not) or self._choose(_sizes(problem), device)
+
+    def _tuned_here(self, problem: Problem, device: Device, may_not: str) -> Choice | None:
+        found = self._tuning.choice(self._kernel, problem, device, may_not) if self._tuning else None
+        return found and self._logs(found)
+
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
-        """Returns ``lookup.choose``, and logs a choice that is not exact, once."""
-        choice = choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting)
+        return self._logs(choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting))
+
+    def _logs(self, choice: Choice) -> Choice:
+        """Returns ``choice``, and logs it once if it is not exact."""
         seen = f"{choice.tier} {choice.source_key} {choice.device}"
         if choice.tier != "exact" and seen not in self._logged:
             self._logged.add(seen)

@@ -1,0 +1,250 @@
+"""A contest of a few compiled candidates on the device: each is checked, those that agree are timed, the fastest wins.
+
+It takes its time from a clock that runs while the device's process works, so compiles and starts of processes are not
+counted. Whatever a candidate does costs this candidate, and at most half of the time that is left.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from ..core.config import Config
+from ..core.definition import AnyKernel, problem_name
+from ..core.errors import Status, TrialFailure, UsageError, one_line
+from ..devices.base import Session
+from ..records import measurement
+from ..records.measurement import Measurement
+from ..records.trial import Trial
+from ..runtime.tuned_here import NOT_TRIED
+from ..sweep.final_round import Contestant, rank
+from ..trial.case import too_large_for_numpy
+from ..trial.verify import Verdict
+from ..trial.worker import Job
+
+START_S = 60.0  # deadline of the device's process to answer after its start
+MOST_RESTARTS = 2  # starts of another device process after faults
+LEAST_SAMPLES, MOST_SAMPLES = 5, 40
+SHARE_TIMED = 0.7  # share of the remaining time that is planned for samples
+OVERHEAD_S = 0.0005  # time of one sample beside its launch: a flush of the caches, events
+FAULTS = (Status.TIMED_OUT, Status.LAUNCH_FAILED)  # the process is dead, or its context may be
+PASSING = (Status.TIMED_OUT, Status.NOISY)  # another attempt may end in another way
+ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
+
+
+class DeviceProcess(Protocol):
+    """The part of ``trial.worker.Worker`` that a contest needs."""
+
+    def verify(self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None) -> Verdict: ...
+    def measure(self, job: Job, protocol: measurement.Protocol, deadline_s: float) -> Measurement: ...
+    def measure_together(
+        self, jobs: list[Job], protocol: measurement.Protocol, deadline_s: float
+    ) -> list[Measurement]: ...
+    def call(self, function: Callable[..., Any], *arguments: object, deadline_s: float) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A candidate. ``job``: how to run it, or why it cannot run. ``registers``, ``shared_bytes``: its resources."""
+
+    config: Config
+    job: Job | TrialFailure
+    registers: int | None = None
+    shared_bytes: int | None = None
+
+
+@dataclass
+class Placing:
+    """How an entrant ended: a Status, or NOT_TRIED. Only those that were timed have a ``measurement``."""
+
+    status: str = NOT_TRIED
+    message: str = "no time was left"
+    measurement: Measurement | None = None
+    checked: tuple[str, ...] = ()
+
+    def fails(self, failure: TrialFailure) -> None:
+        self.status, self.message = failure.status, one_line(failure.message)
+
+
+@dataclass
+class Contest:
+    """One contest; ``run`` fills ``placings``.
+
+    Args:
+        builds: the builds that are verified.
+        has_reference: whether NumPy computed the outputs at the problem's own sizes. Otherwise the entrants are
+            compared with each other there, and only those in a group of more than half of them are right.
+        seconds: how long the device's process may work.
+    """
+
+    kernel: AnyKernel
+    problem: Any
+    default: Config
+    entrants: Sequence[Entrant]
+    device: DeviceProcess
+    builds: tuple[str, ...]
+    has_reference: bool
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    placings: list[Placing] = field(default_factory=list)
+    winner: int | None = None
+    why: str = ""  # why nothing was chosen
+    _spent_s: float = 0.0
+    _n_restarts: int = 0
+    _groups: list[list[int]] = field(default_factory=list)  # entrants that agree with the first one of their group
+    _one_launch_s: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def left_s(self) -> float:
+        """Returns the seconds for which the device's process may still work."""
+        return max(0.0, self.seconds - self._spent_s)
+
+    @property
+    def is_final(self) -> bool:
+        """Returns whether another contest would probably end like this one."""
+        ends = [placing.status for placing in self.placings]
+        return self.winner is not None or not any(end in (*PASSING, NOT_TRIED, Status.MEASURED) for end in ends)
+
+    def run(self) -> None:
+        self.placings = [Placing() for _ in self.entrants]
+        if not self._is_ready():
+            return
+        for number, entrant in enumerate(self.entrants):
+            if isinstance(entrant.job, TrialFailure):
+                self.placings[number].fails(entrant.job)
+            elif self.left_s > self.seconds / 2 and self._n_restarts <= MOST_RESTARTS:
+                self._check(number, entrant.job)
+        if right := self._right():
+            self._time(right)
+
+    # ------------------------------------------------------------------ checks
+    def _check(self, number: int, job: Job) -> None:
+        placing = self.placings[number]
+        try:
+            edges = self._verified(job)
+            place = self._compared(number, job)
+        except TrialFailure as failure:
+            placing.fails(failure)
+            if failure.sticky or failure.status in FAULTS:
+                self._n_restarts += 1
+                if self._n_restarts <= MOST_RESTARTS and not self._is_ready():
+                    self._n_restarts = MOST_RESTARTS + 1
+            return
+        placing.status, placing.message, placing.checked = Status.MEASURED, "", (*edges, place)
+
+    def _verified(self, job: Job) -> tuple[str, ...]:
+        """Verifies at the edge sizes, unless the only one is this problem and NumPy would need minutes for it."""
+        edges = self.kernel.edge_problems(self.problem, job.config)
+        if edges == (self.problem,) and too_large_for_numpy(self.kernel, self.problem):
+            return ()
+        with self._working() as deadline_s:
+            return self.device.verify(job, deadline_s, self.builds).verified_on
+
+    def _compared(self, number: int, job: Job) -> str:
+        """Launches at the problem's own sizes, and finds the group that gives the same outputs."""
+        name = problem_name(self.problem)
+        if self.has_reference:
+            self._launched(number, job)
+            self._groups = [[*(self._groups[0] if self._groups else ()), number]]
+            return f"{name} (against NumPy)"
+        for group in self._groups:
+            try:
+                self._launched(number, _against(job, self._job(group[0])))
+            except TrialFailure as failure:
+                if failure.status != Status.WRONG:
+                    raise
+            else:
+                group.append(number)
+                break
+        else:
+            self._launched(number, _against(job, job))
+            self._groups.append([number])
+        return f"{name} (against each other)"
+
+    def _launched(self, number: int, job: Job) -> None:
+        with self._working() as deadline_s:
+            self._one_launch_s[number] = self.device.measure(job, ONCE, deadline_s).median_s
+
+    def _right(self) -> list[int]:
+        """Returns the entrants of the group that more than half of those that ran belong to."""
+        n = sum(map(len, self._groups))
+        most = max(self._groups, key=len, default=[])
+        if 2 * len(most) <= n:
+            if n:
+                self.why = f"the outputs of {n} configs differ at these sizes, and no more than half of them agree"
+            else:
+                self.why = "no candidate could be checked"
+            for each in (number for group in self._groups for number in group):
+                self.placings[each].fails(TrialFailure(Status.WRONG, self.why))
+            return []
+        for number in (number for group in self._groups if group is not most for number in group):
+            others = TrialFailure(Status.WRONG, f"at these sizes its outputs differ from those of {len(most)} others")
+            self.placings[number].fails(others)
+        return most
+
+    # ------------------------------------------------------------------ times
+    def _time(self, right: list[int]) -> None:
+        first = self._job(right[0])
+        jobs = [self._job(number) if self.has_reference else _against(self._job(number), first) for number in right]
+        round_s = sum(self._one_launch_s[number] + OVERHEAD_S for number in right)
+        n = min(MOST_SAMPLES, int(SHARE_TIMED * self.left_s / round_s))
+        if n < LEAST_SAMPLES:
+            self.why = f"{LEAST_SAMPLES} launches of each of {len(right)} configs take longer than was left"
+            return
+        try:
+            with self._working(whole=True) as deadline_s:
+                protocol = measurement.Protocol(n_warmup=1, n_samples=n)
+                timed = self.device.measure_together(jobs, protocol, deadline_s)
+        except TrialFailure as failure:
+            self.why = f"the timing failed: {one_line(str(failure))}"
+            return
+        contestants = []
+        for number, found in zip(right, timed, strict=True):
+            self.placings[number].measurement, entrant = found, self.entrants[number]
+            trial = Trial(
+                number=number,
+                status=Status.MEASURED,
+                config=entrant.config,
+                key=None,
+                stamp="",
+                registers=entrant.registers,
+                shared_bytes=entrant.shared_bytes,
+                median_s=found.median_s,
+            )
+            contestants.append(Contestant(trial, found))
+        self.winner = rank(contestants, self.default)[0].number
+
+    # ------------------------------------------------------------------ the device's process
+    def _is_ready(self) -> bool:
+        """Waits, outside of the contest's time, until the device's process answers."""
+        try:
+            self.device.call(_answer, deadline_s=START_S)
+        except (TrialFailure, UsageError) as error:
+            self.why = one_line(str(error))
+            return False
+        return True
+
+    @contextmanager
+    def _working(self, whole: bool = False) -> Iterator[float]:
+        """Counts the time of a step on the device, and yields its deadline: half of the time left, or ``whole``."""
+        began = self.clock()
+        try:
+            yield max(0.05, self.left_s if whole else self.left_s / 2)
+        finally:
+            self._spent_s += self.clock() - began
+
+    def _job(self, number: int) -> Job:
+        job = self.entrants[number].job
+        assert isinstance(job, Job)
+        return job
+
+
+def _against(job: Job, other: Job) -> Job:
+    """Returns ``job`` with the outputs of ``other`` as its reference at the problem's own sizes."""
+    return replace(job, oracle=(other.config, other.binary))
+
+
+def _answer(session: Session) -> str:
+    """Returns the device's name, from its process."""
+    return session.device.name
