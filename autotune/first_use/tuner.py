@@ -154,7 +154,7 @@ def _wait_for(inputs: "Future[None]") -> None:
         inputs.result(INPUTS_S)
     except TimeoutError as error:
         raise UsageError(
-            f"NumPy needs more than {INPUTS_S:g} s for inputs of these sizes, after the compiles; `autotune sweep` waits"
+            f"NumPy needs more than {INPUTS_S:g} s for inputs of these sizes, after the compiles (a sweep waits)"
         ) from error
 
 

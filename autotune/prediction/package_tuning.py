@@ -62,7 +62,9 @@ class PackageTuning:
         outcome: TunedHere | str | None = kept_outcome(path, self.tell)
         if outcome is None:
             outcome = may_not or gpu.shares_faults() or self._tuned(kernel, problem, device, around)
-        return outcome if isinstance(outcome, str) else self._choice_of(outcome, kernel, problem)
+        if isinstance(outcome, str):
+            return outcome
+        return choice_of(outcome, kernel, problem, lambda config: self.predictor.rendered(kernel, problem, config))
 
     def _tuned(
         self, kernel: Kernel[Problem], problem: Problem, device: Device, around: Surroundings
@@ -84,18 +86,6 @@ class PackageTuning:
             )
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
-
-    def _choice_of(self, outcome: TunedHere, kernel: Kernel[Problem], problem: Problem) -> Choice | str:
-        """Returns the choice of the outcome's fastest config, whose source is then known."""
-        if outcome.fastest is None:
-            return outcome.why
-        try:
-            key = self.predictor.rendered(kernel, problem, kernel.space.parse(outcome.fastest.config))
-        except (UsageError, TrialFailure) as error:
-            return one_line(str(error))
-        if key != outcome.fastest.source_key:
-            return "what is kept was measured with another source"
-        return choice_of(outcome, kernel, problem)
 
     def _digest_of(self, kernel: Kernel[Problem]) -> str:
         if kernel.name not in self._texts:

@@ -1,13 +1,15 @@
 """The tier ``first use`` of the lookup: when it applies, and the choice that an outcome of tuning here makes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Protocol
 
+from ..core.config import Config
 from ..core.definition import Device, Kernel, baked_values, problem_name, runtime_fields
-from ..core.problem import Problem
+from ..core.errors import TrialFailure, UsageError, one_line
+from ..core.problem import Problem, named_fields
 from .lookup import FIRST_USE, Choice
-from .tuned_here import TunedHere
+from .tuned_here import TunedHere, forget_outcome, outcome_path
 from .wisdom import Evidence, Wisdom
 
 MAY_TUNE, ONLY_READ = "", "it is only asked for"
@@ -33,10 +35,23 @@ def is_recorded(wisdom: Wisdom, kernel: Kernel[Problem], problem: Problem, devic
     )
 
 
-def choice_of(outcome: TunedHere, kernel: Kernel[Problem], problem: Problem) -> Choice:
-    """Returns the choice of the fastest config of ``outcome``, which must have one."""
+def choice_of(
+    outcome: TunedHere, kernel: Kernel[Problem], problem: Problem, key_of: Callable[[Config], str]
+) -> Choice | str:
+    """Returns the choice of the fastest config of ``outcome``, or one line that says why there is none.
+
+    ``key_of``: renders a config and returns the key of its source. An outcome of another source is removed.
+    """
     fastest = outcome.fastest
-    assert fastest is not None and fastest.median_s is not None
+    if fastest is None or fastest.median_s is None:
+        return outcome.why
+    try:
+        is_same = key_of(kernel.space.parse(fastest.config)) == fastest.source_key
+    except (UsageError, TrialFailure) as error:
+        return one_line(str(error))
+    if not is_same:
+        forget_outcome(outcome_path(kernel.name, named_fields(problem), outcome.surroundings))
+        return "the outcome that was kept belongs to another source; the next start tunes it again"
     default = next((one.median_s for one in outcome.attempts if one.origin == "default"), None)
     around = outcome.surroundings
     evidence = Evidence(
