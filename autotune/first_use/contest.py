@@ -1,12 +1,12 @@
 """A contest of a few compiled candidates on the device: each is checked, those that agree are timed, the fastest wins.
 
-It takes its time from a clock that runs while the device's process works, so compiles and starts of processes are not
-counted. Whatever a candidate does costs this candidate, and at most half of the time that is left.
+It takes its time from a clock that runs while candidates run, so compiles, starts of processes and NumPy's references
+are not counted. Whatever a candidate does costs this candidate, and at most a quarter of the time that is left.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,15 +18,18 @@ from ..records import measurement
 from ..records.measurement import Measurement
 from ..records.trial import Trial
 from ..runtime.tuned_here import NOT_TRIED
+from ..source.registry import load_kernel
 from ..sweep.final_round import Contestant, rank
-from ..trial.case import too_large_for_numpy
+from ..trial.case import small_case, too_large_for_numpy
 from ..trial.verify import Verdict
 from ..trial.worker import Job
 
-START_S = 60.0  # deadline of the device's process to answer after its start
+START_S = 30.0  # deadline of the device's process to be ready after its start
+STEP = 0.25  # share of the remaining time that a step may take; also the share of all time that is kept for timing
 MOST_RESTARTS = 2  # starts of another device process after faults
 LEAST_SAMPLES, MOST_SAMPLES = 5, 40
 SHARE_TIMED = 0.7  # share of the remaining time that is planned for samples
+LEAST_S = 0.05  # shortest deadline of a step
 OVERHEAD_S = 0.0005  # time of one sample beside its launch: a flush of the caches, events
 FAULTS = (Status.TIMED_OUT, Status.LAUNCH_FAILED)  # the process is dead, or its context may be
 PASSING = (Status.TIMED_OUT, Status.NOISY)  # another attempt may end in another way
@@ -55,8 +58,8 @@ class Entrant:
 
 
 @dataclass
-class Placing:
-    """How an entrant ended: a Status, or NOT_TRIED. Only those that were timed have a ``measurement``."""
+class EntrantEnd:
+    """The end of an entrant: a Status, or NOT_TRIED. Only those that were timed have a ``measurement``."""
 
     status: str = NOT_TRIED
     message: str = "no time was left"
@@ -69,9 +72,10 @@ class Placing:
 
 @dataclass
 class Contest:
-    """One contest; ``run`` fills ``placings``.
+    """One contest; ``run`` fills ``ends``.
 
     Args:
+        reference, fields: the kernel and the problem, as another process finds them.
         builds: the builds that are verified.
         has_reference: whether NumPy computed the outputs at the problem's own sizes. Otherwise the entrants are
             compared with each other there, and only those in a group of more than half of them are right.
@@ -80,6 +84,8 @@ class Contest:
 
     kernel: AnyKernel
     problem: Any
+    reference: str
+    fields: Mapping[str, object]
     default: Config
     entrants: Sequence[Entrant]
     device: DeviceProcess
@@ -87,9 +93,9 @@ class Contest:
     has_reference: bool
     seconds: float
     clock: Callable[[], float] = time.monotonic
-    placings: list[Placing] = field(default_factory=list)
+    ends: list[EntrantEnd] = field(default_factory=list)
     winner: int | None = None
-    why: str = ""  # why nothing was chosen
+    why: str = ""  # the reason if nothing was chosen
     _spent_s: float = 0.0
     _n_restarts: int = 0
     _groups: list[list[int]] = field(default_factory=list)  # entrants that agree with the first one of their group
@@ -103,40 +109,38 @@ class Contest:
     @property
     def is_final(self) -> bool:
         """Returns whether another contest would probably end like this one."""
-        ends = [placing.status for placing in self.placings]
-        return self.winner is not None or not any(end in (*PASSING, NOT_TRIED, Status.MEASURED) for end in ends)
+        statuses = {end.status for end in self.ends}
+        return self.winner is not None or not statuses.intersection((*PASSING, NOT_TRIED, Status.MEASURED))
 
     def run(self) -> None:
-        self.placings = [Placing() for _ in self.entrants]
-        if not self._is_ready():
+        self.ends = [EntrantEnd() for _ in self.entrants]
+        if not self.is_ready():
             return
         for number, entrant in enumerate(self.entrants):
             if isinstance(entrant.job, TrialFailure):
-                self.placings[number].fails(entrant.job)
-            elif self.left_s > self.seconds / 2 and self._n_restarts <= MOST_RESTARTS:
+                self.ends[number].fails(entrant.job)
+            elif self.left_s > STEP * self.seconds and self._n_restarts <= MOST_RESTARTS:
                 self._check(number, entrant.job)
         if right := self._right():
             self._time(right)
 
     # ------------------------------------------------------------------ checks
     def _check(self, number: int, job: Job) -> None:
-        placing = self.placings[number]
+        end = self.ends[number]
         try:
             edges = self._verified(job)
             place = self._compared(number, job)
         except TrialFailure as failure:
-            placing.fails(failure)
+            end.fails(failure)
             if failure.sticky or failure.status in FAULTS:
                 self._n_restarts += 1
-                if self._n_restarts <= MOST_RESTARTS and not self._is_ready():
+                if self._n_restarts <= MOST_RESTARTS and not self.is_ready():
                     self._n_restarts = MOST_RESTARTS + 1
             return
-        placing.status, placing.message, placing.checked = Status.MEASURED, "", (*edges, place)
+        end.status, end.message, end.checked = Status.MEASURED, "", (*edges, place)
 
     def _verified(self, job: Job) -> tuple[str, ...]:
-        """Verifies at the edge sizes, unless the only one is this problem and NumPy would need minutes for it."""
-        edges = self.kernel.edge_problems(self.problem, job.config)
-        if edges == (self.problem,) and too_large_for_numpy(self.kernel, self.problem):
+        if not _edges(self.kernel, self.problem, job.config):
             return ()
         with self._working() as deadline_s:
             return self.device.verify(job, deadline_s, self.builds).verified_on
@@ -176,11 +180,11 @@ class Contest:
             else:
                 self.why = "no candidate could be checked"
             for each in (number for group in self._groups for number in group):
-                self.placings[each].fails(TrialFailure(Status.WRONG, self.why))
+                self.ends[each].fails(TrialFailure(Status.WRONG, self.why))
             return []
         for number in (number for group in self._groups if group is not most for number in group):
             others = TrialFailure(Status.WRONG, f"at these sizes its outputs differ from those of {len(most)} others")
-            self.placings[number].fails(others)
+            self.ends[number].fails(others)
         return most
 
     # ------------------------------------------------------------------ times
@@ -201,7 +205,7 @@ class Contest:
             return
         contestants = []
         for number, found in zip(right, timed, strict=True):
-            self.placings[number].measurement, entrant = found, self.entrants[number]
+            self.ends[number].measurement, entrant = found, self.entrants[number]
             trial = Trial(
                 number=number,
                 status=Status.MEASURED,
@@ -216,10 +220,11 @@ class Contest:
         self.winner = rank(contestants, self.default)[0].number
 
     # ------------------------------------------------------------------ the device's process
-    def _is_ready(self) -> bool:
-        """Waits, outside of the contest's time, until the device's process answers."""
+    def is_ready(self) -> bool:
+        """Waits, outside of the contest's time, until the device's process has made the references of small sizes."""
+        configs = [entrant.config for entrant in self.entrants]
         try:
-            self.device.call(_answer, deadline_s=START_S)
+            self.device.call(get_ready, self.reference, self.fields, configs, deadline_s=START_S)
         except (TrialFailure, UsageError) as error:
             self.why = one_line(str(error))
             return False
@@ -227,10 +232,10 @@ class Contest:
 
     @contextmanager
     def _working(self, whole: bool = False) -> Iterator[float]:
-        """Counts the time of a step on the device, and yields its deadline: half of the time left, or ``whole``."""
+        """Counts the time of a step on the device. Yields its deadline: STEP of the time left, or the ``whole``."""
         began = self.clock()
         try:
-            yield max(0.05, self.left_s if whole else self.left_s / 2)
+            yield max(LEAST_S, self.left_s if whole else STEP * self.left_s)
         finally:
             self._spent_s += self.clock() - began
 
@@ -245,6 +250,17 @@ def _against(job: Job, other: Job) -> Job:
     return replace(job, oracle=(other.config, other.binary))
 
 
-def _answer(session: Session) -> str:
-    """Returns the device's name, from its process."""
-    return session.device.name
+def get_ready(session: Session, reference: str, fields: Mapping[str, object], configs: Sequence[Config]) -> None:
+    """Makes the references of the small sizes at which these configs are verified, in the device's process."""
+    kernel = load_kernel(reference)
+    problem = kernel.problem(fields)
+    for config in configs:
+        with suppress(TrialFailure):  # its own check says so
+            for edge in _edges(kernel, problem, config):
+                small_case(kernel, edge)
+
+
+def _edges(kernel: AnyKernel, problem: Any, config: Config) -> tuple[Any, ...]:
+    """Returns the sizes to verify at: none if the only one is this problem, and NumPy would need minutes for it."""
+    edges = tuple(kernel.edge_problems(problem, config))
+    return () if edges == (problem,) and too_large_for_numpy(kernel, problem) else edges

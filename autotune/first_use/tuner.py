@@ -5,7 +5,7 @@ Request and answer are plain data (``runtime.tune_once``), since a package that 
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from ..core.errors import TrialFailure, UsageError, one_line
 from ..devices import Target, find_device
 from ..devices.base import Binary
 from ..rendering.render import Variant, render
-from ..runtime.tune_once import REQUEST_FORMAT, Tell
+from ..runtime.tune_once import REQUEST_FORMAT, TellLine
 from ..source.registry import load_kernel
 from ..system.cache import scratch_dir
 from ..system.installation import VERSION
@@ -26,7 +26,7 @@ from ..trial.case import bytes_of
 from ..trial.compile import CompilePool, Pending
 from ..trial.stations import check_limits
 from ..trial.worker import Job, Worker
-from .contest import Contest, Entrant, Placing
+from .contest import START_S, Contest, Entrant, EntrantEnd, get_ready
 
 COMPILE_S = 30.0  # deadline of each compile
 INPUTS_S = 10.0  # time that the inputs may take after the compiles
@@ -35,7 +35,9 @@ CONTEXT_BYTES = 700 << 20  # a CUDA context with its modules
 OTHERS = 1  # number of the inputs: those of a sweep come with parts of a reference, which may take NumPy seconds
 
 
-def tune_first(request: Mapping[str, Any], tell: Tell, clock: Callable[[], float] = time.monotonic) -> dict[str, Any]:
+def tune_first(
+    request: Mapping[str, Any], tell: TellLine, clock: Callable[[], float] = time.monotonic
+) -> dict[str, Any]:
     """Returns the answer to a request: how each candidate ended, and which one won; or ``refused``, one line.
 
     ``tell`` takes lines for people. What a candidate does wrong is part of the answer, not an exception.
@@ -47,16 +49,16 @@ def tune_first(request: Mapping[str, Any], tell: Tell, clock: Callable[[], float
         return {"refused": one_line(str(error)) or type(error).__name__}
     winner = contest.winner
     return {
-        "attempts": [_told(*each) for each in zip(contest.placings, contest.entrants, strict=True)],
+        "attempts": [_told(*each) for each in zip(contest.ends, contest.entrants, strict=True)],
         "winner": winner,
-        "checked": [] if winner is None else list(contest.placings[winner].checked),
+        "checked": [] if winner is None else list(contest.ends[winner].checked),
         "why": contest.why,
         "is_final": contest.is_final,
         "took_s": time.monotonic() - began,
     }
 
 
-def _contest(request: Mapping[str, Any], tell: Tell, clock: Callable[[], float]) -> Contest:
+def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], float]) -> Contest:
     """Returns the contest after its end. Raises UsageError for a request that cannot be served."""
     if request["format"] != REQUEST_FORMAT:
         raise UsageError(f"this is autotune {VERSION}, and the package was written by another version: emit it again")
@@ -67,23 +69,28 @@ def _contest(request: Mapping[str, Any], tell: Tell, clock: Callable[[], float])
     launches = [kernel.launch(problem, variant.config) for variant in variants]
     check_room(kernel, problem, launches, target.device, request["free_bytes"])
     n_processes = min(len(variants) + 1, n_cpus())
-    fields, builds = dict(request["problem"]), target.module.builds[-1:]
+    reference, fields, builds = request["reference"], dict(request["problem"]), target.module.builds[-1:]
     has_reference = kernel.work(problem).flops <= LITTLE_FLOPS
     with (
+        ThreadPoolExecutor(1) as thread,
         scratch_dir() as folder,
         device_lock(target.module.lock_name(target.identifier), tell, request["wait_s"]),
         CompilePool(target, n_processes, COMPILE_S) as pool,
         Worker(target, tries=1) as worker,
     ):
-        worker.begin()
-        inputs = pool.prepare(request["reference"], fields, folder / "case", has_reference, number=OTHERS)
+        configs = [variant.config for variant in variants]
+        ready = thread.submit(worker.call, get_ready, reference, fields, configs, deadline_s=START_S)
+        inputs = pool.prepare(reference, fields, folder / "case", has_reference, number=OTHERS)
         compiles = [pool.submit(variant, builds) for variant in variants]
-        job = partial(Job, request["reference"], fields, case=folder / "case")
+        job = partial(Job, reference, fields, case=folder / "case")
         entrants = [_entrant(target, job, *each) for each in zip(variants, compiles, launches, strict=True)]
         _wait_for(inputs)
+        wait([ready])  # the contest meets its failure again
         contest = Contest(
             kernel=kernel,
             problem=problem,
+            reference=reference,
+            fields=fields,
             default=kernel.default_config(problem, target.device),
             entrants=entrants,
             device=worker,
@@ -158,12 +165,12 @@ def _wait_for(inputs: "Future[None]") -> None:
         ) from error
 
 
-def _told(placing: Placing, entrant: Entrant) -> dict[str, Any]:
+def _told(end: EntrantEnd, entrant: Entrant) -> dict[str, Any]:
     """Returns how a candidate ended, as plain data."""
-    found = placing.measurement
+    found = end.measurement
     return {
-        "status": str(placing.status),
-        "message": placing.message,
+        "status": str(end.status),
+        "message": end.message,
         "median_s": found and found.median_s,
         "q1_s": found and found.q1_s,
         "q3_s": found and found.q3_s,

@@ -11,7 +11,7 @@ from ..core.problem import Problem, named_fields
 from ..runtime import gpu, nvrtc
 from ..runtime.first_use_choice import ONLY_READ, choice_of, is_recorded
 from ..runtime.lookup import Choice
-from ..runtime.tune_once import Candidate, Effort, Place, Tuner, kept_outcome, tuned_once
+from ..runtime.tune_once import Contender, Effort, Tuner, TuningPlace, kept_outcome, tuned_once
 from ..runtime.tuned_here import Surroundings, TunedHere, outcome_path
 from ..runtime.wisdom import Wisdom
 from .predictor import JINJA, Predictor
@@ -71,9 +71,9 @@ class PackageTuning:
     ) -> TunedHere | str:
         gpu.synchronize()  # the caller's earlier work would disturb the timing
         index = gpu.current()
-        place = Place(around, f"cuda:{index}", str(kernel.source_path.resolve()), gpu.free_bytes(index))
+        place = TuningPlace(around, f"cuda:{index}", str(kernel.source_path.resolve()), gpu.free_bytes(index))
 
-        def candidates() -> tuple[Candidate, ...]:
+        def candidates() -> tuple[Contender, ...]:
             from .promising import promising, recorded_winners
 
             winners = recorded_winners(self.wisdom, kernel, problem, device)

@@ -12,7 +12,7 @@ from ..core.files import content_of
 from ..core.problem import Problem
 from ..core.schema import SEAL, Unsound, parse, seal, sealed
 from ..runtime.package import Package
-from ..runtime.tune_once import Effort, Tell
+from ..runtime.tune_once import Effort, TellLine
 from ..transfer.experience import Experience, read_experiences
 from .package_tuning import PackageTuning
 from .predictor import Predictor, Text
@@ -31,7 +31,7 @@ class PredictingPackage(Package):
         made = self.predicting.source(key)
         return super().source(key) if made is None else made
 
-    def tuning(self, effort: Effort, tell: Tell) -> PackageTuning:
+    def tuning(self, effort: Effort, tell: TellLine) -> PackageTuning:
         return PackageTuning(self.wisdom, self.predicting, effort, tell)
 
     def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:

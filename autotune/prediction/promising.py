@@ -10,7 +10,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.problem import Problem, named_fields
 from ..rendering.render import render
 from ..runtime.lookup import refusal
-from ..runtime.tune_once import Candidate
+from ..runtime.tune_once import Contender
 from ..runtime.wisdom import Wisdom
 from ..transfer.neighbour import AWAY, apart, kinship
 
@@ -24,14 +24,14 @@ def promising(
     predicted: Iterable[Config],
     winners: Iterable[Config],
     n: int,
-) -> tuple[Candidate, ...]:
+) -> tuple[Contender, ...]:
     """Returns up to ``n`` configs that render and that the device allows, the most promising first.
 
     They are the first of ``predicted``, the default, the first of ``winners``, the second of ``predicted`` and so on.
     The default comes early, so that it is tried even if little time is left. ``predicted`` may be lazy.
     """
     mixed = _mixed(kernel, problem, device, predicted, winners)
-    found: dict[Config, Candidate] = {}
+    found: dict[Config, Contender] = {}
     with suppress(UsageError):  # no further config is allowed
         for config, origin in mixed:
             if len(found) == n:
@@ -39,7 +39,7 @@ def promising(
             if config in found or refusal(kernel, problem, config, device) is not None:
                 continue
             with suppress(TrialFailure):
-                found[config] = Candidate(config, origin, render(kernel, problem, config).key)
+                found[config] = Contender(config, origin, render(kernel, problem, config).key)
     return tuple(found.values())
 
 

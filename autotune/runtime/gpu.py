@@ -21,7 +21,7 @@ from . import nvrtc
 from .signature import ArgumentTypeError
 
 DRIVER = Path("/proc/driver/nvidia/version")
-MPS = "/tmp/nvidia-mps"  # where CUDA looks for the daemon, unless the environment says so
+MPS = "/tmp/nvidia-mps"  # the daemon's folder, unless the environment names another
 CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; CUDA 13 no longer has the property of that name
 
 

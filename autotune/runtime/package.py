@@ -14,7 +14,7 @@ from ..core.problem import Problem
 from .first_use_choice import TuningHere
 from .launcher import TunedKernel
 from .lookup import Verifying
-from .tune_once import Effort, Tell, effort_of
+from .tune_once import Effort, TellLine, effort_of
 from .wisdom import KEY, Wisdom
 
 
@@ -79,6 +79,6 @@ class Package:
         tuning = None if effort is None else self.tuning(effort, lambda text: log.warning("%s", text))
         return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log, predicting, tuning)
 
-    def tuning(self, effort: Effort, tell: Tell) -> TuningHere | None:
+    def tuning(self, effort: Effort, tell: TellLine) -> TuningHere | None:
         """Returns what tunes problems at their first use, or None."""
         return None

@@ -22,7 +22,7 @@ from .tuned_here import Attempt, Surroundings, TunedHere, keep_outcome, outcome_
 
 ENVIRONMENT = "AUTOTUNE_FIRST_USE"
 REQUEST_FORMAT = 1
-SECONDS = 3.0  # on the device, unless the caller says so
+SECONDS = 3.0  # time of work on the device, unless the caller says so
 LEAST_N, USUAL_N, TIMED_N, MOST_N = 2, 4, 8, 16  # configs: least, without a number, with a time, most
 LEAST_S, MOST_S = 0.5, 60.0
 WAIT_S = 30.0  # time that another process may take
@@ -30,20 +30,20 @@ POLL_S = 0.05
 TIME = re.compile(r"(\d+(?:\.\d*)?) ?s")
 HELP = f"a number of configs from {LEAST_N} to {MOST_N}, or a time such as '2 s', from {LEAST_S:g} to {MOST_S:g} s"
 
-Tell = Callable[[str], None]
-Tuner = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
+TellLine = Callable[[str], None]
+Tuner = Callable[[Mapping[str, Any], TellLine], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a first use may take: the number of candidates, and seconds on the device."""
+    """The effort of a first use: the number of candidates, and seconds of work on the device."""
 
     n: int = USUAL_N
     seconds: float = SECONDS
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Contender:
     """A config that may be the fastest, and why: ``origin`` is predicted, nearest record, or default."""
 
     config: Config
@@ -52,8 +52,8 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a problem is tuned.
+class TuningPlace:
+    """The device and the surroundings in which a problem is tuned.
 
     ``identifier``: the device as the tuner names it, cuda:0. ``free_bytes``: memory there that is not in use; None:
     unknown. ``reference``: the name or path by which the tuner finds the definition.
@@ -87,7 +87,7 @@ def effort_of(tune: object, name: str = "tune") -> Effort | None:
 _unkept: dict[Path, TunedHere] = {}  # outcomes of this process that could not be written
 
 
-def kept_outcome(path: Path, tell: Tell) -> TunedHere | None:
+def kept_outcome(path: Path, tell: TellLine) -> TunedHere | None:
     """Returns the outcome that this process or an earlier one found, or None."""
     return _unkept.get(path) or read_outcome(path, tell)
 
@@ -95,11 +95,11 @@ def kept_outcome(path: Path, tell: Tell) -> TunedHere | None:
 def tuned_once(
     kernel: Kernel[Problem],
     problem: Problem,
-    place: Place,
-    candidates: Callable[[], Sequence[Candidate]],
+    place: TuningPlace,
+    candidates: Callable[[], Sequence[Contender]],
     effort: Effort,
     tuner: Tuner,
-    tell: Tell,
+    tell: TellLine,
     wait_s: float = WAIT_S,
 ) -> TunedHere | str:
     """Returns the kept outcome of ``problem``, or tunes it and keeps the outcome; or one line that says why not.
@@ -130,7 +130,7 @@ def tuned_once(
 
 
 def _request(
-    kernel: Kernel[Problem], problem: Problem, place: Place, candidates: Sequence[Candidate], effort: Effort
+    kernel: Kernel[Problem], problem: Problem, place: TuningPlace, candidates: Sequence[Contender], effort: Effort
 ) -> dict[str, Any]:
     """Returns what a Tuner needs, as plain data."""
     return {
@@ -147,7 +147,11 @@ def _request(
 
 
 def _outcome_of(
-    kernel: Kernel[Problem], problem: Problem, place: Place, candidates: Sequence[Candidate], answer: Mapping[str, Any]
+    kernel: Kernel[Problem],
+    problem: Problem,
+    place: TuningPlace,
+    candidates: Sequence[Contender],
+    answer: Mapping[str, Any],
 ) -> TunedHere:
     """Returns the outcome in the answer of a Tuner."""
     pairs = zip(candidates, answer["attempts"], strict=True)

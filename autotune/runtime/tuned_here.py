@@ -7,14 +7,17 @@ like a record's, and each value is checked when it is read.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
+from ..core.definition import Kernel
 from ..core.device import Device, device_of
 from ..core.errors import Status, UsageError, one_line
 from ..core.kept import facts_path, keep, make_folder, take
+from ..core.problem import Problem, named_fields
 from ..core.schema import (
     Unsound,
     as_amount,
@@ -38,7 +41,7 @@ from .wisdom import as_source_key
 
 FORMAT = 1
 FOLDER, SUFFIX = "first-use", ".first"
-NOT_TRIED = "not_tried"  # how a candidate ended that no time was left for
+NOT_TRIED = "not_tried"  # the end of a candidate for which no time was left
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,22 @@ def all_outcomes(tell: Callable[[str], None]) -> Iterator[TunedHere]:
     for path in sorted(folder_of_outcomes().glob(f"*{SUFFIX}")):
         if (found := read_outcome(path, tell)) is not None:
             yield found
+
+
+def fastest_here(
+    kernel: Kernel[Problem], problem: Problem, device: Device, tell: Callable[[str], None]
+) -> tuple[Config, ...]:
+    """Returns the configs that were the fastest at first uses of exactly this problem on ``device``, the latest first.
+
+    They are in the kernel's space. ``tell`` takes a line for each file that cannot be used.
+    """
+    found = dict[Config, None]()
+    for outcome in sorted(all_outcomes(tell), key=lambda one: one.at, reverse=True):
+        place = outcome.kernel, dict(outcome.problem), outcome.surroundings.device.name
+        if place == (kernel.name, named_fields(problem), device.name) and (fastest := outcome.fastest) is not None:
+            with suppress(UsageError):  # another version of the kernel had this config
+                found[kernel.space.parse(fastest.config)] = None
+    return tuple(found)
 
 
 def forget_outcome(path: Path) -> None:

@@ -23,7 +23,7 @@ from ..machine.host_backend import HostBackend
 from .known import ConfigSource, LookupAnswer, best
 from .package_source import PackageSource
 
-FIRST = "first"  # what ``tune`` says for tuning at first use
+FIRST = "first"  # the value of ``tune`` for tuning at first use
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
 KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the requested fields
 T = TypeVar("T")

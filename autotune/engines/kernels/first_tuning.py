@@ -13,7 +13,7 @@ from ...rendering.render import render
 from ...rendering.texts import texts_digest
 from ...runtime import gpu
 from ...runtime.first_use_choice import choice_of
-from ...runtime.tune_once import Candidate, Effort, Place, tuned_once
+from ...runtime.tune_once import Contender, Effort, TuningPlace, tuned_once
 from ...runtime.tuned_here import Surroundings
 from ...source.registry import kernel_reference
 from ...system.memory import available_bytes
@@ -38,7 +38,7 @@ class FirstTuning:
         compiler = device_module(self.backend.device.kind).compiler(self.backend.device)
         around = Surroundings(self.backend.device, gpu.driver() if is_gpu else "", compiler, texts_digest(kernel))
         free_bytes = gpu.free_bytes(index) if is_gpu else available_bytes()
-        place = Place(around, self.backend.identifier, kernel_reference(kernel), free_bytes)
+        place = TuningPlace(around, self.backend.identifier, kernel_reference(kernel), free_bytes)
         try:
             outcome = tuned_once(
                 kernel, problem, place, lambda: self._candidates(kernel, problem), self.effort, tune_first, self.tell
@@ -50,7 +50,7 @@ class FirstTuning:
         choice = choice_of(outcome, kernel, problem, lambda config: render(kernel, problem, config).key)
         return choice if isinstance(choice, str) else LookupAnswer(choice, HERE)
 
-    def _candidates(self, kernel: AnyKernel, problem: Problem) -> Sequence[Candidate]:
+    def _candidates(self, kernel: AnyKernel, problem: Problem) -> Sequence[Contender]:
         """Returns the most promising configs. Raises UsageError if none may be tried beside other processes."""
         device = self.backend.device
         if device.kind == "cuda" and (why := gpu.shares_faults()) is not None:
