@@ -21,7 +21,7 @@ from ..runtime.tuned_here import NOT_TRIED
 from ..source.registry import load_kernel
 from ..sweep.final_round import Contestant, rank
 from ..trial.case import small_case, too_large_for_numpy
-from ..trial.verify import Verdict
+from ..trial.verify import verify
 from ..trial.worker import Job
 
 START_S = 30.0  # deadline of the device's process to be ready after its start
@@ -39,7 +39,6 @@ ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
 class DeviceProcess(Protocol):
     """The part of ``trial.worker.Worker`` that a contest needs."""
 
-    def verify(self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None) -> Verdict: ...
     def measure(self, job: Job, protocol: measurement.Protocol, deadline_s: float) -> Measurement: ...
     def measure_together(
         self, jobs: list[Job], protocol: measurement.Protocol, deadline_s: float
@@ -128,7 +127,8 @@ class Contest:
     def _check(self, number: int, job: Job) -> None:
         end = self.ends[number]
         try:
-            edges = self._verified(job)
+            with self._working() as deadline_s:
+                edges = self.device.call(verification, job, self.builds, deadline_s=deadline_s)
             place = self._compared(number, job)
         except TrialFailure as failure:
             end.fails(failure)
@@ -138,12 +138,6 @@ class Contest:
                     self._n_restarts = MOST_RESTARTS + 1
             return
         end.status, end.message, end.checked = Status.MEASURED, "", (*edges, place)
-
-    def _verified(self, job: Job) -> tuple[str, ...]:
-        if not _edges(self.kernel, self.problem, job.config):
-            return ()
-        with self._working() as deadline_s:
-            return self.device.verify(job, deadline_s, self.builds).verified_on
 
     def _compared(self, number: int, job: Job) -> str:
         """Launches at the problem's own sizes, and finds the group that gives the same outputs."""
@@ -221,14 +215,17 @@ class Contest:
 
     # ------------------------------------------------------------------ the device's process
     def is_ready(self) -> bool:
-        """Waits, outside of the contest's time, until the device's process has made the references of small sizes."""
-        configs = [entrant.config for entrant in self.entrants]
-        try:
-            self.device.call(get_ready, self.reference, self.fields, configs, deadline_s=START_S)
-        except (TrialFailure, UsageError) as error:
-            self.why = one_line(str(error))
-            return False
-        return True
+        """Waits, outside of the contest's time, until the device's process has made the references of small sizes.
+
+        If it dies of them, it goes on without.
+        """
+        for configs in ([entrant.config for entrant in self.entrants], []):
+            try:
+                self.device.call(get_ready, self.reference, self.fields, configs, deadline_s=START_S)
+                return True
+            except (TrialFailure, UsageError) as error:
+                self.why = one_line(str(error))
+        return False
 
     @contextmanager
     def _working(self, whole: bool = False) -> Iterator[float]:
@@ -258,6 +255,15 @@ def get_ready(session: Session, reference: str, fields: Mapping[str, object], co
         with suppress(TrialFailure):  # its own check says so
             for edge in _edges(kernel, problem, config):
                 small_case(kernel, edge)
+
+
+def verification(session: Session, job: Job, builds: tuple[str, ...]) -> tuple[str, ...]:
+    """Verifies a candidate at small sizes, in the device's process; returns the names of the problems."""
+    kernel = load_kernel(job.kernel)
+    problem = kernel.problem(job.problem)
+    if not _edges(kernel, problem, job.config):
+        return ()
+    return verify(session, kernel, problem, job.config, job.binary, builds).verified_on
 
 
 def _edges(kernel: AnyKernel, problem: Any, config: Config) -> tuple[Any, ...]:

@@ -4,15 +4,16 @@ Request and answer are plain data (``runtime.tune_once``), since a package that 
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 from ..core.definition import AnyKernel, Launch
 from ..core.device import Device
-from ..core.errors import TrialFailure, UsageError, one_line
+from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..devices import Target, find_device
 from ..devices.base import Binary
 from ..rendering.render import Variant, render
@@ -67,7 +68,7 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
     target = find_device(request["identifier"])
     variants = [_variant(kernel, problem, one) for one in request["candidates"]]
     launches = [kernel.launch(problem, variant.config) for variant in variants]
-    check_room(kernel, problem, launches, target.device, request["free_bytes"])
+    room = check_room(kernel, problem, target.device, request["free_bytes"])
     n_processes = min(len(variants) + 1, n_cpus())
     reference, fields, builds = request["reference"], dict(request["problem"]), target.module.builds[-1:]
     has_reference = kernel.work(problem).flops <= LITTLE_FLOPS
@@ -83,7 +84,7 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
         inputs = pool.prepare(reference, fields, folder / "case", has_reference, number=OTHERS)
         compiles = [pool.submit(variant, builds) for variant in variants]
         job = partial(Job, reference, fields, case=folder / "case")
-        entrants = [_entrant(target, job, *each) for each in zip(variants, compiles, launches, strict=True)]
+        entrants = [_entrant(target, room, job, *each) for each in zip(variants, compiles, launches, strict=True)]
         _wait_for(inputs)
         wait([ready])  # the contest meets its failure again
         contest = Contest(
@@ -103,25 +104,26 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
     return contest
 
 
-def check_room(
-    kernel: AnyKernel, problem: Any, launches: Sequence[Launch], device: Device, free_bytes: int | None
-) -> None:
+def check_room(kernel: AnyKernel, problem: Any, device: Device, free_bytes: int | None) -> float:
     """Checks that the device has room for a process of its own with the problem's arrays.
+
+    Returns the bytes that are left for a launch's workspace.
 
     Raises:
         UsageError: when more bytes are needed than ``free_bytes``; one line says both.
     """
     arrays = kernel.arrays(problem)
     outputs = sum(array.n_bytes for array in arrays.values() if array.is_compared)
-    workspace = max((launch.workspace_bytes for launch in launches), default=0)
-    needed = bytes_of(arrays) + 2 * outputs + workspace  # a reference, and what is compared with it
+    needed = bytes_of(arrays) + 2 * outputs  # a reference, and what is compared with it
     if device.kind == "cuda":
         needed += CONTEXT_BYTES + 2 * device.l2_bytes
-    if free_bytes is not None and needed > free_bytes:
+    free = inf if free_bytes is None else free_bytes
+    if needed > free:
         raise UsageError(
             f"a process that tries its configs needs {needed / 1e9:.3g} GB of memory on {device.name}, of which "
-            f"{free_bytes / 1e9:.3g} GB are free"
+            f"{free / 1e9:.3g} GB are free"
         )
+    return free - needed
 
 
 def _variant(kernel: AnyKernel, problem: Any, candidate: Mapping[str, Any]) -> Variant:
@@ -143,12 +145,15 @@ def _variant(kernel: AnyKernel, problem: Any, candidate: Mapping[str, Any]) -> V
 
 
 def _entrant(
-    target: Target, job: Callable[..., Job], variant: Variant, compiling: "Pending[Binary]", launch: Launch
+    target: Target, room: float, job: Callable[..., Job], variant: Variant, compiling: "Pending[Binary]", launch: Launch
 ) -> Entrant:
     """Waits for a compile, and returns the candidate, ready to run or with its failure."""
     try:
         binary = compiling.result()
         check_limits(binary, launch, target.device)
+        if launch.workspace_bytes > room:
+            why = f"its workspace of {launch.workspace_bytes / 1e9:.3g} GB does not fit into {room / 1e9:.3g} GB"
+            raise TrialFailure(Status.RESOURCES, why)
     except TrialFailure as failure:
         return Entrant(variant.config, failure)
     shared_bytes = launch.shared_bytes + (binary.shared_bytes or 0)
