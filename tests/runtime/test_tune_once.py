@@ -324,16 +324,14 @@ def test_a_kill_at_any_write_leaves_a_whole_outcome_or_none(n_written: int, monk
 
         return step
 
-    monkeypatch.setattr("os.replace", counted(os.replace))
-    monkeypatch.setattr(Path, "write_bytes", counted(Path.write_bytes))
-    tuner = Tuner()
-    was_killed = False
-    try:
-        use(tuner)
-    except Killed:
-        was_killed = True
-    monkeypatch.undo()
-    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(folder_of_outcomes().parent))
+    tuner, was_killed = Tuner(), False
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", counted(os.replace))
+        patch.setattr(Path, "write_bytes", counted(Path.write_bytes))
+        try:
+            use(tuner)
+        except Killed:
+            was_killed = True
     assert was_killed == (n_written < 4)
     again = use(tuner, [])
     assert isinstance(again, TunedHere) and len(tuner.asked) == 1 + was_killed
