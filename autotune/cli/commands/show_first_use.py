@@ -39,9 +39,7 @@ def print_first_uses(kernel: str, in_full: bool, json: bool) -> None:
         for one in found
     ]
     print_table(("kernel", "problem", "device", "date", "timed", "fastest", "speed-up", "config"), rows, below="config")
-    return stdout.print(
-        "\nnothing of this is a record: `autotune sweep` of a problem tries its config, and confirms it"
-    )
+    return stdout.print("\nthese are not records; `autotune sweep` of such a problem tries its config first")
 
 
 def _print_outcome(one: TunedHere) -> None:
