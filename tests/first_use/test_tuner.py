@@ -1,6 +1,11 @@
 """The tuner of first use on the host, with real faults: none is chosen, and each costs only its own candidate."""
 
 import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +15,11 @@ from autotune import Config
 from autotune.devices import find_device
 from autotune.first_use import tuner
 from autotune.first_use.tuner import tune_first
+from autotune.system.cache import cache_dir
 from autotune.system.lock import device_lock
 
 from ..conftest import FAULTY
-from ..family import descendants
+from ..family import descendants, gone, name_of
 from .asking import PARTIES, answer, faulty, request, statuses, ways
 
 
@@ -68,6 +74,54 @@ def test_where_all_are_wrong_none_is_chosen_and_that_is_final() -> None:
     found = answer(faulty("wrong_element", "unwritten_element"))
     assert found["winner"] is None and found["checked"] == [] and found["is_final"]
     assert found["why"] == "no candidate could be checked"
+
+
+# ---------------------------------------------------------------------- kills
+def until_it_runs(pid: int) -> tuple[int, set[int]]:
+    """Waits until the device's process of ``pid`` runs its kernel. Returns it, and all processes below ``pid``."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        everyone = set(descendants(pid))
+        for each in everyone:
+            if name_of(each) == "autotune-device" and any(line.endswith(".plain.so") for line in mapped(each)):
+                return each, everyone
+        time.sleep(0.02)
+    raise AssertionError(f"no process of {pid} runs a kernel")
+
+
+def mapped(pid: int) -> list[str]:
+    """The files that a process maps; none when it has gone."""
+    try:
+        return Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return []
+
+
+def test_a_device_process_that_is_killed_costs_one_candidate() -> None:
+    def kill() -> None:
+        os.kill(until_it_runs(os.getpid())[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    found = answer(faulty("endless_loop", "none", "none"), seconds=240.0)
+    thread.join()
+    assert statuses(found) == ["launch_failed", "measured", "measured"]
+    assert found["attempts"][0]["message"] == "the verification killed its process: SIGKILL (Killed)"
+
+
+def test_a_caller_that_is_killed_takes_all_its_processes_along() -> None:
+    code = "from tests.first_use.asking import answer, faulty\nanswer(faulty('endless_loop', 'none'), seconds=600.0)\n"
+    caller = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
+    _, everyone = until_it_runs(caller.pid)
+    caller.kill()
+    caller.wait()
+    end = time.monotonic() + 60
+    while not all(map(gone, everyone)):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert answer(faulty("none", "none"))["winner"] is not None
+    left = [path.name for path in cache_dir("scratch").iterdir()]
+    assert not any(f"-{caller.pid}-" in name for name in left), "its folder goes with the next first use"
 
 
 # ---------------------------------------------------------------------- at the caller's sizes, without NumPy
