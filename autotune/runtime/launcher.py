@@ -20,10 +20,11 @@ from ..core.problem import Problem
 from . import gpu
 from .arrays import HOST, ArrayLayout, allocate, check_fit, check_kind, layout_of, read_constant, reader_for, readers
 from .binding import Binding
+from .chooser import Chooser
 from .constants import ConstantMemory, memory_for
-from .first_use_choice import MAY_TUNE, ONLY_READ, TuningHere
+from .first_use_choice import ONLY_READ, TuningHere
 from .loaded import Enqueue, LoadedKernel
-from .lookup import Choice, Predicting, asked_problem, choose, device_named
+from .lookup import Choice, Predicting, asked_problem, device_named
 from .prepared import PreparedKernel
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature, call_order
 from .wisdom import Wisdom, fields_text
@@ -77,20 +78,19 @@ class TunedKernel:
         predicting: Predicting | None = None,
         tuning: TuningHere | None = None,
     ) -> None:
-        self._kernel, self._wisdom, self._source, self._log = kernel, wisdom, source, log
-        self._predicting, self._tuning, self._has_begun = predicting, tuning, False
+        self._kernel, self._wisdom, self._source = kernel, wisdom, source
         problem = asked_problem(wisdom, kernel, values)
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
         self._device = device_named(wisdom, device) if isinstance(device, str) else device
-        self._logged: set[str] = set()
+        self._chooser = Chooser(kernel, wisdom, self._baked, log, predicting, tuning)
         self._lock = threading.Lock()
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
         sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         here = self._device or self._device_here()
-        read = None if self._device else self._tuned_here(problem, here, ONLY_READ)
-        self._last: tuple[Any, Choice] = (problem, read or self._choose(sizes or None, here))
+        read = None if self._device else self._chooser.tuned_here(problem, here, ONLY_READ)
+        self._last: tuple[Any, Choice] = (problem, read or self._chooser.chosen(sizes or None, here))
         orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
         order = next(orders, None) or call_order(kernel, problem, self._last[1].config)
         self._signature = Signature.of(kernel, problem, order)
@@ -116,9 +116,9 @@ class TunedKernel:
         device = self._device or self._device_here()
         if sizes and not self._device:
             problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
-            if (here := self._tuned_here(problem, device, ONLY_READ)) is not None:
+            if (here := self._chooser.tuned_here(problem, device, ONLY_READ)) is not None:
                 return here
-        return choose(self._wisdom, self._kernel, self._baked, sizes or None, device, self._predicting)
+        return self._chooser.looked_up(sizes or None, device)
 
     def explain(self) -> str:
         """Returns the choice, its evidence, and the other records for these baked fields."""
@@ -150,8 +150,7 @@ class TunedKernel:
         index = gpu.current()
         device = self._device_of(index)
         problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
-        choice = self._choice_at(problem, device, MAY_TUNE)
-        self._has_begun = True
+        choice = self._chooser.prepared(problem, device)
         source = self._source(choice.source_key)
         return PreparedKernel(self._kernel, problem, choice.config, source, device, index, self._inputs)
 
@@ -257,7 +256,7 @@ class TunedKernel:
         index = self._one_gpu(found)
         device = self._device_of(index)
         nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)
-        choice = self._last[1] if nothing else self._choice_in_call(problem, device, index, library, stream)
+        choice = self._last[1] if nothing else self._chooser.called(problem, device, index, library, stream)
         order = (*names.arrays, *names.outputs, *binding.passed)
         plan = LaunchPlan(
             binding=binding,
@@ -290,36 +289,6 @@ class TunedKernel:
             loaded = self._loaded[place]
             memory = memory_for(name, loaded.cubin, loaded.own, self._kernel.arrays(problem))
             return _Loaded(loaded.bound(geometry), geometry, loaded, memory)
-
-    def _choice_in_call(self, problem: Problem, device: Device, index: int, library: str, stream: object) -> Choice:
-        """Returns the choice for a call; it may tune if this kernel has not run, and the stream records no graph."""
-        may_not = f"the kernel runs already; {self._kernel.name}.prepare(..) tunes further sizes" * self._has_begun
-        with gpu.made_current(index):
-            if self._tuning is not None and not may_not:
-                own = gpu.stream_of(stream, index) if stream is not None or library == "torch" else gpu.current_stream()
-                may_not = "the stream records a graph" * gpu.is_capturing(own)
-            choice = self._choice_at(problem, device, may_not)
-        self._has_begun = True
-        return choice
-
-    def _choice_at(self, problem: Problem, device: Device, may_not: str) -> Choice:
-        """Returns the choice for all sizes of ``problem``; ``may_not``: why nothing is tuned now, or MAY_TUNE."""
-        return self._tuned_here(problem, device, may_not) or self._choose(_sizes(problem), device)
-
-    def _tuned_here(self, problem: Problem, device: Device, may_not: str) -> Choice | None:
-        found = self._tuning.choice(self._kernel, problem, device, may_not) if self._tuning else None
-        return found and self._logs(found)
-
-    def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
-        return self._logs(choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting))
-
-    def _logs(self, choice: Choice) -> Choice:
-        """Returns ``choice``, and logs it once if it is not exact."""
-        seen = f"{choice.tier} {choice.source_key} {choice.device}"
-        if choice.tier != "exact" and seen not in self._logged:
-            self._logged.add(seen)
-            self._log.warning("%s", choice)
-        return choice
 
     def _device_here(self) -> Device:
         try:
@@ -365,10 +334,6 @@ class TunedKernel:
             f"{self._kernel.name}: {name} starts at address {address:#x}, which is not a multiple of {align} bytes; "
             f"pass a copy ({name}.copy()), or a view that starts on such a boundary"
         )
-
-
-def _sizes(problem: Problem) -> dict[str, object]:
-    return {name: getattr(problem, name) for name in runtime_fields(type(problem))}
 
 
 def _picker(positions: list[int]) -> Callable[[list[object]], tuple[object, ...]]:
