@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..core.config import Config
 from ..core.definition import AnyKernel, problem_name
 from ..core.errors import Status, TrialFailure, UsageError, one_line
@@ -20,7 +22,7 @@ from ..records.trial import Trial
 from ..runtime.tuned_here import NOT_TRIED
 from ..source.registry import load_kernel
 from ..sweep.final_round import Contestant, rank
-from ..trial.case import small_case, too_large_for_numpy
+from ..trial.case import CaseInMemory, small_case, too_large_for_numpy
 from ..trial.verify import verify
 from ..trial.worker import Job
 
@@ -248,13 +250,22 @@ def _against(job: Job, other: Job) -> Job:
 
 
 def get_ready(session: Session, reference: str, fields: Mapping[str, object], configs: Sequence[Config]) -> None:
-    """Makes the references of the small sizes at which these configs are verified, in the device's process."""
+    """Makes the references of the small sizes at which these configs are verified, in the device's process.
+
+    It also compares once: the device then has the code that compares, which may have to be compiled.
+    """
     kernel = load_kernel(reference)
     problem = kernel.problem(fields)
+    cases = []
     for config in configs:
         with suppress(TrialFailure):  # its own check says so
-            for edge in _edges(kernel, problem, config):
-                small_case(kernel, edge)
+            cases += [small_case(kernel, edge) for edge in _edges(kernel, problem, config)]
+    for case in cases[:1]:
+        with suppress(TrialFailure), CaseInMemory(session, kernel, case.problem, case.inputs) as placed:
+            for name, answer in case.reference.items():
+                placed.buffers[name].write(np.asarray(answer).astype(placed.specs[name].dtype))
+            placed.check(case)
+            placed.hold_another()
 
 
 def verification(session: Session, job: Job, builds: tuple[str, ...]) -> tuple[str, ...]:

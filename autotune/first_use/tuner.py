@@ -114,7 +114,7 @@ def check_room(kernel: AnyKernel, problem: Any, device: Device, free_bytes: int 
     """
     arrays = kernel.arrays(problem)
     outputs = sum(array.n_bytes for array in arrays.values() if array.is_compared)
-    needed = bytes_of(arrays) + 2 * outputs  # a reference, and what is compared with it
+    needed = 2 * (bytes_of(arrays) + outputs)  # outputs of one config, while another one runs, and both as references
     if device.kind == "cuda":
         needed += CONTEXT_BYTES + 2 * device.l2_bytes
     free = inf if free_bytes is None else free_bytes

@@ -186,7 +186,7 @@ def refused(**changes: Any) -> str:
 
 def test_what_is_needed_is_known_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuner, "CompilePool", None)
-    n_bytes = 4 * 3001 * 2 + 2 * 4 * 3001  # x and y, and y twice more
+    n_bytes = 2 * (4 * 3001 * 2 + 4 * 3001)  # x, y and the outputs' reference, all of them twice
     why = f"a process that tries its configs needs {n_bytes / 1e9:.3g} GB of memory on host, of which 1e-06 GB are free"
     assert refused(free_bytes=1000) == why
 

@@ -226,7 +226,7 @@ def test_without_memory_one_line_says_how_much_is_missing(
 ) -> None:
     tuning_with(OnHost(), tuned, monkeypatch)
     gpu.free_bytes = 100_000
-    assert "needs 0.000568 GB of memory on host, of which 0.0001 GB are free" in without(tuned, caplog)
+    assert "needs 0.00113 GB of memory on host, of which 0.0001 GB are free" in without(tuned, caplog)
     assert list(all_outcomes(pytest.fail)) == []
 
 
