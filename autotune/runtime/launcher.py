@@ -87,12 +87,14 @@ class TunedKernel:
         self._lock = threading.Lock()
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
-        sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
+        self._sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         here = self._device or self._device_here()
         read = None if self._device else self._chooser.tuned_here(problem, here, ONLY_READ)
-        self._last: tuple[Any, Choice] = (problem, read or self._chooser.chosen(sizes or None, here))
+        # With ``tuning``, the first call probably tunes, so a prediction for it might be in vain.
+        self._last: tuple[Any, Choice | None] = (problem, read)
+        config = kernel.default_config(problem, here) if tuning and not self._device else self.choice.config
         orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
-        order = next(orders, None) or call_order(kernel, problem, self._last[1].config)
+        order = next(orders, None) or call_order(kernel, problem, config)
         self._signature = Signature.of(kernel, problem, order)
         self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
         self._constants = self._signature.constants
@@ -104,7 +106,11 @@ class TunedKernel:
     @property
     def choice(self) -> Choice:
         """Returns the choice of the latest call; before the first call, the one for the default sizes."""
-        return self._last[1]
+        problem, choice = self._last
+        if choice is None:
+            choice = self._chooser.chosen(self._sizes or None, self._device or self._device_here())
+            self._last = problem, choice
+        return choice
 
     @property
     def problem(self) -> Any:
@@ -256,7 +262,7 @@ class TunedKernel:
         index = self._one_gpu(found)
         device = self._device_of(index)
         nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)
-        choice = self._last[1] if nothing else self._chooser.called(problem, device, index, library, stream)
+        choice = self.choice if nothing else self._chooser.called(problem, device, index, library, stream)
         order = (*names.arrays, *names.outputs, *binding.passed)
         plan = LaunchPlan(
             binding=binding,
