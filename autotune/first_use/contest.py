@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.definition import AnyKernel, problem_name
-from ..core.errors import Status, TrialFailure, UsageError, one_line
+from ..core.errors import Status, TrialFailure, UsageError, clipped, one_line
 from ..devices.base import Session
 from ..records import measurement
 from ..records.measurement import Measurement
@@ -22,7 +22,7 @@ from ..records.trial import Trial
 from ..runtime.tuned_here import NOT_TRIED
 from ..source.registry import load_kernel
 from ..sweep.final_round import Contestant, rank
-from ..trial.case import CaseInMemory, small_case, too_large_for_numpy
+from ..trial.case import CaseInMemory, bytes_of, check_reference_repeats, small_case, too_large_for_numpy
 from ..trial.verify import verify
 from ..trial.worker import Job
 
@@ -35,6 +35,7 @@ LEAST_S = 0.05  # shortest deadline of a step
 OVERHEAD_S = 0.0005  # time of one sample beside its launch: a flush of the caches, events
 FAULTS = (Status.TIMED_OUT, Status.LAUNCH_FAILED)  # the process is dead, or its context may be
 PASSING = (Status.TIMED_OUT, Status.NOISY)  # another attempt may end in another way
+MOST_TOLD = 300  # characters of a reason
 ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
 
 
@@ -174,7 +175,8 @@ class Contest:
             if n:
                 self.why = f"the outputs of {n} configs differ at these sizes, and no more than half of them agree"
             else:
-                self.why = "no candidate could be checked"
+                failed = next((end for end in self.ends if end.status != NOT_TRIED), self.ends[0])
+                self.why = clipped(f"no config passed, the first ended as {failed.status}: {failed.message}", MOST_TOLD)
             for each in (number for group in self._groups for number in group):
                 self.ends[each].fails(TrialFailure(Status.WRONG, self.why))
             return []
@@ -250,7 +252,7 @@ def _against(job: Job, other: Job) -> Job:
 
 
 def get_ready(session: Session, reference: str, fields: Mapping[str, object], configs: Sequence[Config]) -> None:
-    """Makes the references of the small sizes at which these configs are verified, in the device's process.
+    """Makes what NumPy has to make for the verification of these configs, in the device's process.
 
     It also compares once: the device then has the code that compares, which may have to be compiled.
     """
@@ -259,7 +261,11 @@ def get_ready(session: Session, reference: str, fields: Mapping[str, object], co
     cases = []
     for config in configs:
         with suppress(TrialFailure):  # its own check says so
-            cases += [small_case(kernel, edge) for edge in _edges(kernel, problem, config)]
+            edges = sorted(_edges(kernel, problem, config), key=lambda edge: bytes_of(kernel.arrays(edge)))
+            cases += [small_case(kernel, edge) for edge in edges]
+            for largest in edges[-1:]:
+                small_case(kernel, largest, 1)
+                check_reference_repeats(kernel, problem, edges[0])
     for case in cases[:1]:
         with suppress(TrialFailure), CaseInMemory(session, kernel, case.problem, case.inputs) as placed:
             for name, answer in case.reference.items():

@@ -31,7 +31,7 @@ from .contest import START_S, Contest, Entrant, EntrantEnd, get_ready
 
 COMPILE_S = 30.0  # deadline of each compile
 INPUTS_S = 10.0  # time that the inputs may take after the compiles
-LITTLE_FLOPS = 1e8  # operations that NumPy does while compilers work
+LITTLE_FLOPS, LITTLE_BYTES = 1e8, 2e7  # operations and arrays of a reference that NumPy makes while compilers work
 CONTEXT_BYTES = 700 << 20  # a CUDA context with its modules
 OTHERS = 1  # number of the inputs: those of a sweep come with parts of a reference, which may take NumPy seconds
 
@@ -71,7 +71,7 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
     room = check_room(kernel, problem, target.device, request["free_bytes"])
     n_processes = min(len(variants) + 1, n_cpus())
     reference, fields, builds = request["reference"], dict(request["problem"]), target.module.builds[-1:]
-    has_reference = kernel.work(problem).flops <= LITTLE_FLOPS
+    is_little = kernel.work(problem).flops <= LITTLE_FLOPS and bytes_of(kernel.arrays(problem)) <= LITTLE_BYTES
     with (
         ThreadPoolExecutor(1) as thread,
         scratch_dir() as folder,
@@ -81,7 +81,7 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
     ):
         configs = [variant.config for variant in variants]
         ready = thread.submit(worker.call, get_ready, reference, fields, configs, deadline_s=START_S)
-        inputs = pool.prepare(reference, fields, folder / "case", has_reference, number=OTHERS)
+        inputs = pool.prepare(reference, fields, folder / "case", is_little, number=OTHERS)
         compiles = [pool.submit(variant, builds) for variant in variants]
         job = partial(Job, reference, fields, case=folder / "case")
         entrants = [_entrant(target, room, job, *each) for each in zip(variants, compiles, launches, strict=True)]
@@ -96,7 +96,7 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
             entrants=entrants,
             device=worker,
             builds=builds,
-            has_reference=has_reference,
+            has_reference=is_little,
             seconds=request["seconds"],
             clock=clock,
         )
