@@ -22,8 +22,16 @@ from ..records.trial import Trial
 from ..runtime.tuned_here import NOT_TRIED
 from ..source.registry import load_kernel
 from ..sweep.final_round import Contestant, rank
-from ..trial.case import CaseInMemory, bytes_of, check_reference_repeats, small_case, too_large_for_numpy
-from ..trial.verify import verify
+from ..trial.case import (
+    CaseInMemory,
+    bytes_of,
+    check_reference_repeats,
+    read_case,
+    small_case,
+    too_large_for_numpy,
+)
+from ..trial.measure import measure
+from ..trial.verify import case_of_oracle, verify
 from ..trial.worker import Job
 
 START_S = 30.0  # deadline of the device's process to be ready after its start
@@ -42,7 +50,6 @@ ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
 class DeviceProcess(Protocol):
     """The part of ``trial.worker.Worker`` that a contest needs."""
 
-    def measure(self, job: Job, protocol: measurement.Protocol, deadline_s: float) -> Measurement: ...
     def measure_together(
         self, jobs: list[Job], protocol: measurement.Protocol, deadline_s: float
     ) -> list[Measurement]: ...
@@ -165,7 +172,7 @@ class Contest:
 
     def _launched(self, number: int, job: Job) -> None:
         with self._working() as deadline_s:
-            self._one_launch_s[number] = self.device.measure(job, ONCE, deadline_s).median_s
+            self._one_launch_s[number] = self.device.call(comparison, job, deadline_s=deadline_s)
 
     def _right(self) -> list[int]:
         """Returns the entrants of the group that more than half of those that ran belong to."""
@@ -226,6 +233,7 @@ class Contest:
         for configs in ([entrant.config for entrant in self.entrants], []):
             try:
                 self.device.call(get_ready, self.reference, self.fields, configs, deadline_s=START_S)
+                self.why = ""
                 return True
             except (TrialFailure, UsageError) as error:
                 self.why = one_line(str(error))
@@ -281,6 +289,19 @@ def verification(session: Session, job: Job, builds: tuple[str, ...]) -> tuple[s
     if not _edges(kernel, problem, job.config):
         return ()
     return verify(session, kernel, problem, job.config, job.binary, builds).verified_on
+
+
+def comparison(session: Session, job: Job) -> float:
+    """Compares a candidate's outputs at the problem's own sizes, in the device's process; returns a launch's seconds.
+
+    The reference is NumPy's, or the outputs of ``job.oracle``.
+    """
+    kernel = load_kernel(job.kernel)
+    assert job.case is not None
+    case = read_case(kernel, kernel.problem(job.problem), job.case)
+    if job.oracle is not None:
+        case = case_of_oracle(session, kernel, case, *job.oracle)
+    return measure(session, kernel, case, job.config, job.binary, ONCE).median_s
 
 
 def _edges(kernel: AnyKernel, problem: Any, config: Config) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ def tune_first(
     began = time.monotonic()
     try:
         contest = _contest(request, tell, clock)
-    except (UsageError, OSError, MemoryError, Died) as error:
+    except (UsageError, TrialFailure, OSError, MemoryError, Died) as error:
         return {"refused": one_line(str(error)) or type(error).__name__}
     winner = contest.winner
     return {

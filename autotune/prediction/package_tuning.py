@@ -28,14 +28,12 @@ class PackageTuning:
         predictor: ranks configs, and keeps the sources of those that are chosen.
         effort: what a first use may take.
         tell: takes lines for the log.
-        tuner: what tunes; None: that of the installed autotune.
     """
 
     wisdom: Wisdom
     predictor: Predictor
     effort: Effort
     tell: Callable[[str], None]
-    tuner: Tuner | None = None
     _said: set[tuple[str, str]] = field(default_factory=set)
     _texts: dict[str, str] = field(default_factory=dict)
 
@@ -81,9 +79,7 @@ class PackageTuning:
             return promising(kernel, problem, device, ranking, winners, self.effort.n)
 
         try:
-            return tuned_once(
-                kernel, problem, place, candidates, self.effort, self.tuner or installed_tuner(), self.tell
-            )
+            return tuned_once(kernel, problem, place, candidates, self.effort, installed_tuner(), self.tell)
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
 

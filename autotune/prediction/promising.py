@@ -11,10 +11,9 @@ from ..core.problem import Problem, named_fields
 from ..rendering.render import render
 from ..runtime.lookup import refusal
 from ..runtime.tune_once import Contender
+from ..runtime.tuned_here import FROM_DEFAULT, FROM_MODEL, FROM_RECORD
 from ..runtime.wisdom import Wisdom
 from ..transfer.neighbour import AWAY, apart, kinship
-
-FROM_MODEL, FROM_RECORD, FROM_DEFAULT = "predicted", "nearest record", "default"
 
 
 def promising(

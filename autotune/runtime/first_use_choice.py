@@ -52,13 +52,12 @@ def choice_of(
     if not is_same:
         forget_outcome(outcome_path(kernel.name, named_fields(problem), outcome.surroundings))
         return "the outcome that was kept belongs to another source; the next start tunes it again"
-    default = next((one.median_s for one in outcome.attempts if one.origin == "default"), None)
     around = outcome.surroundings
     evidence = Evidence(
         median_s=fastest.median_s,
         q1_s=fastest.q1_s,
         q3_s=fastest.q3_s,
-        default_median_s=default,
+        default_median_s=outcome.default_s,
         verified_on=outcome.checked,
         registers=fastest.registers,
         compiler=around.compiler,

@@ -90,7 +90,7 @@ class TunedKernel:
         self._sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         here = self._device or self._device_here()
         read = None if self._device else self._chooser.tuned_here(problem, here, ONLY_READ)
-        # With ``tuning``, the first call probably tunes, so a prediction for it might be in vain.
+        # A kernel with ``tuning`` probably tunes at its first call, so a prediction now would be in vain.
         self._last: tuple[Any, Choice | None] = (problem, read)
         config = kernel.default_config(problem, here) if tuning and not self._device else self.choice.config
         orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)

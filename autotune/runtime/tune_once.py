@@ -44,7 +44,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Contender:
-    """A config that may be the fastest, and why: ``origin`` is predicted, nearest record, or default."""
+    """A config that may be the fastest, and its ``origin``, as in ``tuned_here.Attempt``."""
 
     config: Config
     origin: str

@@ -41,6 +41,7 @@ from .wisdom import as_source_key
 
 FORMAT = 1
 FOLDER, SUFFIX = "first-use", ".first"
+FROM_MODEL, FROM_RECORD, FROM_DEFAULT = "predicted", "nearest record", "default"  # origins of candidates
 NOT_TRIED = "not_tried"  # the end of a candidate for which no time was left
 
 
@@ -59,7 +60,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One candidate, and how it ended: a Status or NOT_TRIED. ``origin``: predicted, nearest record, or default."""
+    """One candidate, and how it ended: a Status or NOT_TRIED. ``origin``: FROM_MODEL, FROM_RECORD or FROM_DEFAULT."""
 
     config: Config
     origin: str
@@ -93,6 +94,11 @@ class TunedHere:
     @property
     def fastest(self) -> Attempt | None:
         return None if self.winner is None else self.attempts[self.winner]
+
+    @property
+    def default_s(self) -> float | None:
+        """Returns the median of the kernel's default, if it was timed."""
+        return next((one.median_s for one in self.attempts if one.origin == FROM_DEFAULT), None)
 
     @property
     def n_timed(self) -> int:

@@ -68,9 +68,8 @@ def _print_outcome(one: TunedHere) -> None:
 
 def _speed_up(one: TunedHere) -> float | None:
     """Returns the median of the default divided by that of the fastest; None if the default was not timed."""
-    default = next((each.median_s for each in one.attempts if each.origin == "default"), None)
     fastest = one.fastest
-    return default / fastest.median_s if default and fastest and fastest.median_s else None
+    return one.default_s / fastest.median_s if one.default_s and fastest and fastest.median_s else None
 
 
 def _as_json(each: Attempt) -> dict[str, object]:
