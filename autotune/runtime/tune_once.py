@@ -25,7 +25,7 @@ REQUEST_FORMAT = 1
 SECONDS = 3.0  # time of work on the device, unless the caller says so
 LEAST_N, USUAL_N, TIMED_N, MOST_N = 2, 4, 8, 16  # configs: least, without a number, with a time, most
 LEAST_S, MOST_S = 0.5, 60.0
-WAIT_S = 30.0  # time that another process may take
+WAIT_S, DEVICE_WAIT_S = 60.0, 30.0  # waits for a process that tunes the same problem, and for one that holds the device
 POLL_S = 0.05
 TIME = re.compile(r"(\d+(?:\.\d*)?) ?s")
 HELP = f"a number of configs from {LEAST_N} to {MOST_N}, or a time such as '2 s', from {LEAST_S:g} to {MOST_S:g} s"
@@ -141,7 +141,7 @@ def _request(
         "identifier": place.identifier,
         "free_bytes": place.free_bytes,
         "seconds": effort.seconds,
-        "wait_s": WAIT_S,
+        "wait_s": DEVICE_WAIT_S,
         "candidates": [{**asdict(one), "config": dict(one.config)} for one in candidates],
     }
 

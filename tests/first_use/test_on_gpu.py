@@ -101,6 +101,7 @@ def test_a_graph_that_is_captured_is_not_disturbed(tuned: ModuleType) -> None:
         graph = stream.end_capture()
     assert captured.choice.tier == "predicted" and list(all_outcomes(pytest.fail)) == []
     out.fill(0)
+    cupy.cuda.runtime.deviceSynchronize()
     graph.launch(stream)
     stream.synchronize()
     np.testing.assert_allclose(out.get(), want, rtol=1e-5)
