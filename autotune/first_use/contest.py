@@ -172,7 +172,7 @@ class Contest:
 
     def _launched(self, number: int, job: Job) -> None:
         with self._working() as deadline_s:
-            self._one_launch_s[number] = self.device.call(comparison, job, deadline_s=deadline_s)
+            self._one_launch_s[number] = self.device.call(comparison_at_full_size, job, deadline_s=deadline_s)
 
     def _right(self) -> list[int]:
         """Returns the entrants of the group that more than half of those that ran belong to."""
@@ -291,7 +291,7 @@ def verification(session: Session, job: Job, builds: tuple[str, ...]) -> tuple[s
     return verify(session, kernel, problem, job.config, job.binary, builds).verified_on
 
 
-def comparison(session: Session, job: Job) -> float:
+def comparison_at_full_size(session: Session, job: Job) -> float:
     """Compares a candidate's outputs at the problem's own sizes, in the device's process; returns a launch's seconds.
 
     The reference is NumPy's, or the outputs of ``job.oracle``.

@@ -143,7 +143,7 @@ class Worker:
 
     def call(self, function: Callable[..., T], *arguments: object, deadline_s: float) -> T:
         """Runs ``function(session, *arguments)`` in the worker process; returns its result."""
-        what = getattr(function, "__name__", "call")
+        what = getattr(function, "__name__", "call").replace("_", " ")
         result: T = self._call(_apply, (function, *arguments), deadline_s, what)
         return result
 

@@ -46,7 +46,7 @@ class Pretended:
                 raise UsageError("the worker process could not open the device")
             return None
         job = arguments[0]
-        if function.__name__ == "comparison":
+        if function.__name__ == "comparison_at_full_size":
             return self.measure_together([job], ONCE, deadline_s)[0].median_s
         self.deadlines.append(deadline_s)
         failure = self.failing.get(job.config)
@@ -171,4 +171,4 @@ def test_what_did_not_compile_takes_no_time() -> None:
     failed = Entrant(CONFIGS[0], TrialFailure(Status.COMPILE_FAILED, "line 3"))
     held = contest(CONFIGS[1:], device, failed)
     assert held.ends[0].status == "compile_failed" and held.ends[0].message == "line 3"
-    assert device.calls == ["get_ready", *["verification", "comparison"] * 3] and held.winner is not None
+    assert device.calls == ["get_ready", *["verification", "comparison_at_full_size"] * 3] and held.winner is not None
