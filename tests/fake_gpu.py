@@ -44,6 +44,10 @@ class FakeGpu:
     loaded: list[Any] = field(default_factory=list)
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # memory by name, of the bytes last copied
     copies: list[tuple[int, Any]] = field(default_factory=list)  # bytes and stream of each copy there
+    driver: str = "580.82.07"
+    free_bytes: int = 1 << 36
+    is_capturing: bool = False
+    shares_faults: str | None = None
 
     def constant_address(self, loaded: Any, name: str) -> int:
         memory = self.constants.setdefault(name, np.zeros(1 << 16, np.uint8))
@@ -133,6 +137,10 @@ def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Devi
         "Order": Unordered,
         "memory": lambda n_bytes: array(np.zeros(n_bytes, np.uint8), index=fake.current),
         "synchronize": lambda: None,
+        "driver": lambda: fake.driver,
+        "free_bytes": lambda index: fake.free_bytes,
+        "is_capturing": lambda stream: fake.is_capturing,
+        "shares_faults": lambda: fake.shares_faults,
     }
     for name, function in replacements.items():
         monkeypatch.setattr(gpu, name, function)

@@ -133,6 +133,10 @@ HELD = {
         "test_faults",
         "test_each_fault_has_its_status_and_message",
     ),
+    "its process ends, and the caller's CUDA context and arrays stay whole": (
+        "first_use/test_on_gpu",
+        "test_faulty_candidates_leave_the_callers_context_and_arrays_whole",
+    ),
     "one trial, `definition_failed`": ("trial/test_contract", "test_the_numbers_of_a_launch_are_whole"),
     "one line with file, line, method and what it must return": ("trial/test_contract", "test_work_is_finite"),
     "it is replaced, and its task is tried once more": (

@@ -1,7 +1,6 @@
 """Collects the files that an emitted package needs in place of autotune: rooms, definitions and templates."""
 
 import ast
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,12 +10,12 @@ from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..core.python_syntax import module_tree
 from ..rendering.render import library_path, template_path
+from ..rendering.texts import with_named_files
 from ..runtime.nvrtc import HEADERS, own_headers
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that contains the rooms
 ROOMS = ("core", "runtime", "rendering", "transfer", "prediction")
 TEMPLATES = f"{BROUGHT}/templates"
-NAMED = re.compile(r"[\"'<]([\w./-]+)[\"'>]")  # text in a template that may name a file
 DOCSTRING = '"""What the kernel computes."""\n'
 WORDS = "autotune.core"  # the room whose names `from autotune import ...` provides
 
@@ -47,7 +46,7 @@ def definition_sources(kernel: AnyKernel) -> dict[str, str]:
     """
     first, *parts = kernel.source_paths
     beside = kernel.template_beside
-    template = _with_named(beside, beside.parent, f"{kernel.name}.cu.j2") if beside.is_file() else {}
+    template = with_named_files(beside, beside.parent, f"{kernel.name}.cu.j2") if beside.is_file() else {}
     if not parts:
         return {f"{kernel.name}.py": _emitted(first, "..")} | template
     start, whole = first.with_name("__init__.py"), first.stem == first.parent.name == kernel.name
@@ -65,22 +64,10 @@ def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
     for kernel in kernels:
         path = template_path(kernel)
         if path == kernel.template_beside:
-            texts = {name: text for name, text in _with_named(path, library_path(), "").items() if name}
+            texts = {name: text for name, text in with_named_files(path, library_path(), "").items() if name}
         else:
-            texts = _with_named(path, library_path(), path.name)
+            texts = with_named_files(path, library_path(), path.name)
         found |= {f"{TEMPLATES}/{name}": text for name, text in texts.items()}
-    return found
-
-
-def _with_named(path: Path, folder: Path, name: str) -> dict[str, str]:
-    """Returns name -> text of the file ``path`` and of all files in ``folder`` that it names, also indirectly."""
-    found, unread = {name: path.read_text()}, [path]
-    while unread:
-        for named in NAMED.findall(unread.pop().read_text()):
-            inside = (folder / named).resolve()
-            if named not in found and inside.is_file() and inside.is_relative_to(folder.resolve()):
-                found[named] = inside.read_text()
-                unread.append(inside)
     return found
 
 

@@ -28,6 +28,7 @@ from ..core.errors import UsageError
 from ..core.python_syntax import module_tree
 from ..prediction.packaged import MEASURED
 from ..prediction.predictor import JINJA
+from ..runtime.lookup import ASKED_BESIDE
 from ..runtime.wisdom import Wisdom
 from .foresight import foresight, rendered_ahead
 from .vendor import BROUGHT, ROOMS, definition_sources, room_sources, template_sources
@@ -40,8 +41,7 @@ OWN_NAMES = (
     "PredictingPackage",
     "TunedKernel",
     "UsageError",
-    "device",
-    "verify",
+    *ASKED_BESIDE,
 )  # names in the emitted module
 MARK = "wisdom.json"  # a folder without this file is not an emitted package, and is never overwritten
 
@@ -155,7 +155,7 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     lines: list[str] = []
     remarks: list[tuple[Field[Any], str]] = []
     for field in fields(kernel.problem_type):
-        if field.name in ("device", "verify"):
+        if field.name in ASKED_BESIDE:
             raise UsageError(f"{kernel.name}: a problem's field cannot be called {field.name}; the function has one")
         if field.metadata.get("runtime"):
             lines.append(f"    {field.name}: Any = None,")
@@ -172,13 +172,14 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     doc = (
         f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"
         "        device: a recorded GPU's name, to see its choice; None: the current GPU\n"
-        "        verify: check a predicted config at edge sizes, on the current GPU\n\n"
+        "        verify: check a predicted config at edge sizes, on the current GPU\n"
+        "        tune: tune at first use: a number of configs, or a time such as '2 s'; None: AUTOTUNE_FIRST_USE\n\n"
         "    Raises:\n        UsageError: when no config is known or can be predicted; the message says why\n    "
     )
     return (
         f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n    verify: bool = False,\n"
-        f") -> TunedKernel:\n    {_docstring(doc)}\n"
-        f'    return _package.tuned("{kernel.name}", {{{values_text}}}, device, verify)\n'
+        f"    tune: Any = None,\n) -> TunedKernel:\n    {_docstring(doc)}\n"
+        f'    return _package.tuned("{kernel.name}", {{{values_text}}}, device, verify, tune)\n'
     )
 
 

@@ -12,7 +12,9 @@ from ..core.files import content_of
 from ..core.problem import Problem
 from ..core.schema import SEAL, Unsound, parse, seal, sealed
 from ..runtime.package import Package
+from ..runtime.tune_once import Effort, TellLine
 from ..transfer.experience import Experience, read_experiences
+from .package_tuning import PackageTuning
 from .predictor import Predictor, Text
 
 MEASURED = "measured.json"
@@ -28,6 +30,9 @@ class PredictingPackage(Package):
     def source(self, key: str) -> str:
         text = self.predicting.source(key)
         return super().source(key) if text is None else text
+
+    def tuning(self, effort: Effort, tell: TellLine) -> PackageTuning:
+        return PackageTuning(self.wisdom, self.predicting, effort, tell)
 
     def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:
         for entry in self.wisdom.ahead:

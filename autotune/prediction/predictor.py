@@ -57,6 +57,14 @@ class Predictor:
         """Returns the source of one of this predictor's predictions, or None."""
         return self._sources.get(key)
 
+    def rendered(self, kernel: Kernel[Problem], problem: Problem, config: Config) -> str:
+        """Renders a config and keeps its source, whose key it returns. Raises TrialFailure if it does not render."""
+        from ..rendering.render import render
+
+        variant = render(kernel, problem, config)
+        self._sources[variant.key] = variant.source
+        return variant.key
+
     def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
         """Returns the configuration that recorded problems predict to be the fastest, or one line that says why not.
 

@@ -3,9 +3,11 @@
 import atexit
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from ..core.kept import make_folder
 from . import nvrtc
 from .signature import ArgumentTypeError
 
+DRIVER = Path("/proc/driver/nvidia/version")
+MPS = "/tmp/nvidia-mps"  # the daemon's folder, unless the environment names another
 CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; CUDA 13 no longer has the property of that name
 
 
@@ -70,6 +74,43 @@ def describe_gpu(index: int) -> Device:
         l2_bytes=p["l2CacheSize"],
         max_clock_hz=1e3 * float(p.get("clockRate") or runtime.deviceGetAttribute(CLOCK_RATE, index)),
     )
+
+
+def free_bytes(index: int) -> int:
+    """Returns the bytes of memory of the GPU ``index`` that no process uses."""
+    import cupy
+
+    with cupy.cuda.Device(index):
+        return int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+@lru_cache(maxsize=1)
+def driver() -> str:
+    """Returns the version of the driver, such as ``580.82.07``; where the system does not tell it, that of its CUDA."""
+    with suppress(OSError):
+        if found := re.search(r"Module\s+(?:for \S+\s+)?([\d.]+)\s", DRIVER.read_text()):
+            return found[1]
+    from cupy.cuda import runtime
+
+    return f"CUDA {runtime.driverGetVersion()}"
+
+
+def shares_faults() -> str | None:
+    """Returns why a fault of another process may end this one's work on the GPU, or None."""
+    folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or MPS)
+    if (folder / "control").exists():
+        return f"a CUDA MPS daemon runs (in {folder}), so a fault of a candidate could end other processes' work"
+    return None
+
+
+def is_capturing(stream: Any) -> bool:
+    """Returns whether a CuPy stream records a graph, or may not be asked because another one does."""
+    from cupy.cuda import runtime
+
+    try:
+        return bool(runtime.streamIsCapturing(stream.ptr))
+    except runtime.CUDARuntimeError:  # the default stream, while a stream that waits for it records
+        return True
 
 
 def cubin_of(source: str, name: str, arch: str, also: Sequence[str] = ()) -> nvrtc.Cubin:

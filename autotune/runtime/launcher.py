@@ -20,9 +20,11 @@ from ..core.problem import Problem
 from . import gpu
 from .arrays import HOST, ArrayLayout, allocate, check_fit, check_kind, layout_of, read_constant, reader_for, readers
 from .binding import Binding
+from .chooser import Chooser
 from .constants import ConstantMemory, memory_for
+from .first_use_choice import ONLY_READ, TuningHere
 from .loaded import Enqueue, LoadedKernel
-from .lookup import Choice, Predicting, asked_problem, choose, device_named
+from .lookup import Choice, Predicting, asked_problem, device_named
 from .prepared import PreparedKernel
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature, call_order
 from .wisdom import Wisdom, fields_text
@@ -74,21 +76,25 @@ class TunedKernel:
         device: Device | str | None,
         log: logging.Logger,
         predicting: Predicting | None = None,
+        tuning: TuningHere | None = None,
     ) -> None:
-        self._kernel, self._wisdom, self._source, self._log = kernel, wisdom, source, log
-        self._predicting = predicting
+        self._kernel, self._wisdom, self._source = kernel, wisdom, source
         problem = asked_problem(wisdom, kernel, values)
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
         self._device = device_named(wisdom, device) if isinstance(device, str) else device
-        self._logged: set[str] = set()
+        self._chooser = Chooser(kernel, wisdom, self._baked, log, predicting, tuning)
         self._lock = threading.Lock()
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], LoadedKernel] = {}
-        sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
-        self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
+        self._sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
+        here = self._device or self._device_here()
+        read = None if self._device else self._chooser.tuned_here(problem, here, ONLY_READ)
+        # A kernel with ``tuning`` probably tunes at its first call, so a prediction now would be in vain.
+        self._last: tuple[Any, Choice | None] = (problem, read)
+        config = kernel.default_config(problem, here) if tuning and not self._device else self.choice.config
         orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
-        order = next(orders, None) or call_order(kernel, problem, self._last[1].config)
+        order = next(orders, None) or call_order(kernel, problem, config)
         self._signature = Signature.of(kernel, problem, order)
         self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
         self._constants = self._signature.constants
@@ -100,7 +106,11 @@ class TunedKernel:
     @property
     def choice(self) -> Choice:
         """Returns the choice of the latest call; before the first call, the one for the default sizes."""
-        return self._last[1]
+        problem, choice = self._last
+        if choice is None:
+            choice = self._chooser.chosen(self._sizes or None, self._device or self._device_here())
+            self._last = problem, choice
+        return choice
 
     @property
     def problem(self) -> Any:
@@ -108,9 +118,13 @@ class TunedKernel:
         return self._last[0]
 
     def choice_for(self, **sizes: object) -> Choice:
-        """Returns the choice for other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
+        """Returns the choice for other runtime sizes: ``ddc.choice_for(n_samples=2**24)``. Nothing is tuned for it."""
         device = self._device or self._device_here()
-        return choose(self._wisdom, self._kernel, self._baked, sizes or None, device, self._predicting)
+        if sizes and not self._device:
+            problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
+            if (here := self._chooser.tuned_here(problem, device, ONLY_READ)) is not None:
+                return here
+        return self._chooser.looked_up(sizes or None, device)
 
     def explain(self) -> str:
         """Returns the choice, its evidence, and the other records for these baked fields."""
@@ -133,7 +147,8 @@ class TunedKernel:
         """Returns the kernel loaded for these sizes on the current GPU; its calls choose and compile nothing.
 
         ``sizes``: the largest runtime fields, as ``n_spectra=8192``. Missing ones are the default problem's, or the
-        nearest recorded ones where the default contradicts the given fields.
+        nearest recorded ones where the default contradicts the given fields. If the kernel was made with ``tune=``,
+        these sizes are tuned at their first use.
 
         Raises:
             UsageError: when there is no GPU, or no configuration fits.
@@ -141,7 +156,7 @@ class TunedKernel:
         index = gpu.current()
         device = self._device_of(index)
         problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
-        choice = self._choose(_sizes(problem), device)
+        choice = self._chooser.prepared(problem, device)
         source = self._source(choice.source_key)
         return PreparedKernel(self._kernel, problem, choice.config, source, device, index, self._inputs)
 
@@ -179,7 +194,7 @@ class TunedKernel:
             signatures.append(signature)
             constants[name] = argument if isinstance(argument, np.ndarray) else address
         key = tuple(signatures)
-        plan = self._plans.get(key) or self._make_plan(key, given, outputs)
+        plan = self._plans.get(key) or self._make_plan(key, given, outputs, stream)
         self._last = plan.last
         if together & plan.low_bits:  # an address with less alignment may still suit its own array
             for (name, align), address in zip(plan.aligns, addresses, strict=False):
@@ -227,7 +242,7 @@ class TunedKernel:
 
     # ------------------------------------------------------------------ the first call of a kind
     def _make_plan(
-        self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None
+        self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None, stream: object
     ) -> LaunchPlan:
         kernel, names = self._kernel, self._signature
         found = {name: layout_of(given[name]) for name in (*names.arrays, *names.constants)}
@@ -247,7 +262,7 @@ class TunedKernel:
         index = self._one_gpu(found)
         device = self._device_of(index)
         nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)
-        choice = self._last[1] if nothing else self._choose(_sizes(problem), device)
+        choice = self.choice if nothing else self._chooser.called(problem, device, index, library, stream)
         order = (*names.arrays, *names.outputs, *binding.passed)
         plan = LaunchPlan(
             binding=binding,
@@ -280,15 +295,6 @@ class TunedKernel:
             loaded = self._loaded[place]
             memory = memory_for(name, loaded.cubin, loaded.own, self._kernel.arrays(problem))
             return _Loaded(loaded.bound(geometry), geometry, loaded, memory)
-
-    def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
-        """Returns ``lookup.choose``, and logs a choice that is not exact, once."""
-        choice = choose(self._wisdom, self._kernel, self._baked, sizes, device, self._predicting)
-        seen = f"{choice.tier} {choice.source_key} {choice.device}"
-        if choice.tier != "exact" and seen not in self._logged:
-            self._logged.add(seen)
-            self._log.warning("%s", choice)
-        return choice
 
     def _device_here(self) -> Device:
         try:
@@ -334,10 +340,6 @@ class TunedKernel:
             f"{self._kernel.name}: {name} starts at address {address:#x}, which is not a multiple of {align} bytes; "
             f"pass a copy ({name}.copy()), or a view that starts on such a boundary"
         )
-
-
-def _sizes(problem: Problem) -> dict[str, object]:
-    return {name: getattr(problem, name) for name in runtime_fields(type(problem))}
 
 
 def _picker(positions: list[int]) -> Callable[[list[object]], tuple[object, ...]]:

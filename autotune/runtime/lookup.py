@@ -1,6 +1,7 @@
 """Chooses the configuration to run (the tuned one, or the nearest known one), and reports how it was chosen.
 
-Tiers, in order: ``exact``; ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
+Tiers, in order: ``exact``; ``first use`` (tuned on this machine when it was first used, at these sizes, if the caller
+asks for it: ``tuned_here``); ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
 GPU of the same architecture); ``predicted`` (not recorded, but predicted from recorded problems); ``default``. A
 prediction comes before recorded sizes more than FAR octaves away. A configuration is chosen only if the constraints and
 the limits of the device allow it. Configurations tuned on ``host`` are never used on a GPU, nor vice versa.
@@ -29,6 +30,7 @@ from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # bytes per block that a kernel can opt in to on every architecture since sm_80
+ASKED_BESIDE = ("device", "verify", "tune")  # arguments of a package's function that are not fields of the problem
 MOST_TOLD = 5  # tuned problems that an error lists
 FAR = 2.0  # octaves, summed over the runtime sizes, beyond which a prediction is better than the nearest record
 ARCHITECTURES = {  # model in a GPU's name -> architecture, for GPUs without records
@@ -42,8 +44,8 @@ ARCHITECTURES = {  # model in a GPU's name -> architecture, for GPUs without rec
 }
 ANY_GPU = Device("a GPU of no known architecture", "cuda", "unknown", max_shared_bytes=SMALLEST_SHARED_BYTES)
 NUMBERED = re.compile(r"cuda(:\d+)?")
-TIERS = "exact", "nearest", "architecture", "predicted", "default"
-EXACT, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
+TIERS = "exact", "first use", "nearest", "architecture", "predicted", "default"
+EXACT, FIRST_USE, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
 PLAIN = "plain default"  # tier in losses: the default without Jinja2, which is the same for all problems
 
 
@@ -52,11 +54,12 @@ class Choice:
     """The chosen configuration and the reason. ``evidence`` was measured at ``tuned_on``; predictions and the default
     have none.
 
-    ``verified``: the sweep or ``verify=True`` compared its outputs with the reference.
+    ``verified``: the sweep, the first use or ``verify=True`` compared its outputs with the reference.
 
     ``expected_loss``: the slowdown relative to the best config that a sweep of this problem would find; 0.1 is a tenth
     slower. Exact tier: measured in the sweep. Other tiers: the median of ``left_out``, the losses of that tier on
-    recorded problems that were left out to measure them. None: unknown.
+    recorded problems that were left out to measure them. None: unknown, also for the tier of first use, whose config is
+    the fastest of those that were measured here.
     """
 
     kernel: str
@@ -79,7 +82,7 @@ class Choice:
             f"{self.kernel}[{problem}] on {self.device}",
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
-            f"  expected slowdown: {loss_text(self.expected_loss, self.left_out)}",
+            f"  expected slowdown: {loss_text(self.expected_loss, self.left_out, self.tier)}",
             f"  verified  {'yes' if self.verified else 'no'}",
         ]
         if self.evidence is not None:
@@ -258,8 +261,10 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
     return dataclasses.replace(ANY_GPU, name=title, arch=arch, max_shared_bytes=n_shared)
 
 
-def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
+def loss_text(loss: float | None, left_out: Loss | None = None, tier: str = "") -> str:
     """Returns the expected loss as text, with the problems on which it was measured."""
+    if tier == FIRST_USE:
+        return "measured here as the fastest of these; a sweep may find a faster one"
     if loss is None:
         return "unknown"
     if left_out is None:
@@ -317,7 +322,7 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, object], devic
     try:
         parameters.bind(**values)
     except TypeError as error:
-        fields = ", ".join(name for name in parameters.parameters if name not in ("device", "verify"))
+        fields = ", ".join(name for name in parameters.parameters if name not in ASKED_BESIDE)
         raise UsageError(f"{kernel}: {error} (its problem has {fields})") from error
     try:
         choice = function(**values, device=device).choice

@@ -98,6 +98,11 @@ def version() -> str:
     return found[1].decode() if found else f"{major}.{minor}"
 
 
+def described(arch: str) -> str:
+    """Returns the compiler's name, version and options for ``arch``, in the form of records. Raises as ``version``."""
+    return f"NVRTC {version()} {arch} {' '.join(OPTIONS)}"
+
+
 @lru_cache(maxsize=1)
 def cudart_version() -> int:
     """Returns NVRTC's value of CUDART_VERSION, such as 13050 for 13.5; 13000 without NVRTC."""

@@ -11,8 +11,10 @@ from ..core.definition import Device, Kernel, kernel_classes
 from ..core.errors import UsageError
 from ..core.files import content_of
 from ..core.problem import Problem
+from .first_use_choice import TuningHere
 from .launcher import TunedKernel
 from .lookup import Verifying
+from .tune_once import Effort, TellLine, effort_of
 from .wisdom import KEY, Wisdom
 
 
@@ -58,13 +60,25 @@ class Package:
         return None
 
     def tuned(
-        self, kernel: str, values: Mapping[str, object], device: Device | str | None, verify: bool = False
+        self,
+        kernel: str,
+        values: Mapping[str, object],
+        device: Device | str | None,
+        verify: bool = False,
+        tune: object = None,
     ) -> TunedKernel:
         """Returns the kernel for a problem; a field whose value is None is derived.
 
-        ``verify``: check a predicted configuration at edge sizes before it is returned.
+        ``verify``: check a predicted configuration at edge sizes before it is returned. ``tune``: a number of
+        configurations, or a time such as "2 s", to tune it at its first use; None: as AUTOTUNE_FIRST_USE says.
         """
         given = {name: value for name, value in values.items() if value is not None}
         log, able = logging.getLogger(self.name), self.predicting
         predicting = able.verifying() if verify and able is not None else able
-        return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log, predicting)
+        effort = effort_of(tune)
+        tuning = None if effort is None else self.tuning(effort, lambda text: log.warning("%s", text))
+        return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log, predicting, tuning)
+
+    def tuning(self, effort: Effort, tell: TellLine) -> TuningHere | None:
+        """Returns what tunes problems at their first use, or None."""
+        return None

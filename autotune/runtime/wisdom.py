@@ -217,7 +217,8 @@ def _entry_as_json(entry: Entry) -> dict[str, object]:
 
 
 # ---------------------------------------------------------------------- reading
-def _key(value: object) -> str:
+def as_source_key(value: object) -> str:
+    """Checks for the key of a source."""
     if isinstance(value, str) and KEY.fullmatch(value):
         return value
     raise Unsound("is not a key of a source, which is 12 hexadecimal digits")
@@ -244,16 +245,16 @@ _ENTRY = {
         "baked": _VALUES,
         "runtime": _VALUES,
         "config": as_config,
-        "source_key": _key,
+        "source_key": as_source_key,
     },
     **{"speed_up": optional(as_amount), "regret": as_amount, "evidence": _EVIDENCE},
 }
-_FALLBACK = {"kernel": as_name, "baked": _VALUES, "config": as_config, "source_key": _key, "inputs": _NAMES}
+_FALLBACK = {"kernel": as_name, "baked": _VALUES, "config": as_config, "source_key": as_source_key, "inputs": _NAMES}
 _LOSS = {
     **{"kernel": as_name, "where": as_word, "tier": as_word},
     **{"n": as_count, "n_untold": as_count, "median": as_number, "worst": as_number},
 }
-_AHEAD = {"kernel": as_name, "arch": as_word, "baked": _VALUES, "config": as_config, "source_key": _key}
+_AHEAD = {"kernel": as_name, "arch": as_word, "baked": _VALUES, "config": as_config, "source_key": as_source_key}
 _CONTENT = {
     "format": as_count,
     "tuner": as_text,

@@ -18,6 +18,7 @@ from typing import Any
 from ..core.definition import Kernel, kernel_classes
 from ..core.errors import UsageError
 from ..core.problem import Problem
+from .emitted import emitted_parent
 from .installed import KERNELS, installed
 
 OWN = "autotune.kernels"  # a string, since definitions import autotune: they are found like those of other packages
@@ -113,10 +114,7 @@ def _import_file(path: Path) -> ModuleType:
         path = path / f"{path.name}.py"
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
-    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # stems may be equal
-    package.__path__ = [str(path.parent)]  # a definition can then import the files beside it
-    sys.modules.setdefault(package.__name__, package)
-    name = f"{package.__name__}.{path.stem}"
+    name = f"{emitted_parent(path) or _parent_of(path)}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
@@ -127,6 +125,14 @@ def _import_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:  # a user's file may raise anything; the message must name the file
         raise UsageError(f"{path} does not import: {type(error).__name__}: {error}") from error
     return module
+
+
+def _parent_of(path: Path) -> str:
+    """Returns the name of the package of a definition, from which it can import the files beside it."""
+    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # stems may be equal
+    package.__path__ = [str(path.parent)]
+    sys.modules.setdefault(package.__name__, package)
+    return package.__name__
 
 
 def _only_kernel(module: ModuleType) -> Kernel[Problem]:

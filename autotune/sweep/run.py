@@ -25,6 +25,7 @@ from ..records.record import SweepRecord
 from ..records.table import load_trials
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
+from ..runtime.tuned_here import fastest_here
 from ..search import actual_sampler, check_sampler, searcher
 from ..search.begun_elsewhere import begun_elsewhere
 from ..search.neighbours import earlier, known, winners_elsewhere
@@ -316,6 +317,10 @@ class _Run:
             hints, columns = warm_start(
                 kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
             )
+            if settings.n_hints:
+                here = fastest_here(kernel, problem, device, self.progress.note)
+                allowed = set(configs).difference(done)
+                hints = tuple(dict.fromkeys((*(config for config in here if config in allowed), *hints)))
             if settings.begin_from is not None:
                 first, remark = begun_elsewhere(settings.begin_from, kernel.space, set(configs))
                 self.progress.note(remark)

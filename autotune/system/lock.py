@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 
-from ..core.errors import one_line
+from ..core.errors import UsageError, one_line
 from .cache import cache_dir
 
 FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR overrides it; TMPDIR may differ between users
@@ -31,10 +32,13 @@ N_ATTEMPTS = 20  # attempts to open a file that another process creates or remov
 
 
 @contextmanager
-def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
+def device_lock(name: str, note: Callable[[str], None], most_s: float = inf) -> Iterator[None]:
     """Holds the lock of the device ``name``. If another process holds it, calls ``note`` with its name, and waits.
 
     If the folder cannot be used, ``note`` gets a warning, and the lock only covers processes that share this cache.
+
+    Raises:
+        UsageError: when another process still holds it after ``most_s`` seconds.
     """
     root, file_name = Path(os.environ.get("AUTOTUNE_LOCK_DIR") or FOLDER), re.sub(r"[^\w.-]", "_", name) + ".lock"
     with ExitStack() as stack:
@@ -49,19 +53,21 @@ def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
             folder, file = _with_file(os.open(own, FOLDER_ALONE), file_name)
         stack.callback(os.close, folder)
         stack.callback(os.close, file)
-        _take(folder, file_name, file, note)
+        _take(folder, file_name, file, note, most_s)
         _write(file, {"pid": os.getpid(), "command": shlex.join(sys.argv), "since": datetime.now(UTC).isoformat()})
         stack.callback(_write, file, None)
         yield
 
 
-def _take(folder: int, name: str, file: int, note: Callable[[str], None]) -> None:
+def _take(folder: int, name: str, file: int, note: Callable[[str], None], most_s: float) -> None:
     """Locks ``file``; if it was deleted meanwhile, opens and locks the new file of this name in its place."""
-    told = False
+    told, end = False, time.monotonic() + most_s
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if time.monotonic() >= end:
+                raise UsageError(f"the device is still in use after {most_s:g} s, by {_holder(file)}") from None
             if not told:
                 note(f"waiting: the device is in use by {_holder(file)}")
                 told = True

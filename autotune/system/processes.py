@@ -81,7 +81,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Died(Exception):
-    """Both processes that tried a task ended; ``str`` says how: ``SIGKILL (Killed)`` or ``exit code 0``."""
+    """All processes that tried a task ended; ``str`` says how: ``SIGKILL (Killed)`` or ``exit code 0``."""
 
 
 class Child:
@@ -93,10 +93,11 @@ class Child:
     Args:
         name: the name of the process in `top` and `ps`; at most 15 characters.
         initializer: the function that the process calls first, with ``arguments``; an exception in it is a death.
+        tries: number of processes that may die of one task.
     """
 
-    def __init__(self, name: str, initializer: Callable[..., None], *arguments: object) -> None:
-        self._name, self._initializer, self._arguments = name, initializer, arguments
+    def __init__(self, name: str, initializer: Callable[..., None], *arguments: object, tries: int = 2) -> None:
+        self._name, self._initializer, self._arguments, self._tries = name, initializer, arguments, tries
         self._changing = threading.Lock()  # one thread may end it while another uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
@@ -109,10 +110,10 @@ class Child:
             self._start()
 
     def call(self, function: Callable[..., T], arguments: tuple[object, ...], timeout: float | None = None) -> T:
-        """Runs ``function(*arguments)`` in the process and returns its result. If the process dies, tries once more.
+        """Runs ``function(*arguments)`` in the process and returns its result. If the process dies, tries again.
 
         Raises:
-            Died: when the second process died, too, or none could be started.
+            Died: when the last of ``tries`` processes died, too, or none could be started.
             TimeoutError: after ``timeout`` seconds; the process is stopped.
             Exception: any exception of the function.
         """
@@ -124,7 +125,7 @@ class Child:
     ) -> Iterator[T]:
         """Runs a generator as ``call`` runs a function, and yields its values as they arrive.
 
-        ``timeout`` applies to each step. If a task is tried once more, all of its steps are yielded again.
+        ``timeout`` applies to each step. If a task is tried again, all of its steps are yielded again.
         """
         for kind, value in self._answers(function, arguments, timeout):
             if kind == STEP:
@@ -135,7 +136,7 @@ class Child:
     ) -> Iterator[tuple[str, Any]]:
         """Yields each STEP of a task and finally DONE with its result. Raises as ``call`` does."""
         task = pickle.dumps((function, arguments))
-        for last in (False, True):
+        for n_left in reversed(range(self._tries)):
             pipe, sentinel = self._ready()
             kind = DIED
             for kind, value in _ask(pipe, sentinel, task, timeout):
@@ -148,7 +149,7 @@ class Child:
             how = self.stop(LAST_WORDS_S if kind == DIED else 0.0)
             if kind == LATE:
                 raise TimeoutError(f"no answer within {timeout:g} s")
-            if last or self._ended:
+            if not n_left or self._ended:
                 raise Died(how)
 
     def stop(self, wait_s: float = 0.0) -> str:

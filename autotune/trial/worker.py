@@ -66,11 +66,14 @@ class TrialReport:
 
 
 class Worker:
-    """One device's process, replaced whenever it fails. It serves one call at a time: threads take turns."""
+    """One device's process, replaced whenever it fails. It serves one call at a time: threads take turns.
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self._child = Child("autotune-device", _open, target.kind, target.identifier)
+    ``tries``: number of processes that may die of one call. The first death may have other causes than the call.
+    """
+
+    def __init__(self, target: Target, tries: int = 2) -> None:
+        self.target, self._tries = target, tries
+        self._child = Child("autotune-device", _open, target.kind, target.identifier, tries=tries)
 
     def __enter__(self) -> "Worker":
         return self
@@ -140,7 +143,7 @@ class Worker:
 
     def call(self, function: Callable[..., T], *arguments: object, deadline_s: float) -> T:
         """Runs ``function(session, *arguments)`` in the worker process; returns its result."""
-        what = getattr(function, "__name__", "call")
+        what = getattr(function, "__name__", "call").replace("_", " ")
         result: T = self._call(_apply, (function, *arguments), deadline_s, what)
         return result
 
@@ -160,7 +163,7 @@ class Worker:
         except TimeoutError as error:
             raise TrialFailure(Status.TIMED_OUT, f"the {doing()} took longer than {deadline_s:g} s") from error
         except Died as death:
-            why = f"the {doing()} killed its process, and a second one: {death}"
+            why = f"the {doing()} killed its process{', and a second one' if self._tries > 1 else ''}: {death}"
             raise TrialFailure(Status.LAUNCH_FAILED, why) from death
         except KeyboardInterrupt:
             self._child.stop()

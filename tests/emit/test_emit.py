@@ -233,7 +233,7 @@ def test_fields_that_differ_follow_from_those_that_are_given(package: Path, tmp_
 import inspect, tuned
 print([p.default is inspect.Parameter.empty for p in inspect.signature(tuned.detect).parameters.values()])
 """
-    assert python(code, package.parent).strip() == "[False, False, False, False]"
+    assert python(code, package.parent).strip() == "[False, False, False, False, False]"
     record(tmp_path / "one", H200, MEDIANS)
     write_package([tmp_path / "one"], tmp_path / "b" / "tuned", kernels=KERNELS)
     assert python("import tuned; print(tuned.detect(device='NVIDIA H200').problem)", tmp_path / "b").startswith(

@@ -12,9 +12,11 @@ import pytest
 
 from autotune import Config
 from autotune.core.errors import Status, TrialFailure
+from autotune.core.problem import named_fields
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
 from autotune.records.trial import Trial
+from autotune.runtime.tuned_here import Attempt, Surroundings, TunedHere, keep_outcome, outcome_path
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
@@ -92,6 +94,20 @@ def test_a_sweep_that_had_ended_tries_what_has_won_on_another_device_since(bench
     assert [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)] == first
     assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE]
     assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE], "there is nothing left to try"
+
+
+def test_the_fastest_config_of_a_first_use_is_tried_next(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    attempts = tuple(Attempt(c, "predicted", "0" * 12, "measured", median_s=s) for c, s in ((TALL, 2.0), (WIDE, 1.0)))
+    around = Surroundings(TARGET.device, "", "formula", "")
+    found = TunedHere("detect", named_fields(PROBLEM), around, "2026-11-27T07:00:00+00:00", 1.0, attempts, winner=1)
+    assert keep_outcome(outcome_path("detect", found.problem, around), found) is None
+    record(tmp_path / "results", OTHER, {TALL: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
+    assert [t.config for t in trials(bench, tmp_path / "results", trials=3)] == [DEFAULT, WIDE, TALL]
+    cold = [t.config for t in trials(bench, tmp_path / "cold", trials=2, n_hints=0)]
+    assert WIDE not in cold
 
 
 def test_no_hints_start_cold(bench: Bench, tmp_path: Path) -> None:

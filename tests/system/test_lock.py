@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune import UsageError
 from autotune.system import lock
 from autotune.system.lock import device_lock
 
@@ -96,6 +97,19 @@ def test_two_users_with_other_umasks_share_it(shared: Path, first: int | None, s
     assert os.read(ready[0], 1) == b"y"
     assert shared.stat().st_mode & 0o7777 == 0o1777
     assert (shared / "host.lock").stat().st_mode & 0o777 == 0o666
+
+
+def test_who_waits_too_long_is_told_who_holds_it(shared: Path) -> None:
+    told: list[str] = []
+    with (
+        device_lock("host", print),
+        pytest.raises(UsageError, match=rf"still in use after 0 s, by process {os.getpid()} "),
+        device_lock("host", told.append, 0.0),
+    ):
+        raise AssertionError("it is held twice")
+    assert told == []
+    with device_lock("host", told.append, 0.0):
+        assert told == [], "it is free again"
 
 
 def test_a_killed_holder_leaves_it_free(shared: Path) -> None:

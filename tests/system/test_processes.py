@@ -105,6 +105,14 @@ def test_what_was_in_flight_is_tried_once_more(tmp_path: Path) -> None:
     child.end()
 
 
+def test_a_task_with_one_try_is_not_tried_again(tmp_path: Path) -> None:
+    child = Child("tested", work_quietly, tries=1)
+    with pytest.raises(Died, match="SIGKILL"):
+        child.call(kill_the_first, (tmp_path / "mark",), 60)
+    assert child.call(os.getppid, (), 60) == os.getpid(), "the next task gets a process"
+    child.end()
+
+
 def told_in_steps(mark: Path, last_s: float) -> Iterator[str]:
     """Tells a step, dies once, and tells another one."""
     yield "begun"

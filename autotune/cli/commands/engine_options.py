@@ -69,7 +69,12 @@ RecordsOption = Annotated[
     ),
 ]
 TuneOption = Annotated[
-    str | None, typer.Option("--tune", help="quick: first tune the kernels that neither package nor records contain.")
+    str | None,
+    typer.Option(
+        "--tune",
+        help="quick: first tune the kernels that neither package nor records contain. first: try only a few promising "
+        "configs of each, within seconds, and keep the fastest in the user's cache.",
+    ),
 ]
 FilterBankOption = Annotated[
     str,

@@ -42,13 +42,16 @@ from .. import chart
 from ..console import print_json, stdout
 from ..tables import broken_at_commas, print_table, wrapped
 from .show_across import print_across
+from .show_first_use import print_first_uses
 
 MOST_REFUSALS = 3  # how many constraints are shown
 OTHERS = "slowdown of the best config with each other value"
 
 
 def show(
-    paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Recorded sweeps, or folders of them. [required without --first-use]")
+    ] = None,
     everything: Annotated[
         bool,
         typer.Option(
@@ -68,8 +71,18 @@ def show(
         ),
     ] = False,
     kernel: Annotated[str, typer.Option("--kernel", help="Only sweeps of this kernel. [default: all]")] = "",
+    first_use: Annotated[
+        bool,
+        typer.Option(
+            "--first-use", help="Instead of sweeps: what was tuned on this machine at first use, in the user's cache."
+        ),
+    ] = False,
 ) -> None:
     """Show the winner and its evidence, the final round, failures, the search's curve, and which parameters matter."""
+    if first_use:
+        return print_first_uses(kernel, everything, json)
+    if not paths:
+        raise UsageError("name a recorded sweep, or a folder of them, such as results; or give --first-use")
     found = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
     sweeps = [sweep for sweep in found if kernel in ("", sweep.kernel)]
     if not sweeps:

@@ -64,7 +64,7 @@ def compiler(device: Device) -> str:
     """Returns NVRTC's version, the architecture and the options."""
     if (reason := nvrtc.available()) is not None:
         raise UsageError(f"NVRTC cannot be used: {reason}")
-    return f"NVRTC {nvrtc.version()} {device.arch} {' '.join(nvrtc.OPTIONS)}"
+    return nvrtc.described(device.arch)
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:

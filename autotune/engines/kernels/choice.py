@@ -12,6 +12,7 @@ from ...core.errors import TrialFailure, UsageError
 from ...core.problem import Problem
 from ...rendering.render import render
 from ...runtime.lookup import loss_text
+from ...runtime.tune_once import Effort, effort_of
 from ...source.registry import load_kernel
 from ...sweep.request import of_types
 from ...system.cache import cache_dir
@@ -22,6 +23,7 @@ from ..machine.host_backend import HostBackend
 from .known import ConfigSource, LookupAnswer, best
 from .package_source import PackageSource
 
+FIRST = "first"  # the value of ``tune`` for tuning at first use
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
 KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the requested fields
 T = TypeVar("T")
@@ -50,6 +52,8 @@ class Kernels:
         results: a folder of recorded sweeps.
         tune: an effort, such as ``quick``: problems without a good configuration are first tuned on the backend's
             device. The sweeps are recorded in ``results``, by default in the folder ``results`` of the user's cache.
+            ``first``: problems that are not recorded there are tuned at their first use, by a few promising configs;
+            AUTOTUNE_FIRST_USE has their number, and implies this.
         filter_bank: the way from samples to voltages: ``chain`` (pfb_fir, a Fourier transform, postproc),
             ``channelise`` (one kernel, where it can serve) or ``auto``, the one that should be faster; on host, NumPy.
         kernels_on_host: whether kernels run on host, too, which naming a filter bank also implies. Otherwise NumPy
@@ -73,14 +77,19 @@ class Kernels:
             check_type(name, value, (str, Path, type(None)), "a path or a name, or None")
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
-        self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
+        self._backend, self._tell, self.filter_bank = backend, tell, filter_bank
         is_asked = kernels_on_host or filter_bank != AUTO
         self.uses_numpy = isinstance(backend, HostBackend) and backend.device.kind == "host" and not is_asked
         self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
+        first = effort_of(None) if tune in (None, FIRST) else None
+        if tune == FIRST:
+            first, tune = first or Effort(), None
+        self._tune = tune
         if tune is not None:
-            from ...sweep.settings import effort
+            from ...sweep.settings import EFFORTS
 
-            effort(tune)
+            if tune not in EFFORTS:
+                raise UsageError(f"unknown effort {tune!r}; choose one of {', '.join((FIRST, *EFFORTS))}")
             if results is None:
                 results = cache_dir("results")
                 tell(f"sweeps are recorded in {results}")
@@ -90,6 +99,11 @@ class Kernels:
             from .record_source import RecordSource  # it imports what learns from sweeps, which takes a while
 
             self._known.append(RecordSource(self._results, tell, may_be_empty=tune is not None))
+        self._first = None
+        if first is not None and not self.uses_numpy:
+            from .first_tuning import FirstTuning  # it imports what compiles and measures
+
+            self._first = FirstTuning(backend, self._known, first, tell)
 
     def launcher(self, name: str, **fields: object) -> tuple[Launcher, Any]:
         """Returns a loaded launcher for the baked fields, and the problem with the largest sizes.
@@ -153,6 +167,12 @@ class Kernels:
             for one in self._known:
                 one.read_again()
             found, reasons = self._answer(kernel, problem)
+        if self._first is not None and not (found and found.is_exact):
+            here = self._first.answer(kernel, problem)
+            if isinstance(here, str):
+                self._tell(f"{name}: without a first use: {here}")
+            else:
+                found = here
         config = default if found is None else found.choice.config
         self._tell(_line(name, config, default, found, reasons))
         try:
@@ -175,5 +195,5 @@ def _line(name: str, config: Config, default: Config, found: LookupAnswer | None
         why = f" ({'; '.join(reasons)})" if reasons else ""
         return f"{name}: {short}{why}; expected slowdown: unknown"
     choice = found.choice
-    loss = loss_text(choice.expected_loss, choice.left_out)
+    loss = loss_text(choice.expected_loss, choice.left_out, choice.tier)
     return f"{name}: {short}, from {found.where} ({choice.tier}: {choice.why}); expected slowdown: {loss}"

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+from ...core.config import Config
 from ...core.definition import AnyKernel, Device, baked_values, runtime_fields
 from ...core.errors import UsageError, clipped, one_line
 from ...core.problem import Problem
@@ -31,12 +32,24 @@ class LookupAnswer:
     has_changed: bool = False
 
     @property
+    def is_exact(self) -> bool:
+        """Returns whether exactly this problem was tuned on this device, and its source is as it was."""
+        return not self.has_changed and self.choice.tier == EXACT
+
+    @property
     def is_good(self) -> bool:
         """Returns whether tuning cannot gain more than GOOD_LOSS."""
         choice, loss = self.choice, self.choice.expected_loss
         if self.has_changed or loss is None:
             return False
-        return choice.tier == EXACT or (choice.tier == NEAREST and loss <= GOOD_LOSS)
+        return self.is_exact or (choice.tier == NEAREST and loss <= GOOD_LOSS)
+
+
+class Hints(NamedTuple):
+    """Configs that may be fast: ``predicted`` ones, and recorded ``winners`` of problems like the one asked for."""
+
+    predicted: Iterable[Config] = ()
+    winners: Iterable[Config] = ()
 
 
 class ConfigSource(Protocol):
@@ -46,6 +59,9 @@ class ConfigSource(Protocol):
 
     def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
         """Returns the lookup's choice, or one line that says why there is none."""
+
+    def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
+        """Returns configs to try on ``device``, the most promising first."""
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
         """Returns the time of a launch with the best known config; None if it is not known."""

@@ -12,11 +12,12 @@ from ...core.errors import TrialFailure, UsageError, one_line
 from ...core.problem import Problem
 from ...prediction.packaged import MEASURED, experiences_in, read_measured
 from ...prediction.predictor import Predictor
+from ...prediction.promising import recorded_winners
 from ...rendering.render import render
 from ...runtime.wisdom import Wisdom
 from ...transfer.duration import Durations, ExpectedTime
 from .foreseen import predictor_of
-from .known import LookupAnswer, chosen
+from .known import Hints, LookupAnswer, chosen
 
 
 class PackageSource:
@@ -45,6 +46,11 @@ class PackageSource:
             return one_line(f"{choice.config} cannot be rendered: {failure.message}")
         why = f"{choice.why}; but its source has changed since"
         return LookupAnswer(replace(choice, why=why, expected_loss=None, left_out=None), self.name, has_changed=True)
+
+    def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
+        predictor = self._predictor(kernel, device)
+        ranking = predictor.ranking(kernel, problem, device) if predictor else ()
+        return Hints(ranking, recorded_winners(self._wisdom, kernel, problem, device))
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
         if (experience := self._experiences.get(kernel.name)) is None:

@@ -12,13 +12,14 @@ from ...core.problem import Problem
 from ...emit.foresight import Foresight, foresight
 from ...emit.winners import Gathered, gather
 from ...prediction.predictor import Predictor
+from ...prediction.promising import recorded_winners
 from ...records.about import About
 from ...records.damage import Damaged
 from ...records.folder import SweepFolder, find_sweeps
 from ...runtime.lookup import PREDICTED, Prediction
 from ...transfer.duration import Durations, ExpectedTime
 from .foreseen import predictor_of
-from .known import LONGEST_REASON, NOTHING, LookupAnswer, chosen
+from .known import LONGEST_REASON, NOTHING, Hints, LookupAnswer, chosen
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class RecordedKernel:
             if (loss := losses.loss(self.kernel.name, device, PREDICTED)) is not None:
                 choice = replace(choice, expected_loss=loss.median, left_out=loss)
         return LookupAnswer(choice, where)
+
+    def hints(self, problem: Problem, device: Device) -> Hints:
+        """Returns what the model ranks first on a GPU, and winners of these sweeps."""
+        ranking = () if device.kind == "host" else self._predictor.ranking(self.kernel, problem, device)
+        return Hints(ranking, recorded_winners(self.gathered.wisdom, self.kernel, problem, device))
 
     @cached_property
     def durations(self) -> Durations:
@@ -93,6 +99,13 @@ class RecordSource:
             return NOTHING + elsewhere * f" on {device.name}, nor on another device of {device.arch}"
         recorded = self._recorded(kernel, device.arch, list(here))
         return recorded if isinstance(recorded, str) else recorded.answer(problem, device, self.name)
+
+    def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
+        alike = [
+            p for p, about in self._abouts.items() if (about.kernel, about.device.arch) == (kernel.name, device.arch)
+        ]
+        known = self._recorded(kernel, device.arch, alike) if alike else ""
+        return Hints() if isinstance(known, str) else known.hints(problem, device)
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
         place = kernel.name, device.arch

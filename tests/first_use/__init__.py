@@ -1,0 +1,1 @@
+"""Tests of tuning at first use."""
