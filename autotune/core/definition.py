@@ -298,20 +298,20 @@ class Kernel(ABC, Generic[P]):
 
     # ------------------------------------------------------------------ derived from the above
     def problem(self, values: Mapping[str, object] | None = None, *, base: P | None = None) -> P:
-        """Returns ``base`` with ``values`` replaced; without a base, the problem that ``asked`` finds for ``values``.
+        """Returns ``base`` with ``values`` replaced; without a base, what ``problem_with`` finds for ``values``.
 
         Raises:
             UsageError: for an unknown field, or a value that the problem refuses.
         """
         if base is None:
-            return self.asked(values or {})
+            return self.problem_with(values or {})
         self._check_names(values or {})
         try:
             return dataclasses.replace(base, **(values or {}))
         except (TypeError, ValueError) as error:
             raise UsageError(f"{self.name}: {error}") from error
 
-    def asked(
+    def problem_with(
         self,
         values: Mapping[str, object],
         *,

@@ -125,7 +125,7 @@ def rendered_ahead(
         kernel, experience = kernels[name], known.experiences[name]
         devices = {one.device.arch: one.device for one in experience.problems}
         for values in problems:
-            problem = kernel.asked(values)
+            problem = kernel.problem_with(values)
             for device in devices.values():
                 for ahead, source in _ahead(kernel, experience, problem, device):
                     rendered.append(ahead)

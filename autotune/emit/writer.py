@@ -148,7 +148,7 @@ def _checked(text: str, n_functions: int) -> str:
 
 def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
     """Returns the text of one function. A field with one tuned value has it as default; the others are derived by
-    ``Kernel.asked``.
+    ``Kernel.problem_with``.
     """
     baked_sets = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)

@@ -213,13 +213,13 @@ def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, 
     ``values``, the nearest recorded ones.
 
     Raises:
-        UsageError: as ``Kernel.asked``, and for a value of another type than its field.
+        UsageError: as ``Kernel.problem_with``, and for a value of another type than its field.
     """
     check_field_types(kernel.name, values, kernel.tuned[0])
     own = (entry for entry in wisdom.entries if entry.kernel == kernel.name)
     alike = [e for e in own if all(values.get(name, value) == value for name, value in e.baked.items())]
     found = (replaced(kernel.tuned[0], {**entry.baked, **entry.runtime}) for entry in alike)
-    return kernel.asked(values, known=[*(problem for problem in found if problem is not None), *kernel.tuned])
+    return kernel.problem_with(values, known=[*(problem for problem in found if problem is not None), *kernel.tuned])
 
 
 def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: Device) -> str | None:

@@ -52,7 +52,7 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
     small = kernel.host_sizes if is_small else {}
     # the sizes of tuned problems are too large for the host
     known = () if is_small else None
-    problem = kernel.asked(
+    problem = kernel.problem_with(
         of_types(kernel, values), base=base, usual=small, known=known, refused=lambda at: _empty(kernel, at)
     )
     if is_small and not {*small, *values} & set(size_fields(problem)):

@@ -44,9 +44,10 @@ def test_the_nearest_known_problem_of_the_same_fields_goes_first() -> None:
     fields = {"n_channels": 4096, "n_samples": 2**26 + 2**17}
     known = [PFB.problem({**fields, "n_spectra": n}) for n in (100, 4096, 2000)]
     known += [PFB.problem({"n_channels": 8192, "n_spectra": 4096, "n_samples": 2**27})]
-    assert PFB.asked({"n_channels": 4096}, known=known) == known[1]
-    assert PFB.asked({"n_channels": 4096, "n_samples": 2**20}, known=known).n_spectra == 100, "the others cannot be"
-    assert PFB.asked({"n_channels": 1024}, known=known) == PFB.tuned[0]
+    assert PFB.problem_with({"n_channels": 4096}, known=known) == known[1]
+    short = PFB.problem_with({"n_channels": 4096, "n_samples": 2**20}, known=known)
+    assert short.n_spectra == 100, "the others cannot be"
+    assert PFB.problem_with({"n_channels": 1024}, known=known) == PFB.tuned[0]
 
 
 def test_named_sizes_stay_and_bring_others_along() -> None:

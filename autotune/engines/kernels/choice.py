@@ -153,7 +153,7 @@ class Kernels:
             # The definition derives missing sizes from given ones; those of the first tuned problem would be wrong.
             problem = kernel.problem_type(**values)
         except (TypeError, ValueError):
-            problem = kernel.asked(values)  # raises UsageError
+            problem = kernel.problem_with(values)  # raises UsageError
         return kernel, problem, kernel.default_config(problem, self._backend.device)
 
     def _choose(self, name: str, fields: Mapping[str, object]) -> KernelChoice:
