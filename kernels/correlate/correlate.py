@@ -99,8 +99,8 @@ class Correlate(Kernel[Problem]):
         return made | {"voltages": array_in(np.float16 if floats else np.int8, *shape_of_voltages(problem))}
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """A block takes a part of the product that holds a baseline, in whole clusters; channels or chains of them are
-        on y, slices on z.
+        """A block takes a part of the product that holds a baseline, in whole clusters, and if slices are split a part
+        of the times; channels or chains of them are on y, slices on z.
         """
         geometry = Geometry(problem, config)
         launch = Launch(geometry.grid, (geometry.n_threads, 1, 1), geometry.shared_bytes)

@@ -14,6 +14,7 @@ from .problem import UNIT_BYTES, Problem
 OCTET = 8  # receivers whose both polarisations fill the 16 rows of a tensor core's product
 TILE = 64  # receivers of either side of a block of the design for wgmma
 STAGE_BYTES, BARRIER_BYTES = 32768, 24  # the size of a stage of that design, and of its barriers
+USUAL_MULTIPROCESSORS = 100  # assumed if a device does not state its number
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,20 @@ class Geometry:
 
     # ------------------------------------------------------------------ the grid
     @property
+    def splits(self) -> bool:
+        """Returns whether blocks share the times of a slice."""
+        return int(self.config.get("SPLIT", 1)) > 1
+
+    @property
+    def n_parts(self) -> int:
+        """Returns the parts of each slice, which have blocks of their own: more than SPLIT where sums would not fit."""
+        if not self.splits:
+            return 1
+        p, units = self.problem, self.units_per_stage
+        most_stages = max(1, p.max_samples // p.unit_times // units)  # of a part
+        return max(int(self.config.SPLIT), ceil_div(ceil_div(p.slice_units, units), most_stages))
+
+    @property
     def blocks_per_cluster(self) -> int:
         return int(self.config.get("CLUSTER", 1))
 
@@ -142,5 +157,9 @@ class Geometry:
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Returns blocks of the product, channels or chains of them, and slices."""
-        return self.n_blocks, self.n_chains if self.uses_wgmma else self.problem.n_channels, self.problem.n_slices
+        """Returns blocks of the product for each part of a slice, channels or chains of them, and slices."""
+        return (
+            self.n_blocks * self.n_parts,
+            self.n_chains if self.uses_wgmma else self.problem.n_channels,
+            self.problem.n_slices,
+        )

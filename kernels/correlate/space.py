@@ -1,9 +1,12 @@
 """The variants of correlate: the parameters, and the allowed combinations."""
 
-from autotune import Config, Device, Space, when
+from autotune import Config, Device, Space, ceil_div, since, when
 
-from .geometry import OCTET, TILE, Geometry
+from .geometry import OCTET, TILE, USUAL_MULTIPROCESSORS, Geometry
 from .problem import Problem
+
+MOST_SPLIT = 16  # blocks for each multiprocessor, at most, where slices are split
+SPLITS = (2, 4, 8, 16)
 
 SPACE = Space(
     MMA=("mma_sync", "wgmma"),  # the instruction, and the design around it
@@ -20,6 +23,7 @@ SPACE = Space(
     TAPER=when((0, 1), MMA="wgmma", CHAIN=(2, 4, 8)),  # whether chains become shorter towards the last
     FETCH=when((128, 256), MMA="wgmma"),  # bytes that the L2 fetches together
     CLUSTER=when((1, 2, 4), MMA="wgmma", CHAIN=8),  # blocks that copy for each other what they share; else 1
+    SPLIT=since(1, when((1, *SPLITS), CHAIN=(None, 1))),  # blocks that share the times of a slice; else 1
     STORE=("direct", "stream", "paired"),  # results: plainly; evicted first; so, and whole sectors of a pair of lanes
 )
 
@@ -81,6 +85,39 @@ def store_is_known(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("a tensor map's strides are less than 2^40 bytes", MMA="wgmma")
 def strides_fit(problem: Problem, config: Config, device: Device) -> bool:
     return max(Geometry(problem, config).strides) < 2**40
+
+
+@SPACE.constraint("several blocks add to results only where these are 64-bit accumulators", SPLIT=SPLITS)
+def order_is_no_matter(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.bits != 16 and not problem.overwrites
+
+
+@SPACE.constraint("a slice whose sums may not fit in 32 bits is split")
+def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.sums_fit or Geometry(problem, config).splits
+
+
+@SPACE.heuristic("slices are split where multiprocessors lack blocks, or sums bits", SPLIT=SPLITS)
+def blocks_are_few(problem: Problem, config: Config, device: Device) -> bool:
+    if config.SPLIT == 2 and not problem.sums_fit:
+        return True
+    x, y, z = Geometry(problem, config).grid
+    return x * y * z <= MOST_SPLIT * (device.n_multiprocessors or USUAL_MULTIPROCESSORS)
+
+
+@SPACE.heuristic("parts of slices are added in one way", SPLIT=SPLITS)
+def store_is_one(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.STORE == "stream")
+
+
+@SPACE.heuristic("a part has four stages or more, and adding all parts moves fewer bytes than voltages", SPLIT=SPLITS)
+def parts_are_long(problem: Problem, config: Config, device: Device) -> bool:
+    geometry = Geometry(problem, config)
+    if config.SPLIT == 2 and not problem.sums_fit:
+        return True
+    n_stages = ceil_div(problem.slice_units, geometry.units_per_stage)
+    n_added = problem.n_baselines * geometry.n_parts
+    return n_stages >= 4 * geometry.n_parts and n_added <= problem.n_receivers * problem.slice_units
 
 
 @SPACE.constraint("a thread's sums and operands fit in its registers")

@@ -1,7 +1,8 @@
 // MMA mma_sync: all warps of a block copy, and all multiply; a ring of N_STAGES stages lies in shared memory, of which
 // READ_AHEAD are under way while one is used.
-// Needs     triangle.cuh (Block, block_of, first_of_slice), copy.cuh (Copier), octet.cuh (lane_offset),
-//           warp_product.cuh (WarpProduct), lowest.cuh (Lowest), lib/async.cuh (close_group, wait_for_groups)
+// Needs     triangle.cuh (Block, block_of, first_of_slice), part.cuh (tile_number, Part, own_part), copy.cuh (Copier),
+//           octet.cuh (lane_offset), warp_product.cuh (WarpProduct), lowest.cuh (Lowest),
+//           lib/async.cuh (close_group, wait_for_groups)
 // Provides  correlate
 extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
@@ -12,13 +13,17 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
 {
     extern __shared__ uint4 dynamic_shared[];
     unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);
-    const Block block = block_of(blockIdx.x, N_RECEIVERS);
+    const Block block = block_of(tile_number(), N_RECEIVERS);
     const bool square = RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i;  // both sides are the same
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
-    const int n_units = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
+    const int of_slice = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
+    const Part part = SPLITS ? own_part(of_slice) : Part{0, of_slice};
+    const int n_units = part.n;
     const int n_steps = (n_units + UNITS_PER_STAGE - 1) / UNITS_PER_STAGE;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
+    if constexpr (SPLITS)
+        copier_j.skip(part.first), copier_i.skip(part.first);
     const auto copy_unit = [&](int buffer, int unit) {
         unsigned char* to = ring + (buffer * UNITS_PER_STAGE + unit) * ALL_UNITS;
         copier_j.copy(to, true);

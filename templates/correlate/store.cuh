@@ -1,6 +1,6 @@
 // Results: sums of baselines are added to global memory, or overwrite it.
 // Needs     nothing
-// Provides  Sums; put; deliver
+// Provides  Sums; put; deliver; add_shared
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
 template <class Number, int COUNT>
@@ -114,5 +114,41 @@ __device__ __forceinline__ void deliver(
         const Sums<Sum, 4> all[1] = {own};
         const bool valid[1] = {exists && i <= j};
         put(to, all, valid);
+    }
+}
+
+// Trades numbers among the four lanes of a row: number n of lane m becomes number m of lane n. All lanes of the warp
+// take part.
+template <class Number>
+__device__ __forceinline__ void transpose(Number (&numbers)[4])
+{
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2) {
+        const bool is_later = threadIdx.x & apart;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if (k & apart)
+                continue;
+            const Number received = __shfl_xor_sync(0xffffffffu, is_later ? numbers[k] : numbers[k + apart], apart);
+            (is_later ? numbers[k] : numbers[k + apart]) = received;
+        }
+    }
+}
+
+// Adds four numbers of a lane's baseline to results to which other blocks add, too. The lanes of a row, which have the
+// same j, trade their numbers first, so that they add to a whole sector at a time: lane n adds number n of each.
+// of_lane(m) returns the earlier receiver of lane m. to: the results of these numbers, of j's first baseline. All lanes
+// of the warp take part.
+template <class Number, class Receiver>
+__device__ __forceinline__ void add_shared(Result* to, Number (&numbers)[4], int j, const Receiver& of_lane)
+{
+    transpose(numbers);
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+        const int i = of_lane(m);
+        const long long number = numbers[m] >> SUM_SHIFT;
+        if (j < N_RECEIVERS && i <= j)
+            atomicAdd(reinterpret_cast<unsigned long long*>(to + i * 8 + threadIdx.x % 4),
+                      static_cast<unsigned long long>(number));
     }
 }

@@ -1,6 +1,6 @@
 // The product of a warp, by mma.sync: OCTETS_J x OCTETS_I octets of a block's receivers.
 // Needs     octet.cuh (Octet, load_octet, receiver_of_column), operands.cuh (plain_words, turned_words),
-//           lowest.cuh (Lowest), store.cuh (Sums, deliver), lib/mma.cuh (mma)
+//           lowest.cuh (Lowest), store.cuh (Sums, deliver, add_shared), lib/mma.cuh (mma)
 // Provides  WarpProduct: clear, add_unit, store
 // Rows of A: polarisation a of an octet of later receivers, then b of the same;
 // columns of B: one polarisation of an octet of earlier receivers, plain for real parts and turned for imaginary ones.
@@ -76,8 +76,17 @@ struct WarpProduct {
 #pragma unroll
             for (int k = 0; k < OCTETS_I * 2; ++k) {
                 const int column = k % 2, first = first_i + k / 2 * 8;
-                deliver(of_j, baseline(row, k / 2, column), first + receiver_of_column(lane % 4 * 2 + column),
-                        first + receiver_of_column((lane % 4 ^ 1) * 2 + column), j, lane % 2 != 0);
+                const auto of_lane = [&](int m) { return first + receiver_of_column(m * 2 + column); };
+                const Sums<Sum, 4> own = baseline(row, k / 2, column);
+                if constexpr (SPLITS) {
+#pragma unroll
+                    for (int q = 0; q < 2; ++q) {
+                        Sum numbers[4] = {own.re[2 * q], own.im[2 * q], own.re[2 * q + 1], own.im[2 * q + 1]};
+                        add_shared(of_j + 4 * q, numbers, j, of_lane);
+                    }
+                } else {
+                    deliver(of_j, own, of_lane(lane % 4), of_lane(lane % 4 ^ 1), j, lane % 2 != 0);
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 // Products by wgmma, of a consumer: a warpgroup with 32 later receivers, and N earlier ones.
 // Needs     octet.cuh (Octet, lane_offset, load_octet, place_of), operands.cuh (plain_words, turned_words),
-//           lowest.cuh (Lowest), store.cuh (Sums, put), triangle.cuh (Block), wgmma_ring.cuh (Ring),
+//           lowest.cuh (Lowest), store.cuh (Sums, put, add_shared), triangle.cuh (Block), wgmma_ring.cuh (Ring),
 //           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/thread.cuh (thread_again),
 //           lib/tma.cuh (shared_pointer, wait),
 //           lib/wgmma.cuh (begin_products, close_products, multiply, rows_of_64_bytes, wait_for_products)
@@ -155,7 +155,16 @@ __device__ __forceinline__ void multiply_slice(
                 }
                 to[k] = of_j + i * 8, valid[k] = j < N_RECEIVERS && i <= j;
             }
-            put(to, both, valid);
+            if constexpr (SPLITS) {
+#pragma unroll
+                for (int k = 0; k < TOGETHER; ++k) {
+                    Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};
+                    const int first = block.first_i + (octet + k / 2) * 8 + k % 2;
+                    add_shared(of_j, numbers, j, [&](int m) { return first + m * 2; });
+                }
+            } else {
+                put(to, both, valid);
+            }
         }
     }
 }

@@ -154,11 +154,13 @@ def test_problems_that_cannot_be_say_why(values: dict[str, Any], reason: str) ->
 
 
 @pytest.mark.parametrize(("bits", "n_times", "largest", "scale"), [(8, 4, 127, 1), (4, 8, 7, 256)])
-def test_no_slice_is_longer_than_its_sums_have_bits(bits: int, n_times: int, largest: int, scale: int) -> None:
+def test_no_slice_of_visibilities_is_longer_than_its_sums_have_bits(
+    bits: int, n_times: int, largest: int, scale: int
+) -> None:
     most = (2**31 - 1) // (2 * largest**2 * scale)
-    values = {"layout": "batches", "bits": bits, "n_times": n_times}
+    values = {"layout": "batches", "bits": bits, "n_times": n_times, "overwrites": True}
     assert KERNEL.problem({**values, "n_batches": most // n_times}).slice_samples > most - n_times
-    with pytest.raises(UsageError, match=f"more than {most} may not fit in 32 bits; use fewer batches, or more than"):
+    with pytest.raises(UsageError, match=f"more than {most} may not fit in 32 bits; use fewer batches, more than"):
         KERNEL.problem({**values, "n_batches": most // n_times + 1, "n_slices": 1})
     KERNEL.problem({**values, "n_batches": most // n_times + 1, "n_slices": 2})
     KERNEL.problem({**values, "n_batches": most // n_times + 1, "first_batch": 1})
