@@ -24,9 +24,9 @@ MANY_UNITS = 256  # units of a slice: with so many, 64 receivers are enough even
 FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
-LEAST_BLOCKS = 3  # of each multiprocessor, by mma_sync
-NEAR_BEST = 1.15  # of the least time by waves of blocks: so near, a slice is split no further
-MOST_ADDED = 0.5  # of the bytes of voltages: what all parts of a slice add to accumulators
+LEAST_BLOCKS = 3  # blocks that each multiprocessor should have by mma_sync
+NEAR_BEST = 1.15  # a slice is split no further where waves of blocks take so many times the least time
+MOST_ADDED = 0.5  # all parts of a slice add at most this share of the bytes of voltages
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:

@@ -147,9 +147,9 @@ MUTANTS = [
     ),  # the end
     ("mma_sync", "* (part + 1) / n_parts)", "* (part + 1) / n_parts + 1)"),  # a stage twice
     ("mma_sync", "n_stages * part / n_parts)", "(n_stages * part + n_parts - 1) / n_parts)"),  # a stage lost
-    ("mma_sync", "min(end, n_units)", "end"),  # what is past the slice
+    ("mma_sync", "min(end, n_units)", "end"),  # units past the slice
     ("mma_sync", "min(end, n_units)", "min(end, n_units - 1)"),
-    ("mma_sync", "n_units % BATCH_UNITS * UNIT_BYTES;", "0;"),  # where a part begins in its batch
+    ("mma_sync", "n_units % BATCH_UNITS * UNIT_BYTES;", "0;"),  # the place in its batch where a part begins
     ("mma_sync", "in_batch += some;", ";"),
     ("mma_sync", "SPLITS ? blockIdx.x % N_BLOCKS", "SPLITS ? blockIdx.x / N_BLOCKS"),
     ("mma_sync", "atomicAdd(reinterpret_cast", "atomicExch(reinterpret_cast"),  # overwrites instead of adding
