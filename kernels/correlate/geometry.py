@@ -55,6 +55,16 @@ class Geometry:
         return self.cuts_pairs and self.problem.n_receivers <= self.receivers_j
 
     @property
+    def last_width(self) -> int:
+        """Returns the columns of wgmma for the receivers of the last tile, each twice, or 0 where these are rows."""
+        return ceil_div(self.problem.n_receivers % TILE, 16) * 16 if self.config.get("LAST") == "columns" else 0
+
+    @property
+    def widths(self) -> list[int]:
+        """Returns the columns of the instructions of wgmma."""
+        return sorted({32, 2 * TILE if self.converts else TILE, self.last_width} - {0})
+
+    @property
     def n_warps(self) -> int:
         """Returns the warps that share a block's product, by mma_sync."""
         if not self.cuts_pairs:

@@ -28,6 +28,7 @@ SPACE = Space(
     TAPER=when((0, 1), MMA="wgmma", CHAIN=(2, 4, 8)),  # whether chains become shorter towards the last
     FETCH=when((128, 256), MMA="wgmma"),  # bytes that the L2 fetches together
     CLUSTER=when((1, 2, 4), MMA="wgmma", CHAIN=8),  # blocks that copy for each other what they share; else 1
+    LAST=since("rows", when(("rows", "columns"), MMA="wgmma")),  # the receivers of the last tile, if these are fewer
     SPLIT=since(1, when((1, *SPLITS), CHAIN=(None, 1))),  # blocks that share the times of a slice; else 1
     STORE=("direct", "stream", "paired"),  # results: plainly; evicted first; so, and whole sectors of a pair of lanes
 )
@@ -111,6 +112,11 @@ def rows_fit(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("blocks of a cluster have more than one tile of the product between them", MMA="wgmma")
 def tiles_are_shared(problem: Problem, config: Config, device: Device) -> bool:
     return bool(Geometry(problem, config).blocks_per_cluster == 1 or problem.n_receivers > TILE)
+
+
+@SPACE.constraint("the last receivers are columns if they are 48 or fewer, without clusters", LAST="columns")
+def last_is_narrow(problem: Problem, config: Config, device: Device) -> bool:
+    return 1 <= problem.n_receivers % TILE <= 48 and Geometry(problem, config).blocks_per_cluster == 1
 
 
 @SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")

@@ -71,7 +71,9 @@ __device__ __forceinline__ void deliver(
 #pragma unroll
         for (int q = 0; q < 2; ++q) {
             Sum numbers[4] = {own.re[2 * q], own.im[2 * q], own.re[2 * q + 1], own.im[2 * q + 1]};
-            add_shared(of_j + 4 * q, numbers, j, of_lane);
+            add_shared(of_j + q * 4, numbers, [&](int m) {
+                return j < N_RECEIVERS && of_lane(m) <= j ? of_lane(m) * 8 : -1;
+            });
         }
     } else {
         put_baseline(of_j, own, of_lane(lane % 4), of_lane(lane % 4 ^ 1), j, lane % 2 != 0);

@@ -83,13 +83,18 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
             // On the diagonal, the first consumer's rows need the first half of the columns only.
             if (block.first_j + consumer * 32 >= N_RECEIVERS)
                 skip_slice(ring, range, release);
+{% if shape.last_width %}
+            else if (block.first_i + RECEIVERS_I > N_RECEIVERS  // the columns are the last receivers
+                     && (LAST_WIDTH <= 32 || consumer == 1 || block.first_j < block.first_i))
+                multiply_slice<LAST_WIDTH>(to, ring, block, sides, range, consumer, release, lowest);
+{% endif %}
             else if (block.first_j == block.first_i && consumer == 0)
                 multiply_slice<32>(to, ring, block, sides, range, consumer, release, lowest);
             else
                 multiply_slice<64>(to, ring, block, sides, range, consumer, release, lowest);
         }
 {% if problem.count_lowest %}
-        if (block.first_i == 0)  // a block for each later receiver
+        if ({{ "block.first_i == block.first_j" if shape.last_width else "block.first_i == 0" }})  // once for each receiver
             lowest.report(n_lowest);
 {% endif %}
     }

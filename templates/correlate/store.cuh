@@ -90,20 +90,19 @@ __device__ __forceinline__ void transpose(Number (&numbers)[4])
     }
 }
 
-// Adds four numbers of a lane's baseline to results to which other blocks add, too. The lanes of a row, which have the
-// same j, trade their numbers first, so that they add to a whole sector at a time: lane n adds number n of each.
-// of_lane(m) returns the earlier receiver of lane m. to: the results of these numbers, of j's first baseline. All lanes
-// of the warp take part.
-template <class Number, class Receiver>
-__device__ __forceinline__ void add_shared(Result* to, Number (&numbers)[4], int j, const Receiver& of_lane)
+// Adds four numbers of a lane to results to which other blocks add, too. The lanes of a row trade their numbers first,
+// so that they add to a whole sector at a time: lane n adds number n of each. place_of_lane(m) returns the place of lane
+// m's numbers among `results`, or -1 if they have none. All lanes of the warp take part.
+template <class Number, class Place>
+__device__ __forceinline__ void add_shared(Result* results, Number (&numbers)[4], const Place& place_of_lane)
 {
     transpose(numbers);
 #pragma unroll
     for (int m = 0; m < 4; ++m) {
-        const int i = of_lane(m);
+        const int place = place_of_lane(m);
         const long long number = numbers[m] >> SUM_SHIFT;
-        if (j < N_RECEIVERS && i <= j)
-            atomicAdd(reinterpret_cast<unsigned long long*>(to + i * 8 + threadIdx.x % 4),
+        if (place >= 0)
+            atomicAdd(reinterpret_cast<unsigned long long*>(results + place + threadIdx.x % 4),
                       static_cast<unsigned long long>(number));
     }
 }

@@ -1,8 +1,8 @@
 // Products by wgmma, of a consumer: a warpgroup with 32 later receivers, and N earlier ones.
 // Needs     octet.cuh (Octet, lane_offset, load_octet, place_of), operands.cuh (plain_words, turned_words),
 //           lowest.cuh (Lowest), store.cuh (Sums, put, add_shared), triangle.cuh (Block), wgmma_ring.cuh (Ring),
-//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/thread.cuh (thread_again),
-//           lib/tma.cuh (shared_pointer, wait),
+//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/opaque.cuh (opaque),
+//           lib/thread.cuh (thread_again), lib/tma.cuh (shared_pointer, wait),
 //           lib/wgmma.cuh (begin_products, close_products, multiply, rows_of_64_bytes, wait_for_products)
 // Provides  multiply_slice; skip_slice
 
@@ -115,6 +115,61 @@ __device__ __forceinline__ void add_slice(
     ring.advance();
 }
 
+// Stores the sums of a tile above the diagonal, whose rows are earlier receivers, and whose columns are the last ones. In
+// layout blocks a lane and another have both polarisations of an earlier receiver; they trade, so that either has the
+// products with one polarisation of the later one.
+template <int N>
+__device__ __forceinline__ void store_columns(
+    Result* results, const Sum (&re)[N], const Sum (&im)[N], const Block& block, int consumer)
+{
+    const int thread = thread_again();
+    const int lane = thread % 32, first_i = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int i = first_i + (BLOCKS ? half * 4 + lane / 8 : lane / 4), q = BLOCKS ? lane / 4 % 2 : half;
+        Result* of_i = results + i * 8 + q * 4;
+#pragma unroll
+        for (int octet = 0; octet < N / 8; ++octet) {
+            constexpr int TOGETHER = 2;  // columns of an octet
+            Sums<Sum, 2> both[TOGETHER];  // polarisations of i
+            Result* to[TOGETHER];
+            bool valid[TOGETHER];
+#pragma unroll
+            for (int k = 0; k < TOGETHER; ++k) {
+                const int place = octet * 4 + k;  // of polarisation a of j, in the first rows
+                if constexpr (BLOCKS) {
+                    const int of_a = place + half * 2, of_b = of_a + N / 2;
+                    const Sum re_received = __shfl_xor_sync(0xffffffffu, q ? re[of_a] : re[of_b], 4);
+                    const Sum im_received = __shfl_xor_sync(0xffffffffu, q ? im[of_a] : im[of_b], 4);
+                    both[k].re[0] = q ? re_received : re[of_a], both[k].im[0] = q ? im_received : im[of_a];
+                    both[k].re[1] = q ? re[of_b] : re_received, both[k].im[1] = q ? im[of_b] : im_received;
+                } else {
+#pragma unroll
+                    for (int p = 0; p < 2; ++p) {
+                        both[k].re[p] = re[q * (N / 2) + place + p * 2];
+                        both[k].im[p] = im[q * (N / 2) + place + p * 2];
+                    }
+                }
+                const int j = block.first_i + octet * 8 + lane % 4 * 2 + k;
+                to[k] = of_i + static_cast<long long>(j * (j + 1) / 2) * 8, valid[k] = j < N_RECEIVERS;
+            }
+            if constexpr (SPLITS) {
+#pragma unroll
+                for (int k = 0; k < TOGETHER; ++k) {
+                    Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};
+                    const int first = block.first_i + octet * 8 + k;
+                    add_shared(of_i, numbers, [&](int m) {
+                        const int j = opaque(first + m * 2);  // else all places are computed first, and spilled
+                        return j < N_RECEIVERS ? j * (j + 1) / 2 * 8 : -1;
+                    });
+                }
+            } else {
+                put(to, both, valid);
+            }
+        }
+    }
+}
+
 // Makes the results of a slice.
 template <int N>
 __device__ __forceinline__ void multiply_slice(
@@ -133,6 +188,12 @@ __device__ __forceinline__ void multiply_slice(
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
+    if constexpr (N == LAST_WIDTH) {
+        if (block.first_j < block.first_i) {
+            store_columns<N>(results, re, im, block, consumer);
+            return;
+        }
+    }
     const int thread = thread_again();  // so that nothing of it lives in a register meanwhile
     const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
 #pragma unroll
@@ -160,7 +221,9 @@ __device__ __forceinline__ void multiply_slice(
                 for (int k = 0; k < TOGETHER; ++k) {
                     Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};
                     const int first = block.first_i + (octet + k / 2) * 8 + k % 2;
-                    add_shared(of_j, numbers, j, [&](int m) { return first + m * 2; });
+                    add_shared(of_j, numbers, [&](int m) {
+                        return j < N_RECEIVERS && first + m * 2 <= j ? (first + m * 2) * 8 : -1;
+                    });
                 }
             } else {
                 put(to, both, valid);

@@ -16,6 +16,7 @@ from autotune.rendering.render import render
 from autotune.trial.verify import verify
 
 from .common import check_mutant, first_is_quick, session_on
+from .test_correlate import run
 
 KERNEL = Correlate()
 GPU = Device("a GPU", "cuda", "sm_90", n_multiprocessors=132)
@@ -128,9 +129,9 @@ CHECKED = [(16, 8, "batches", 3), (33, 8, "batches", 5), (60, 4, "blocks", 4), (
 
 @pytest.mark.parametrize(("n_receivers", "bits", "layout", "most"), first_is_quick(CHECKED))
 def test_pairs_touch_nothing_else(n_receivers: int, bits: int, layout: str, most: int) -> None:
-    """With all checks of the host; the lowest integers are counted once."""
+    """With all checks of the host."""
     n_times = 128 // bits if layout == "blocks" else 288 // bits
-    given = {"bits": bits, "layout": layout, "n_times": n_times, "n_receivers": n_receivers, "count_lowest": bits < 16}
+    given = {"bits": bits, "layout": layout, "n_times": n_times, "n_receivers": n_receivers}
     problem = KERNEL.problem({**given, "n_channels": 2, "n_batches": 5, "n_slices": 2})
     check(problem, pairs_config(problem, most), "check")
 
@@ -139,6 +140,65 @@ def pairs_config(problem: Problem, most: int) -> Config:
     """The longest side with so many pairs for a warp."""
     configs = KERNEL.space.enumerate(problem, GPU, {**PAIRS, "PAIRS_PER_WARP": (most,), "SPLIT": (1,)}).configs
     return max(configs, key=lambda config: (config.SIDE, config.READ_AHEAD))
+
+
+# ---------------------------------------------------------------------- the last receivers as columns
+def columns_config(split: int = 1) -> Config:
+    values = {"STAGES": 5, "IN_FLIGHT": 1, "CHAIN": 1, "FETCH": 128, "LAST": "columns", "SPLIT": split}
+    return Config({"MMA": "wgmma", **values, "STORE": "stream"})
+
+
+@pytest.mark.parametrize("layout", ["blocks", "batches"])
+@pytest.mark.parametrize(("n_receivers", "bits"), [(70, 8), (90, 4), (110, 16), (40, 8)])
+def test_the_last_receivers_may_be_columns(n_receivers: int, bits: int, layout: str) -> None:
+    """With each width; added and overwritten, whole or in parts."""
+    n_times = 128 // bits if layout == "blocks" else 288 // bits
+    given = {"bits": bits, "layout": layout, "n_times": n_times, "n_receivers": n_receivers}
+    for overwrites in (False, True):
+        problem = KERNEL.problem({**given, "overwrites": overwrites, "n_channels": 2, "n_batches": 5})
+        for split in (1, 4) if bits < 16 and not overwrites else (1,):
+            assert KERNEL.space.broken(problem, columns_config(split), GPU) is None
+            check(problem, columns_config(split))
+
+
+def test_only_few_last_receivers_are_columns() -> None:
+    """So that they are fewer than the tile has without."""
+    for n_receivers, is_allowed in ((64, False), (65, True), (112, True), (113, False), (128, False), (576, False)):
+        problem = KERNEL.problem({"n_receivers": n_receivers})
+        assert (KERNEL.space.broken(problem, columns_config(), GPU) is None) == is_allowed
+
+
+COLUMN_MUTANTS = [
+    ("blocks", "{{tile.first_i, tile.first_j}", "{{tile.first_i, tile.first_i}"),
+    ("blocks", "q ? re[of_a] : re[of_b], 4)", "q ? re[of_b] : re[of_a], 4)"),
+    ("blocks", "q ? im[of_a] : im[of_b], 4)", "q ? im[of_a] : im[of_b], 8)"),
+    ("batches", "re[q * (N / 2) + place + p * 2]", "re[p * (N / 2) + place + q * 2]"),
+    ("batches", "im[q * (N / 2) + place + p * 2];", "-im[q * (N / 2) + place + p * 2];"),
+    ("batches", "octet * 8 + lane % 4 * 2 + k;", "octet * 8 + lane % 4 + k * 4;"),
+    ("batches", "valid[k] = j < N_RECEIVERS;", "valid[k] = true;"),
+]
+
+
+@pytest.mark.parametrize(("layout", "old", "new"), COLUMN_MUTANTS)
+def test_mutants_of_columns_fail(layout: str, old: str, new: str) -> None:
+    problem = KERNEL.problem(
+        {"n_receivers": 75, "layout": layout, "count_lowest": True, "n_channels": 1, "n_batches": 5}
+    )
+    check_mutant(KERNEL, problem, columns_config(), old, new, full=True)
+
+
+# ---------------------------------------------------------------------- the lowest integers
+@pytest.mark.parametrize(("n_receivers", "most", "split"), [(40, 5, 1), (75, 7, 1), (75, 4, 4), (75, 0, 4)], ids=str)
+def test_the_lowest_integers_are_counted_once(n_receivers: int, most: int, split: int) -> None:
+    """In the batches that are used, however many blocks and warps read a receiver; without pairs, by wgmma."""
+    given = {"n_receivers": n_receivers, "count_lowest": True, "n_channels": 2, "n_batches": 9}
+    problem = KERNEL.problem({**given, "first_batch": 1, "n_used": 7, "n_slices": 2})
+    config = Config({**pairs_config(problem, most), "SPLIT": split}) if most else columns_config(split)
+    inputs = KERNEL.inputs(problem, np.random.default_rng(6))
+    inputs["voltages"] = np.random.default_rng(7).integers(-128, 128, inputs["voltages"].shape, dtype=np.int8)
+    expected = KERNEL.reference(problem, **inputs)["n_lowest"]
+    assert expected > inputs["n_lowest"]
+    np.testing.assert_array_equal(run(problem, config, HOST, inputs, "n_lowest"), expected)
 
 
 # ---------------------------------------------------------------------- mutants

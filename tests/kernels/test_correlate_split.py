@@ -50,9 +50,8 @@ def test_parts_are_added(mma: str) -> None:
 @pytest.mark.parametrize("mma", ["mma_sync", "wgmma"])
 @pytest.mark.parametrize(("bits", "layout"), [(4, "batches"), (4, "blocks"), (8, "blocks")])
 def test_parts_of_any_problem_are_added(bits: int, layout: str, mma: str) -> None:
-    """The lowest integers are counted once, although several blocks read a receiver."""
     n_times = TIMES[layout][bits]
-    given = {"bits": bits, "layout": layout, "n_times": n_times, "n_receivers": 65, "count_lowest": True}
+    given = {"bits": bits, "layout": layout, "n_times": n_times, "n_receivers": 65}
     problem = KERNEL.problem({**given, "n_channels": 2, "n_batches": 19})
     config = config_of(problem, mma, 4)
     check(problem, config, replace(problem, first_batch=3, n_used=15, n_slices=2))
@@ -154,10 +153,10 @@ MUTANTS = [
     ("mma_sync", "SPLITS ? blockIdx.x % N_BLOCKS", "SPLITS ? blockIdx.x / N_BLOCKS"),
     ("mma_sync", "atomicAdd(reinterpret_cast", "atomicExch(reinterpret_cast"),  # overwrites instead of adding
     ("mma_sync", "for (int apart = 1; apart < 4", "for (int apart = 2; apart < 4"),
-    ("mma_sync", "i * 8 + threadIdx.x % 4", "i * 8 + threadIdx.x % 2"),
+    ("mma_sync", "place + threadIdx.x % 4", "place + threadIdx.x % 2"),
     ("wgmma", "part.first / BATCH_UNITS, part.n", "part.n"),
     ("wgmma", "part.first % BATCH_UNITS}", "0}"),
-    ("wgmma", "return first + m * 2; }", "return first + m; }"),
+    ("wgmma", "? (first + m * 2) * 8", "? (first + m) * 8"),
     ("wgmma", "both[k].re[0], both[k].im[0], both[k].re[1]", "both[k].re[0], both[k].im[0], both[k].re[0]"),
 ]
 
