@@ -11,7 +11,7 @@ SPLITS = (2, 4, 8, 16)
 
 SPACE = Space(
     MMA=("mma_sync", "wgmma"),  # the instruction, and the design around it
-    CUT=since("rectangles", when(("rectangles", "pairs"), MMA="mma_sync")),  # what a warp has
+    CUT=since("rectangles", when(("rectangles", "pairs"), MMA="mma_sync")),  # the shape of a warp's part
     NR_RECEIVERS_PER_BLOCK=when((32, 48, 64), CUT="rectangles"),  # later receivers of a block
     NR_RECEIVERS_PER_BLOCK_X=when((32, 48, 64), CUT="rectangles"),  # earlier receivers
     SIDE=when(tuple(range(8, 97, 8)), CUT="pairs"),  # receivers of either side of a block
@@ -117,6 +117,11 @@ def tiles_are_shared(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("the last receivers are columns if they are 48 or fewer, without clusters", LAST="columns")
 def last_is_narrow(problem: Problem, config: Config, device: Device) -> bool:
     return 1 <= problem.n_receivers % TILE <= 48 and Geometry(problem, config).blocks_per_cluster == 1
+
+
+@SPACE.heuristic("the last receivers are columns where both consumers have work", LAST="columns")
+def columns_are_worthwhile(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.n_receivers > TILE // 2
 
 
 @SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")
