@@ -124,6 +124,11 @@ def columns_are_worthwhile(problem: Problem, config: Config, device: Device) -> 
     return problem.n_receivers > TILE // 2
 
 
+@SPACE.heuristic("with three products under way, slices are whole and the last receivers rows", IN_FLIGHT=3)
+def products_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.LAST == "rows" and not Geometry(problem, config).splits)
+
+
 @SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")
 def store_is_known(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.STORE != "paired")

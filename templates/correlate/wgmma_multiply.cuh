@@ -115,9 +115,15 @@ __device__ __forceinline__ void add_slice(
     ring.advance();
 }
 
-// Stores the sums of a tile above the diagonal, whose rows are earlier receivers, and whose columns are the last ones. In
-// layout blocks a lane and another have both polarisations of an earlier receiver; they trade, so that either has the
-// products with one polarisation of the later one.
+// Returns whether the rows of a tile are earlier receivers, and its columns the last ones.
+template <int N>
+__device__ __forceinline__ bool is_above(const Block& block)
+{
+    return N == LAST_WIDTH && block.first_j < block.first_i;
+}
+
+// Stores the sums of a tile above the diagonal, whose rows are in the same order in both layouts: polarisation a of 8
+// receivers, then b.
 template <int N>
 __device__ __forceinline__ void store_columns(
     Result* results, const Sum (&re)[N], const Sum (&im)[N], const Block& block, int consumer)
@@ -125,9 +131,8 @@ __device__ __forceinline__ void store_columns(
     const int thread = thread_again();
     const int lane = thread % 32, first_i = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const int i = first_i + (BLOCKS ? half * 4 + lane / 8 : lane / 4), q = BLOCKS ? lane / 4 % 2 : half;
-        Result* of_i = results + i * 8 + q * 4;
+    for (int q = 0; q < 2; ++q) {
+        Result* of_i = results + (first_i + lane / 4) * 8 + q * 4;
 #pragma unroll
         for (int octet = 0; octet < N / 8; ++octet) {
             constexpr int TOGETHER = 2;  // columns of an octet
@@ -136,19 +141,10 @@ __device__ __forceinline__ void store_columns(
             bool valid[TOGETHER];
 #pragma unroll
             for (int k = 0; k < TOGETHER; ++k) {
-                const int place = octet * 4 + k;  // of polarisation a of j, in the first rows
-                if constexpr (BLOCKS) {
-                    const int of_a = place + half * 2, of_b = of_a + N / 2;
-                    const Sum re_received = __shfl_xor_sync(0xffffffffu, q ? re[of_a] : re[of_b], 4);
-                    const Sum im_received = __shfl_xor_sync(0xffffffffu, q ? im[of_a] : im[of_b], 4);
-                    both[k].re[0] = q ? re_received : re[of_a], both[k].im[0] = q ? im_received : im[of_a];
-                    both[k].re[1] = q ? re[of_b] : re_received, both[k].im[1] = q ? im[of_b] : im_received;
-                } else {
 #pragma unroll
-                    for (int p = 0; p < 2; ++p) {
-                        both[k].re[p] = re[q * (N / 2) + place + p * 2];
-                        both[k].im[p] = im[q * (N / 2) + place + p * 2];
-                    }
+                for (int p = 0; p < 2; ++p) {
+                    const int place = q * (N / 2) + octet * 4 + p * 2 + k;
+                    both[k].re[p] = re[place], both[k].im[p] = im[place];
                 }
                 const int j = block.first_i + octet * 8 + lane % 4 * 2 + k;
                 to[k] = of_i + static_cast<long long>(j * (j + 1) / 2) * 8, valid[k] = j < N_RECEIVERS;
@@ -182,17 +178,16 @@ __device__ __forceinline__ void multiply_slice(
         re[i] = im[i] = 0;
     {
         const int first = consumer * 32 + threadIdx.x / 32 % 4 * 8;  // of the warp's receivers
-        const unsigned row = sides.later + first * UNIT_BYTES + row_offset();
+        const int offset = is_above<N>(block) ? lane_offset<false>() : row_offset();
+        const unsigned row = sides.later + first * UNIT_BYTES + offset;
         const int operand = CONVERTS ? OPERAND_AT : sides.earlier;  // its place in a stage
         add_slice<N>(re, im, ring, range.n_units, row, operand, release, lowest);
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
-    if constexpr (N == LAST_WIDTH) {
-        if (block.first_j < block.first_i) {
-            store_columns<N>(results, re, im, block, consumer);
-            return;
-        }
+    if (is_above<N>(block)) {
+        store_columns<N>(results, re, im, block, consumer);
+        return;
     }
     const int thread = thread_again();  // so that nothing of it lives in a register meanwhile
     const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;

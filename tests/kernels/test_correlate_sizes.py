@@ -170,10 +170,10 @@ def test_only_few_last_receivers_are_columns() -> None:
 
 COLUMN_MUTANTS = [
     ("blocks", "{{tile.first_i, tile.first_j}", "{{tile.first_i, tile.first_i}"),
-    ("blocks", "q ? re[of_a] : re[of_b], 4)", "q ? re[of_b] : re[of_a], 4)"),
-    ("blocks", "q ? im[of_a] : im[of_b], 4)", "q ? im[of_a] : im[of_b], 8)"),
-    ("batches", "re[q * (N / 2) + place + p * 2]", "re[p * (N / 2) + place + q * 2]"),
-    ("batches", "im[q * (N / 2) + place + p * 2];", "-im[q * (N / 2) + place + p * 2];"),
+    ("blocks", "is_above<N>(block) ? lane_offset<false>() : row_offset()", "row_offset()"),
+    ("blocks", "first_i + lane / 4) * 8", "first_i + lane % 8) * 8"),
+    ("batches", "q * (N / 2) + octet * 4 + p * 2 + k;", "p * (N / 2) + octet * 4 + q * 2 + k;"),
+    ("batches", "im[p] = im[place];", "im[p] = -im[place];"),
     ("batches", "octet * 8 + lane % 4 * 2 + k;", "octet * 8 + lane % 4 + k * 4;"),
     ("batches", "valid[k] = j < N_RECEIVERS;", "valid[k] = true;"),
 ]
