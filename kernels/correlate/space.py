@@ -83,7 +83,7 @@ def side_is_short(problem: Problem, config: Config, device: Device) -> bool:
     return bool(shortest == config.SIDE and (n_rows == 1 or shortest >= least))
 
 
-@SPACE.heuristic("warps have four pairs or more, but if there are ten or fewer", CUT="pairs")
+@SPACE.heuristic("warps have four pairs or more, or three where there are ten or fewer", CUT="pairs")
 def pairs_are_several(problem: Problem, config: Config, device: Device) -> bool:
     most = n_pairs(config.SIDE // OCTET, is_triangle=Geometry(problem, config).is_one_block)
     return bool((4 if most > 10 else min(3, most)) <= config.PAIRS_PER_WARP)
@@ -140,7 +140,7 @@ def strides_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint("several blocks add to results only where these are 64-bit accumulators", SPLIT=SPLITS)
-def order_is_no_matter(problem: Problem, config: Config, device: Device) -> bool:
+def order_does_not_matter(problem: Problem, config: Config, device: Device) -> bool:
     return problem.bits != 16 and not problem.overwrites
 
 
@@ -149,7 +149,7 @@ def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
     return problem.sums_fit or Geometry(problem, config).splits
 
 
-@SPACE.heuristic("slices are split where multiprocessors lack blocks, or sums bits", SPLIT=SPLITS)
+@SPACE.heuristic("slices are split where multiprocessors lack blocks, or sums may not fit", SPLIT=SPLITS)
 def blocks_are_few(problem: Problem, config: Config, device: Device) -> bool:
     if config.SPLIT == 2 and not problem.sums_fit:
         return True

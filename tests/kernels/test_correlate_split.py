@@ -79,7 +79,7 @@ def test_only_integers_are_added_by_several_blocks() -> None:
     for values in ({"bits": 16}, {"overwrites": True}):
         problem = KERNEL.problem(values)
         broken = KERNEL.space.broken(problem, config_of(problem, "mma_sync", 2), GPU)
-        assert broken is not None and broken.name == "order_is_no_matter"
+        assert broken is not None and broken.name == "order_does_not_matter"
 
 
 def test_slices_are_split_where_blocks_are_few() -> None:
