@@ -28,7 +28,7 @@ SPACE = Space(
     TAPER=when((0, 1), MMA="wgmma", CHAIN=(2, 4, 8)),  # whether chains become shorter towards the last
     FETCH=when((128, 256), MMA="wgmma"),  # bytes that the L2 fetches together
     CLUSTER=when((1, 2, 4), MMA="wgmma", CHAIN=8),  # blocks that copy for each other what they share; else 1
-    LAST=since("rows", when(("rows", "columns"), MMA="wgmma")),  # the receivers of the last tile, if these are fewer
+    LAST=since("rows", when(("rows", "columns"), MMA="wgmma")),  # receivers left over tiles of 64
     SPLIT=since(1, when((1, *SPLITS), CHAIN=(None, 1))),  # blocks that share the times of a slice; else 1
     STORE=("direct", "stream", "paired"),  # results: plainly; evicted first; so, and whole sectors of a pair of lanes
 )
