@@ -5,7 +5,7 @@ them, with b = j (j + 1) / 2 + i. Integers of 4 or 8 bits, exact, or float16. A 
 cores or, with few receivers, by memory. Template: templates/correlate.cu.j2; the page: docs/kernels/correlate.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -99,8 +99,8 @@ class Correlate(Kernel[Problem]):
         return made | {"voltages": array_in(np.float16 if floats else np.int8, *shape_of_voltages(problem))}
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """A block takes a part of the product that holds a baseline, in whole clusters; channels or chains of them are
-        on y, slices on z.
+        """A block takes a part of the product that holds a baseline, in whole clusters, and if slices are split a part
+        of the times; channels or chains of them are on y, slices on z.
         """
         geometry = Geometry(problem, config)
         launch = Launch(geometry.grid, (geometry.n_threads, 1, 1), geometry.shared_bytes)
@@ -112,10 +112,15 @@ class Correlate(Kernel[Problem]):
         """The template prints attributes of the geometry as its constants, under the same names."""
         geometry = Geometry(problem, config)
         result = "float" if problem.bits == 16 else "int" if problem.overwrites else "long long"
-        clusters = ((f"{{{', '.join(map(str, block))}}}" for block in cluster) for cluster in geometry.clusters)
+        table = {
+            "clusters": [", ".join(map(braced, cluster)) for cluster in geometry.clusters],
+            "shares": [braced((len(s.rows), len(s.columns), *s)) for s in geometry.shares],
+            "pairs_of_shares": [braced(pairs) for pairs in geometry.pairs_of_shares],
+            "first_rows": braced([s.rows[0] for s in geometry.shares]),
+        }
         return {
             "shape": geometry,
-            "clusters": [", ".join(cluster) for cluster in clusters],
+            **table,
             "element": {4: "nibbles", 8: "int8", 16: "float16"}[problem.bits],
             "result": result,
             "piece": {"float": "float4", "int": "int4", "long long": "longlong2"}[result],
@@ -231,6 +236,11 @@ class Correlate(Kernel[Problem]):
         others.
         """
         return Tolerance()
+
+
+def braced(values: Iterable[Any]) -> str:
+    """Returns values as an initializer of C++, nested as they are."""
+    return f"{{{', '.join(braced(v) if isinstance(v, tuple | list) else str(v) for v in values)}}}"
 
 
 # ---------------------------------------------------------------------- voltages

@@ -8,8 +8,9 @@ from typing import Any
 
 from autotune import Device, ceil_div
 
-from .geometry import TILE
+from .geometry import TILE, USUAL_MULTIPROCESSORS
 from .problem import Problem
+from .space import SPLITS
 
 SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
 WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
@@ -23,7 +24,9 @@ MANY_UNITS = 256  # units of a slice: with so many, 64 receivers are enough even
 FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
-USUAL_MULTIPROCESSORS = 100  # assumed if a device does not state its number
+LEAST_BLOCKS = 3  # blocks that each multiprocessor should have by mma_sync
+NEAR_BEST = 1.15  # a slice is split no further where waves of blocks take so many times the least time
+MOST_ADDED = 0.5  # all parts of a slice add at most this share of the bytes of voltages
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
@@ -86,7 +89,9 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
     n_each = n_products(problem) / n_multiprocessors
     is_one_wave = bool(chains) and n_each <= 4
-    if problem.layout == "blocks" and units_of_slice(problem) < FEW_UNITS:
+    if not problem.sums_fit:  # a slice is split
+        chain = 1
+    elif problem.layout == "blocks" and units_of_slice(problem) < FEW_UNITS:
         chain = next((chain for chain in (8, 4, 2) if n_each >= chain), 1)
     elif is_one_wave:
         chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
@@ -96,7 +101,10 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     config = {"MMA": "wgmma", "STAGES": 7 if problem.layout == "blocks" else 5, "IN_FLIGHT": 1 if converts else 2}
     config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128, "STORE": "stream"}
     config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
-    return config | ({"CLUSTER": 1} if chain == 8 else {})
+    config |= {"CLUSTER": 1} if chain == 8 else {}
+    if chain == 1:
+        config["SPLIT"] = split_of(problem, n_products(problem), n_multiprocessors, is_alone=True)
+    return config
 
 
 def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
@@ -127,5 +135,22 @@ def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
         READ_AHEAD=ahead,
         WARPS=4,
         WARPS_J=2,
+        SPLIT=split_of(problem, n_blocks, n_multiprocessors, is_alone=False),
         STORE="stream",
     )
+
+
+def split_of(problem: Problem, n_blocks: int, n_multiprocessors: int, *, is_alone: bool) -> int:
+    """Returns into how many parts to split each slice. Reckoned, not measured: a multiprocessor needs some blocks,
+    which share it; or, where a block is alone there, so few parts with which waves of blocks end nearly as early as
+    they can.
+    """
+    if problem.bits == 16 or problem.overwrites:
+        return 1
+    fewest = 1 if problem.sums_fit else SPLITS[0]
+    most = max(fewest, MOST_ADDED * problem.n_receivers * problem.slice_units / problem.n_baselines)
+    choices = [n for n in (1, *SPLITS) if fewest <= n <= most]
+    if not is_alone:
+        return next((n for n in choices if n * n_blocks >= LEAST_BLOCKS * n_multiprocessors), choices[-1])
+    times = {n: ceil_div(n_blocks * n, n_multiprocessors) / n for n in choices}
+    return next(n for n, time in times.items() if time <= NEAR_BEST * min(times.values()))

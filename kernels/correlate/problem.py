@@ -48,10 +48,10 @@ class Problem:
         if self.first_batch < 0 or self.n_used < 0 or self.first_batch + max(1, self.n_used) > self.n_batches:
             given = f"first_batch={self.first_batch}, n_used={self.n_used}"
             raise ValueError(f"{given}: not a range of the n_batches={self.n_batches} batches")
-        if self.slice_samples > self.max_samples:
+        if self.overwrites and not self.sums_fit:
             raise ValueError(
-                f"a slice of {self.slice_samples} samples: sums of more than {self.max_samples} may not fit in 32 bits;"
-                f" use fewer batches, or more than n_slices={self.n_slices}"
+                f"a slice of {self.slice_samples} samples: visibilities of more than {self.max_samples} may not fit in "
+                f"32 bits; use fewer batches, more than n_slices={self.n_slices}, or overwrites=False"
             )
 
     @property
@@ -76,9 +76,19 @@ class Problem:
         return [range(begin, end) for begin, end in pairwise(ends)]
 
     @property
+    def slice_units(self) -> int:
+        """Returns the units of the longest slice; each batch begins a new one."""
+        return ceil_div(len(self.batches), self.n_slices) * ceil_div(self.n_times, self.unit_times)
+
+    @property
     def slice_samples(self) -> int:
         """Returns the samples of the longest slice."""
         return ceil_div(len(self.batches), self.n_slices) * self.n_times
+
+    @property
+    def sums_fit(self) -> bool:
+        """Returns whether sums of a whole slice fit in 32 bits, whatever the voltages are."""
+        return self.slice_samples <= self.max_samples
 
     @property
     def maximum(self) -> int:
@@ -87,7 +97,10 @@ class Problem:
 
     @property
     def max_samples(self) -> int:
-        """Returns the most samples of a slice: a part of a sum is at most 2 maximum^2 for each, and has 31 bits."""
+        """Returns the most samples of a sum of 32 bits: a part of it is at most 2 maximum^2 for each, and has 31 bits.
+
+        A block sums one slice, or a part of one that is split.
+        """
         if self.bits == 16:
             return 2**31 - 1
         return (2**31 - 1) // (2 * self.maximum**2 * SHIFTS[self.bits])

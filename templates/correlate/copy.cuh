@@ -2,7 +2,7 @@
 // after another. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces threadIdx.x, + N_THREADS, ...,
 // which all go to the same place of an octet of receivers.
 // Needs     octet.cuh (place_of), lib/async.cuh (copy_async)
-// Provides  Copier: copy
+// Provides  Copier: skip, copy
 template <int N>
 struct Copier {
     static constexpr int OWN = (N * PIECES + N_THREADS - 1) / N_THREADS;
@@ -22,6 +22,14 @@ struct Copier {
         batch_stride = N_RECEIVERS * receiver_stride;
         const long long channel = blockIdx.y * (BLOCKS ? n_batches * batch_stride : BATCH_BYTES);
         next = voltages + (channel + first_batch * batch_stride + receiver * receiver_stride + in_batch);
+    }
+
+    // Goes to a unit, from the first one of the slice.
+    __device__ __forceinline__ void skip(int n_units)
+    {
+        const int some = n_units % BATCH_UNITS * UNIT_BYTES;
+        next += n_units / BATCH_UNITS * batch_stride + some;
+        in_batch += some;
     }
 
     // Begins the copies of the next unit. What is past the slice, the batch or the last receiver is not read, and

@@ -1,7 +1,8 @@
 // MMA mma_sync: all warps of a block copy, and all multiply; a ring of N_STAGES stages lies in shared memory, of which
 // READ_AHEAD are under way while one is used.
-// Needs     triangle.cuh (Block, block_of, first_of_slice), copy.cuh (Copier), octet.cuh (lane_offset),
-//           warp_product.cuh (WarpProduct), lowest.cuh (Lowest), lib/async.cuh (close_group, wait_for_groups)
+// Needs     triangle.cuh (Block, block_of, first_of_slice), part.cuh (tile_number, Part, own_part), copy.cuh (Copier),
+//           octet.cuh (lane_offset), warp_product.cuh (WarpProduct), lowest.cuh (Lowest),
+//           lib/async.cuh (close_group, wait_for_groups)
 // Provides  correlate
 extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
@@ -12,13 +13,17 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
 {
     extern __shared__ uint4 dynamic_shared[];
     unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);
-    const Block block = block_of(blockIdx.x, N_RECEIVERS);
-    const bool square = RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i;  // both sides are the same
+    const Block block = block_of(tile_number(), N_RECEIVERS);
+    const bool square = ALL_UNITS == UNITS_J || (RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i);
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
-    const int n_units = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
+    const int of_slice = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
+    const Part part = SPLITS ? own_part(of_slice) : Part{0, of_slice};
+    const int n_units = part.n;
     const int n_steps = (n_units + UNITS_PER_STAGE - 1) / UNITS_PER_STAGE;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
+    if constexpr (SPLITS)
+        copier_j.skip(part.first), copier_i.skip(part.first);
     const auto copy_unit = [&](int buffer, int unit) {
         unsigned char* to = ring + (buffer * UNITS_PER_STAGE + unit) * ALL_UNITS;
         copier_j.copy(to, true);
@@ -32,6 +37,10 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
         close_group();
     };
 
+{% if shape.cuts_pairs %}
+    WarpProduct product(block, square);
+    const bool is_needed = product.is_needed(), counts = product.counts();
+{% else %}
     const int warp = threadIdx.x / 32;
     const int own_j = warp % WARPS_J * OCTETS_J * 8, own_i = warp / WARPS_J * OCTETS_I * 8;  // receivers of the block
     const int first_j = block.first_j + own_j, first_i = block.first_i + own_i;
@@ -41,6 +50,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     const int offset_i = own_i * UNIT_BYTES + lane_offset<true>() + (square ? 0 : UNITS_J);
 
     WarpProduct product;
+{% endif %}
     product.clear();
     Lowest lowest;
     constexpr bool BEFORE = READ_AHEAD < N_STAGES - 1;  // whether copies go where nobody reads since the last barrier
@@ -55,6 +65,12 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
         wait_for_groups<BEFORE ? READ_AHEAD : READ_AHEAD - 1>();
         __syncthreads();  // the step is complete; and nobody reads the one before it any more
         const unsigned char* from = ring + buffer * UNITS_PER_STAGE * ALL_UNITS;
+{% if shape.cuts_pairs %}
+        if constexpr (!BEFORE)
+            copy_step(next);
+        if (is_needed)
+            product.add_stage(from, lowest);
+{% else %}
         if (is_needed) {
 #pragma unroll
             for (int unit = 0; unit < UNITS_PER_STAGE; ++unit) {
@@ -67,15 +83,16 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
         } else if constexpr (!BEFORE) {
             copy_step(next);
         }
+{% endif %}
         buffer = buffer == N_STAGES - 1 ? 0 : buffer + 1;
     }
     if (is_needed && (OVERWRITES || n_steps > 0)) {
         constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
         const long long of_channel = blockIdx.z * static_cast<long long>(n_channels) + blockIdx.y;
-        product.store(results + of_channel * N_BASELINES * 8, first_j, first_i);
+        product.store(results + of_channel * N_BASELINES * 8{{ "" if shape.cuts_pairs else ", first_j, first_i" }});
     }
 {% if problem.count_lowest %}
-    if (first_i == 0 && is_needed)  // a warp for each later receiver
+    if ({{ "counts" if shape.cuts_pairs else "first_i == 0" }} && is_needed)  // a warp for each later receiver
         lowest.report(n_lowest);
 {% endif %}
 }

@@ -10,7 +10,8 @@
 //   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, of a receiver's
 //               polarisation a and then b, for one product: voltages as they are
 {% endif %}
-// Needs     triangle.cuh (Block, first_of_slice), wgmma_ring.cuh (Ring), wgmma_chain.cuh (Chain, chain_of, Range),
+// Needs     triangle.cuh (Block, first_of_slice), part.cuh (tile_number, Part, own_part), wgmma_ring.cuh (Ring),
+//           wgmma_chain.cuh (Chain, chain_of, Range),
 //           wgmma_cluster.cuh (Member, member_of, NOBODY, Sides, Release), wgmma_copy.cuh (copy_slice, await_partners),
 //           wgmma_convert.cuh (convert_slice), wgmma_multiply.cuh (multiply_slice, skip_slice), lowest.cuh (Lowest),
 //           lib/tma.cuh (TensorMap, shared_address, init_barrier, publish_barriers), lib/cluster.cuh (sync_cluster),
@@ -30,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
 {
     extern __shared__ __align__(1024) unsigned char dynamic_shared[];
     Ring ring(shared_address(dynamic_shared));
-    const Member own = member_of(blockIdx.x);
+    const Member own = member_of(tile_number());
     if (threadIdx.x == 0) {
         const int n_blocks = 1 + (own.same_j != NOBODY) + (own.same_i != NOBODY);  // that this one copies to
         for (Ring each = ring; each.parity == 0; each.advance()) {
@@ -53,7 +54,11 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
     const Chain chain = chain_of(blockIdx.y, n_channels);
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int end = first_of_slice(blockIdx.z + 1, gridDim.z, n_used);
-    const Range range = {first_batch + begin, (end - begin) * BATCH_UNITS};
+    Range range = {first_batch + begin, (end - begin) * BATCH_UNITS, 0};
+    if constexpr (SPLITS) {
+        const Part part = own_part(range.n_units);
+        range = {range.first_batch + part.first / BATCH_UNITS, part.n, part.first % BATCH_UNITS};
+    }
     const int role = threadIdx.x / GROUP;
     if (role == 0) {
         give_registers<PRODUCER_REGISTERS>();
@@ -78,13 +83,18 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
             // On the diagonal, the first consumer's rows need the first half of the columns only.
             if (block.first_j + consumer * 32 >= N_RECEIVERS)
                 skip_slice(ring, range, release);
+{% if shape.last_width %}
+            else if (block.first_i + RECEIVERS_I > N_RECEIVERS  // the columns are the last receivers
+                     && (LAST_WIDTH <= 32 || consumer == 1 || block.first_j < block.first_i))
+                multiply_slice<LAST_WIDTH>(to, ring, block, sides, range, consumer, release, lowest);
+{% endif %}
             else if (block.first_j == block.first_i && consumer == 0)
                 multiply_slice<32>(to, ring, block, sides, range, consumer, release, lowest);
             else
                 multiply_slice<64>(to, ring, block, sides, range, consumer, release, lowest);
         }
 {% if problem.count_lowest %}
-        if (block.first_i == 0)  // a block for each later receiver
+        if ({{ "block.first_i == block.first_j" if shape.last_width else "block.first_i == 0" }})  // once for each receiver
             lowest.report(n_lowest);
 {% endif %}
     }

@@ -1,6 +1,6 @@
 // Results: sums of baselines are added to global memory, or overwrite it.
 // Needs     nothing
-// Provides  Sums; put; deliver
+// Provides  Sums; put; add_shared
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
 template <class Number, int COUNT>
@@ -72,47 +72,37 @@ __device__ __forceinline__ void put(
                 store(reinterpret_cast<Piece*>(results[k]) + i * apart, piece_of(before[k][i], sums[k], i));
 }
 
-constexpr bool NARROW = sizeof(Result) == 4;
-
-// Returns where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a
-// sector of 32 bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1,
-// and 2 and 3.
-__device__ __forceinline__ int start_of_half(bool odd)
-{
-    return odd ? (NARROW ? 4 : 2) : 0;
-}
-
-// The lanes of a pair have a baseline each, and trade halves: `kept` is the lane's half of its own baseline, `received`
-// that of the other lane's. All lanes of the warp take part.
-template <class T>
-__device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, const Sums<T, 4>& own, bool odd)
+// Trades numbers among the four lanes of a row: number n of lane m becomes number m of lane n. All lanes of the warp
+// take part.
+template <class Number>
+__device__ __forceinline__ void transpose(Number (&numbers)[4])
 {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const int of_even = NARROW ? i : 2 * i, of_odd = NARROW ? 2 + i : 2 * i + 1;
-        kept.re[i] = odd ? own.re[of_odd] : own.re[of_even];
-        kept.im[i] = odd ? own.im[of_odd] : own.im[of_even];
-        received.re[i] = __shfl_xor_sync(0xffffffffu, odd ? own.re[of_even] : own.re[of_odd], 1);
-        received.im[i] = __shfl_xor_sync(0xffffffffu, odd ? own.im[of_even] : own.im[of_odd], 1);
+    for (int apart = 1; apart < 4; apart *= 2) {
+        const bool is_later = threadIdx.x & apart;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if (k & apart)
+                continue;
+            const Number received = __shfl_xor_sync(0xffffffffu, is_later ? numbers[k] : numbers[k + apart], apart);
+            (is_later ? numbers[k] : numbers[k + apart]) = received;
+        }
     }
 }
 
-// Delivers the lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. of_j:
-// the results of j's first baseline. All lanes of the warp take part.
-__device__ __forceinline__ void deliver(
-    Result* of_j, const Sums<Sum, 4>& own, int i, int other_i, int j, bool odd)
+// Adds four numbers of a lane to results to which other blocks add, too. The lanes of a row trade their numbers first,
+// so that they add to a whole sector at a time: lane n adds number n of each. place_of_lane(m) returns the place of lane
+// m's numbers among `results`, or -1 if they have none. All lanes of the warp take part.
+template <class Number, class Place>
+__device__ __forceinline__ void add_shared(Result* results, Number (&numbers)[4], const Place& place_of_lane)
 {
-    const bool exists = j < N_RECEIVERS;
-    if constexpr (PAIRED) {
-        Sums<Sum, 2> halves[2];
-        trade(halves[0], halves[1], own, odd);
-        Result* const to[2] = {of_j + i * 8 + start_of_half(odd), of_j + other_i * 8 + start_of_half(odd)};
-        const bool valid[2] = {exists && i <= j, exists && other_i <= j};
-        put(to, halves, valid, 2);
-    } else {
-        Result* const to[1] = {of_j + i * 8};
-        const Sums<Sum, 4> all[1] = {own};
-        const bool valid[1] = {exists && i <= j};
-        put(to, all, valid);
+    transpose(numbers);
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+        const int place = place_of_lane(m);
+        const long long number = numbers[m] >> SUM_SHIFT;
+        if (place >= 0)
+            atomicAdd(reinterpret_cast<unsigned long long*>(results + place + threadIdx.x % 4),
+                      static_cast<unsigned long long>(number));
     }
 }

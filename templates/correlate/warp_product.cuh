@@ -1,6 +1,6 @@
 // The product of a warp, by mma.sync: OCTETS_J x OCTETS_I octets of a block's receivers.
-// Needs     octet.cuh (Octet, load_octet, receiver_of_column), operands.cuh (plain_words, turned_words),
-//           lowest.cuh (Lowest), store.cuh (Sums, deliver), lib/mma.cuh (mma)
+// Needs     octet.cuh (Octet, load_octet), operands.cuh (plain_words, turned_words), lowest.cuh (Lowest),
+//           deliver.cuh (baseline_of, deliver), lib/mma.cuh (mma)
 // Provides  WarpProduct: clear, add_unit, store
 // Rows of A: polarisation a of an octet of later receivers, then b of the same;
 // columns of B: one polarisation of an octet of earlier receivers, plain for real parts and turned for imaginary ones.
@@ -52,19 +52,6 @@ struct WarpProduct {
         }
     }
 
-    // Returns the sums of the lane's baseline in a column, 0 or 1, of a pair of octets.
-    __device__ __forceinline__ Sums<Sum, 4> baseline(int row, int octet, int column) const
-    {
-        Sums<Sum, 4> made;
-#pragma unroll
-        for (int product = 0; product < 4; ++product) {
-            const int p = product % 2, own = product / 2 * 2 + column;
-            made.re[product] = sums[row][octet][p][0][own];
-            made.im[product] = sums[row][octet][p][1][own];
-        }
-        return made;
-    }
-
     // Delivers all sums. results: of the slice and channel; first_j, first_i: the warp's first receivers.
     __device__ __forceinline__ void store(Result* results, int first_j, int first_i) const
     {
@@ -76,8 +63,7 @@ struct WarpProduct {
 #pragma unroll
             for (int k = 0; k < OCTETS_I * 2; ++k) {
                 const int column = k % 2, first = first_i + k / 2 * 8;
-                deliver(of_j, baseline(row, k / 2, column), first + receiver_of_column(lane % 4 * 2 + column),
-                        first + receiver_of_column((lane % 4 ^ 1) * 2 + column), j, lane % 2 != 0);
+                deliver(of_j, baseline_of(sums[row][k / 2], column), first, column, j, lane);
             }
         }
     }

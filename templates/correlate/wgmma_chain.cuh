@@ -24,7 +24,8 @@ __device__ __forceinline__ Chain chain_of(int index, int n_channels)
     return {first, min(first + length, n_channels)};
 }
 
-// The batches of a slice, in units.
+// Units of a slice.
 struct Range {
     int first_batch, n_units;
+    int first_unit;  // of the first batch: where this part of the slice begins
 };

@@ -33,6 +33,15 @@ __device__ __forceinline__ Member member_of(int index)
     else
         return {tile, index % BLOCKS_PER_CLUSTER, NOBODY, NOBODY};
 }
+{% elif shape.last_width %}
+// The last receivers are columns, also beside earlier ones: these tiles are above the diagonal.
+__device__ __forceinline__ Member member_of(int index)
+{
+    const Block tile = block_of(index, N_RECEIVERS);
+    if (tile.first_j + RECEIVERS_J > N_RECEIVERS)
+        return {{ "{{tile.first_i, tile.first_j}, 0, NOBODY, NOBODY}" }};
+    return {tile, 0, NOBODY, NOBODY};
+}
 {% else %}
 __device__ __forceinline__ Member member_of(int index)
 {

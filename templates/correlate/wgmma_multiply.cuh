@@ -1,8 +1,8 @@
 // Products by wgmma, of a consumer: a warpgroup with 32 later receivers, and N earlier ones.
 // Needs     octet.cuh (Octet, lane_offset, load_octet, place_of), operands.cuh (plain_words, turned_words),
-//           lowest.cuh (Lowest), store.cuh (Sums, put), triangle.cuh (Block), wgmma_ring.cuh (Ring),
-//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/thread.cuh (thread_again),
-//           lib/tma.cuh (shared_pointer, wait),
+//           lowest.cuh (Lowest), store.cuh (Sums, put, add_shared), triangle.cuh (Block), wgmma_ring.cuh (Ring),
+//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/opaque.cuh (opaque),
+//           lib/thread.cuh (thread_again), lib/tma.cuh (shared_pointer, wait),
 //           lib/wgmma.cuh (begin_products, close_products, multiply, rows_of_64_bytes, wait_for_products)
 // Provides  multiply_slice; skip_slice
 
@@ -115,6 +115,57 @@ __device__ __forceinline__ void add_slice(
     ring.advance();
 }
 
+// Returns whether the rows of a tile are earlier receivers, and its columns the last ones.
+template <int N>
+__device__ __forceinline__ bool is_above(const Block& block)
+{
+    return N == LAST_WIDTH && block.first_j < block.first_i;
+}
+
+// Stores the sums of a tile above the diagonal, whose rows are in the same order in both layouts: polarisation a of 8
+// receivers, then b.
+template <int N>
+__device__ __forceinline__ void store_columns(
+    Result* results, const Sum (&re)[N], const Sum (&im)[N], const Block& block, int consumer)
+{
+    const int thread = thread_again();
+    const int lane = thread % 32, first_i = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
+#pragma unroll
+    for (int q = 0; q < 2; ++q) {
+        Result* of_i = results + (first_i + lane / 4) * 8 + q * 4;
+#pragma unroll
+        for (int octet = 0; octet < N / 8; ++octet) {
+            constexpr int TOGETHER = 2;  // columns of an octet
+            Sums<Sum, 2> both[TOGETHER];  // polarisations of i
+            Result* to[TOGETHER];
+            bool valid[TOGETHER];
+#pragma unroll
+            for (int k = 0; k < TOGETHER; ++k) {
+#pragma unroll
+                for (int p = 0; p < 2; ++p) {
+                    const int place = q * (N / 2) + octet * 4 + p * 2 + k;
+                    both[k].re[p] = re[place], both[k].im[p] = im[place];
+                }
+                const int j = block.first_i + octet * 8 + lane % 4 * 2 + k;
+                to[k] = of_i + static_cast<long long>(j * (j + 1) / 2) * 8, valid[k] = j < N_RECEIVERS;
+            }
+            if constexpr (SPLITS) {
+#pragma unroll
+                for (int k = 0; k < TOGETHER; ++k) {
+                    Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};
+                    const int first = block.first_i + octet * 8 + k;
+                    add_shared(of_i, numbers, [&](int m) {
+                        const int j = opaque(first + m * 2);  // else all places are computed first, and spilled
+                        return j < N_RECEIVERS ? j * (j + 1) / 2 * 8 : -1;
+                    });
+                }
+            } else {
+                put(to, both, valid);
+            }
+        }
+    }
+}
+
 // Makes the results of a slice.
 template <int N>
 __device__ __forceinline__ void multiply_slice(
@@ -127,12 +178,17 @@ __device__ __forceinline__ void multiply_slice(
         re[i] = im[i] = 0;
     {
         const int first = consumer * 32 + threadIdx.x / 32 % 4 * 8;  // of the warp's receivers
-        const unsigned row = sides.later + first * UNIT_BYTES + row_offset();
+        const int offset = is_above<N>(block) ? lane_offset<false>() : row_offset();
+        const unsigned row = sides.later + first * UNIT_BYTES + offset;
         const int operand = CONVERTS ? OPERAND_AT : sides.earlier;  // its place in a stage
         add_slice<N>(re, im, ring, range.n_units, row, operand, release, lowest);
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
+    if (is_above<N>(block)) {
+        store_columns<N>(results, re, im, block, consumer);
+        return;
+    }
     const int thread = thread_again();  // so that nothing of it lives in a register meanwhile
     const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
 #pragma unroll
@@ -155,7 +211,18 @@ __device__ __forceinline__ void multiply_slice(
                 }
                 to[k] = of_j + i * 8, valid[k] = j < N_RECEIVERS && i <= j;
             }
-            put(to, both, valid);
+            if constexpr (SPLITS) {
+#pragma unroll
+                for (int k = 0; k < TOGETHER; ++k) {
+                    Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};
+                    const int first = block.first_i + (octet + k / 2) * 8 + k % 2;
+                    add_shared(of_j, numbers, [&](int m) {
+                        return j < N_RECEIVERS && first + m * 2 <= j ? (first + m * 2) * 8 : -1;
+                    });
+                }
+            } else {
+                put(to, both, valid);
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
     ("floats overwritten", 16, "blocks", SMALL, "before.w + sums", "sums", "wrong"),
     ("lanes of a pair", 8, "blocks", LATE, "odd ? own.im[of_even] : own.im[of_odd]", "own.im[of_even]", "wrong"),
     ("half of a pair", 8, "blocks", LATE, "odd ? (NARROW ? 4 : 2) : 0", "odd ? 2 : 2", "launch_failed"),
-    ("other lane's receiver", 8, "blocks", LATE, "(lane % 4 ^ 1) * 2 + column", "lane % 4 * 2 + column", "wrong"),
+    ("other lane's receiver", 8, "blocks", LATE, "of_lane(lane % 4 ^ 1), j", "of_lane(lane % 4), j", "wrong"),
     ("diagonal", 8, "blocks", SMALL, "exists && i <= j}", "exists && i < j}", "wrong"),
     ("above the diagonal", 8, "blocks", SMALL, "exists && i <= j}", "exists}", "launch_failed"),
     ("last receiver", 8, "blocks", SMALL, "exists = j < N_RECEIVERS", "exists = true", "launch_failed"),

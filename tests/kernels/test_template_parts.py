@@ -75,6 +75,7 @@ FAMILIES = (
         {
             "wgmma_convert": CORRELATE["wgmma_nibbles"],
             "wgmma": CORRELATE["wgmma_clusters"],
+            "pair_product": CORRELATE["pairs"],
             "": CORRELATE["nibbles"],
         },
     ),
