@@ -144,7 +144,7 @@ def test_an_engine_whose_receiver_is_not_there_says_so_and_ends_when_it_is_told_
         assert f.ends() == 0
         digitiser.send(number)
         assert digitiser.ends() == 0
-        assert f.counts()["made"][0]["heaps_failed"] > 1
+        assert f.counts()["made"][0]["heaps_failed"] >= 1
 
 
 def test_a_name_of_a_host_that_is_not_there_is_told(tmp_path: Path) -> None:
