@@ -19,11 +19,11 @@ import spead2.recv
 from ...core.errors import UsageError
 from .endpoints import Endpoint
 from .ibverbs import IBV, add_ibv_reader
-from .kernel_sockets import connected_ports, udp_drops
+from .kernel_sockets import Connections, udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 
 LOOK_S = 0.1  # a waiting receiver checks so often whether it must end
-CONNECTIONS_S = 0.5  # it checks so often whether its connections are open
+CONNECTIONS_S = 0.2  # it checks so often whether its connections are open
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
 N_BUILT = 2  # chunks that each member has under construction
@@ -111,7 +111,8 @@ class Receiver:
             self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
         self._is_asked = threading.Event()
         self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
-        self._transport, self._connected, self._looked_at = listening.transport, set[int](), time.monotonic()
+        self._transport, self._looked_at = listening.transport, time.monotonic()
+        self._connections = Connections(self._ports)
         self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
         for stream, where in zip(self._group, listening.members, strict=True):
             add_readers(stream, where, listening)
@@ -226,10 +227,8 @@ class Receiver:
         if self._transport != "tcp" or time.monotonic() - self._looked_at < CONNECTIONS_S:
             return False
         self._looked_at = time.monotonic()
-        here = connected_ports(self._ports)
-        self._connected |= here
         counted = self._placings if self._each_ends else self._placings[:1]
-        return len(self._connected - here) > sum(placing.n_stops for placing in counted)
+        return self._connections.n_closed() > sum(placing.n_stops for placing in counted)
 
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet = False
