@@ -24,9 +24,6 @@ MANY_UNITS = 256  # units of a slice: with so many, 64 receivers are enough even
 FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
-LEAST_BLOCKS = 3  # blocks that each multiprocessor should have by mma_sync
-NEAR_BEST = 1.15  # a slice is split no further where waves of blocks take so many times the least time
-MOST_ADDED = 0.5  # all parts of a slice add at most this share of the bytes of voltages
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
@@ -103,7 +100,7 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
     config |= {"CLUSTER": 1} if chain == 8 else {}
     if chain == 1:
-        config["SPLIT"] = split_of(problem, n_products(problem), n_multiprocessors, is_alone=True)
+        config["SPLIT"] = least_split(problem)
     return config
 
 
@@ -135,22 +132,11 @@ def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
         READ_AHEAD=ahead,
         WARPS=4,
         WARPS_J=2,
-        SPLIT=split_of(problem, n_blocks, n_multiprocessors, is_alone=False),
+        SPLIT=least_split(problem),
         STORE="stream",
     )
 
 
-def split_of(problem: Problem, n_blocks: int, n_multiprocessors: int, *, is_alone: bool) -> int:
-    """Returns into how many parts to split each slice. Reckoned, not measured: a multiprocessor needs some blocks,
-    which share it; or, where a block is alone there, so few parts with which waves of blocks end nearly as early as
-    they can.
-    """
-    if problem.bits == 16 or problem.overwrites:
-        return 1
-    fewest = 1 if problem.sums_fit else SPLITS[0]
-    most = max(fewest, MOST_ADDED * problem.n_receivers * problem.slice_units / problem.n_baselines)
-    choices = [n for n in (1, *SPLITS) if fewest <= n <= most]
-    if not is_alone:
-        return next((n for n in choices if n * n_blocks >= LEAST_BLOCKS * n_multiprocessors), choices[-1])
-    times = {n: ceil_div(n_blocks * n, n_multiprocessors) / n for n in choices}
-    return next(n for n, time in times.items() if time <= NEAR_BEST * min(times.values()))
+def least_split(problem: Problem) -> int:
+    """Returns the fewest parts of a slice, whose sums fit in 32 bits. More parts were not measured."""
+    return 1 if problem.sums_fit else SPLITS[0]

@@ -39,7 +39,7 @@ def check(problem: Problem, config: Config, build: str = "plain", *, full: bool 
 
 
 def drawn_problem(rng: np.random.Generator, n_receivers: int) -> Problem:
-    """Of any type and layout, with few channels and batches; integers are added more often than not."""
+    """Returns a problem of any type and layout, with few channels and batches; most integers are added."""
     bits, layout = int(rng.choice([4, 8, 16])), str(rng.choice(["blocks", "batches"]))
     n_times = 128 // bits if layout == "blocks" else 32 // bits * int(rng.integers(1, 20))
     given = {"bits": bits, "layout": layout, "n_times": n_times, "n_receivers": n_receivers}
@@ -106,7 +106,7 @@ def check_size(rng: np.random.Generator, n_receivers: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("n_receivers", SIZES)
 def test_sizes_of_telescopes_are_exact(n_receivers: int) -> None:
-    """Of each design, a config drawn anew, of a type and layout drawn anew."""
+    """Each design runs a config, a type and a layout that are drawn anew."""
     check_size(generator(), n_receivers)
 
 

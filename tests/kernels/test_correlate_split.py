@@ -88,18 +88,15 @@ def test_slices_are_split_where_blocks_are_few() -> None:
     assert splits == {None, 1, 2, 4, 8, 16}  # None: of chains
     many = KERNEL.problem({})
     assert {config.get("SPLIT") for config in KERNEL.space.enumerate(many, GPU).configs} == {None, 1}
-    for n_receivers in (16, 64, 128):
-        problem = replace(few, n_receivers=n_receivers)
-        config = KERNEL.default_config(problem, GPU)
-        assert config.SPLIT > 1 and KERNEL.launch(problem, config).grid[0] == Geometry(problem, config).n_blocks * (
-            config.SPLIT
-        )
+    for mma in ("mma_sync", "wgmma"):
+        config = config_of(few, mma, 4)
+        assert KERNEL.launch(few, config).grid[0] == 4 * Geometry(few, config).n_blocks
 
 
 # ---------------------------------------------------------------------- slices of any length
 @pytest.mark.parametrize(("bits", "layout", "n_batches"), [(8, "blocks", 13_000), (4, "batches", 5_500)])
 def test_slices_of_any_length_are_exact(bits: int, layout: str, n_batches: int) -> None:
-    """Of the largest values, so that sums of all samples, or of half of them, do not fit in 32 bits."""
+    """All values are the largest, so that sums of all samples, or of half of them, do not fit in 32 bits."""
     given = {"bits": bits, "layout": layout, "n_times": 128 // bits, "n_receivers": 2, "n_channels": 1}
     problem = KERNEL.problem({**given, "n_batches": n_batches})
     assert problem.slice_samples > 2 * problem.max_samples
