@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from ..fake_gpu import FakeGpu, array, import_package, install
 from ..recorded import DEFAULT, H200, KERNELS, TALL, WIDE, record
 from .test_packaged import recorded_on
 
+T = TypeVar("T")
 N_CHAN = 700  # channels of these calls, which nobody recorded
 
 
@@ -61,7 +62,7 @@ class OnHost:
         return {"attempts": attempts, "took_s": 1.0, **ended}
 
 
-def tuning_with(tuner: Any, tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
+def tuning_with(tuner: T, tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> T:
     room = sys.modules[f"{tuned.__name__}._autotune.prediction.package_tuning"]
     monkeypatch.setattr(room, "installed_tuner", lambda: tuner)
     return tuner
@@ -70,7 +71,7 @@ def tuning_with(tuner: Any, tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def answered(tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> OnHost:
     """A tuner that finds TALL to be the fastest, which nobody predicts at 100 times."""
-    return tuning_with(OnHost(TALL), tuned, monkeypatch)  # type: ignore[no-any-return]
+    return tuning_with(OnHost(TALL), tuned, monkeypatch)
 
 
 def voltage(n_chan: int = N_CHAN, n_time: int = 100) -> Any:
