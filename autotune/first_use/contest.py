@@ -197,16 +197,8 @@ class Contest:
         first = self._job(right[0])
         jobs = [self._job(number) if self.has_reference else _against(self._job(number), first) for number in right]
         round_s = sum(self._one_launch_s[number] + OVERHEAD_S for number in right)
-        n = min(MOST_SAMPLES, int(SHARE_TIMED * self.left_s / round_s))
-        if n < LEAST_SAMPLES:
-            self.why = f"{LEAST_SAMPLES} launches of each of {len(right)} configs take longer than was left"
-            return
-        try:
-            with self._working(whole=True) as deadline_s:
-                protocol = measurement.Protocol(n_warmup=1, n_samples=n)
-                timed = self.device.measure_together(jobs, protocol, deadline_s)
-        except TrialFailure as failure:
-            self.why = f"the timing failed: {one_line(str(failure))}"
+        timed = self._timed(jobs, round_s)
+        if not timed:
             return
         contestants = []
         for number, found in zip(right, timed, strict=True):
@@ -223,6 +215,29 @@ class Contest:
             )
             contestants.append(Contestant(trial, found))
         self.winner = rank(contestants, self.default)[0].number
+
+    def _timed(self, jobs: list[Job], round_s: float) -> list[Measurement]:
+        """Times the jobs briefly, then again with the samples that the rest of the time allows, and returns the latter.
+
+        If only the second measurement takes too long, the first one counts. Without any, ``why`` says more.
+        """
+        timed: list[Measurement] = []
+        for most in (LEAST_SAMPLES, MOST_SAMPLES):
+            n = min(most, int(SHARE_TIMED * self.left_s / round_s))
+            if n < LEAST_SAMPLES:
+                break
+            try:
+                with self._working(whole=True) as deadline_s:
+                    protocol = measurement.Protocol(n_warmup=1, n_samples=n)
+                    timed = self.device.measure_together(jobs, protocol, deadline_s)
+            except TrialFailure as failure:
+                if timed and failure.status == Status.TIMED_OUT:
+                    break
+                self.why = f"the timing failed: {one_line(str(failure))}"
+                return []
+        if not timed:
+            self.why = f"{LEAST_SAMPLES} launches of each of {len(jobs)} configs take longer than was left"
+        return timed
 
     # ------------------------------------------------------------------ the device's process
     def is_ready(self) -> bool:

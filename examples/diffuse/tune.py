@@ -27,7 +27,7 @@ def main(device: str = "auto") -> None:
     before[1, 2] = 100.0
     inputs = {"before": before, "source": np.zeros_like(before), "rate": np.float32(0.2), "step_s": np.float32(0.01)}
     cold = {"problem": {"edges": "cold"}, "config": sweeps["cold"].best.config}
-    print(autotune.run(DEFINITION, inputs=inputs, **cold, device=device)["after"])
+    print(autotune.run(DEFINITION, inputs=inputs, **cold, device=device)["after"].round(3))
 
     # One package holds both. It needs the baked field, and takes plates of any size.
     package = autotune.emit([sweep.path for sweep in sweeps.values()], "tuned", kernels=[DEFINITION])

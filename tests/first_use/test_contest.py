@@ -32,6 +32,7 @@ class Pretended:
     seconds: dict[Config, float] = field(default_factory=dict)
     failing: dict[Config, TrialFailure] = field(default_factory=dict)
     when_timed: TrialFailure | None = None
+    when_timed_again: TrialFailure | None = None
     calls: list[str] = field(default_factory=list)
     deadlines: list[float] = field(default_factory=list)
     n_launches: int = 0
@@ -59,6 +60,8 @@ class Pretended:
     def measure_together(self, jobs: list[Job], protocol: Protocol, deadline_s: float) -> list[Measurement]:
         if len(jobs) > 1 and self.when_timed:
             raise self.when_timed
+        if protocol.n_samples > LEAST_SAMPLES and self.when_timed_again:
+            raise self.when_timed_again
         found = []
         for job in jobs:
             seconds = self.seconds.get(job.config, LAUNCH_S)
@@ -100,7 +103,7 @@ CONFIGS = ways("right", "right", "right", "patient")
 def test_the_fastest_wins_after_as_many_launches_as_fit() -> None:
     device = Pretended(seconds={CONFIGS[2]: 0.9 * LAUNCH_S})
     held = contest(CONFIGS, device)
-    assert held.winner == 2 and held.is_final and device.n_launches == 4 + 4 * MOST_SAMPLES
+    assert held.winner == 2 and held.is_final and device.n_launches == 4 + 4 * (LEAST_SAMPLES + MOST_SAMPLES)
     slow = Pretended(seconds=dict.fromkeys(CONFIGS, 0.04))
     held = contest(CONFIGS, slow)
     assert held.winner is not None and 4 * LEAST_SAMPLES <= slow.n_launches - 4 < 4 * MOST_SAMPLES
@@ -164,6 +167,16 @@ def test_a_device_that_does_not_open_ends_it_at_once() -> None:
 def test_a_failure_while_all_are_timed_chooses_nothing() -> None:
     held = contest(CONFIGS, Pretended(when_timed=TrialFailure(Status.LAUNCH_FAILED, "SIGKILL")))
     assert held.winner is None and held.why == "the timing failed: launch_failed: SIGKILL" and not held.is_final
+
+
+def test_if_only_the_second_round_is_too_long_the_first_one_decides() -> None:
+    late = TrialFailure(Status.TIMED_OUT, "it is late")
+    held = contest(CONFIGS, Pretended(seconds={CONFIGS[2]: 0.9 * LAUNCH_S}, when_timed_again=late))
+    measured = held.ends[2].measurement
+    assert held.winner == 2 and held.why == "" and measured is not None and len(measured.samples_s) == LEAST_SAMPLES
+    broken = TrialFailure(Status.LAUNCH_FAILED, "SIGKILL")
+    held = contest(CONFIGS, Pretended(when_timed_again=broken))
+    assert held.winner is None and held.why == "the timing failed: launch_failed: SIGKILL"
 
 
 def test_what_did_not_compile_takes_no_time() -> None:

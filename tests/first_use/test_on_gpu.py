@@ -172,7 +172,7 @@ print(detect.choice.tier, detect.choice.config)
 
 
 def callers(folder: Path, n: int) -> "list[subprocess.Popen[str]]":
-    environment: Mapping[str, Any] = {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2]}:{folder.parent}"}
+    environment: Mapping[str, Any] = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder.parent), *sys.path))}
     pipe = subprocess.PIPE
     return [
         subprocess.Popen([sys.executable, "-c", CALLER], env=environment, stdout=pipe, stderr=pipe, text=True)
