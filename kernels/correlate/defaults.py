@@ -10,7 +10,6 @@ from autotune import Device, ceil_div
 
 from .geometry import TILE, USUAL_MULTIPROCESSORS
 from .problem import Problem
-from .space import SPLITS
 
 SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
 WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
@@ -96,12 +95,10 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
         chain = next((chain for chain in chains if n_each >= 4 * chain), 1)
     converts = problem.bits == 4 or problem.layout == "batches"
     config = {"MMA": "wgmma", "STAGES": 7 if problem.layout == "blocks" else 5, "IN_FLIGHT": 1 if converts else 2}
-    config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128, "STORE": "stream"}
+    config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128}
     config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
     config |= {"CLUSTER": 1} if chain == 8 else {}
-    if chain == 1:
-        config["SPLIT"] = least_split(problem)
-    return config
+    return config | store_of(problem)
 
 
 def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
@@ -132,11 +129,10 @@ def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
         READ_AHEAD=ahead,
         WARPS=4,
         WARPS_J=2,
-        SPLIT=least_split(problem),
-        STORE="stream",
+        **store_of(problem),
     )
 
 
-def least_split(problem: Problem) -> int:
-    """Returns the fewest parts of a slice, whose sums fit in 32 bits. More parts were not measured."""
-    return 1 if problem.sums_fit else SPLITS[0]
+def store_of(problem: Problem) -> dict[str, Any]:
+    """Returns how results are added."""
+    return {"STORE": "stream"} if problem.sums_fit else {"STORE": "atomic", "SPLIT": 1}

@@ -167,18 +167,18 @@ class Geometry:
 
     # ------------------------------------------------------------------ the grid
     @property
-    def splits(self) -> bool:
-        """Returns whether blocks share the times of a slice."""
-        return int(self.config.get("SPLIT", 1)) > 1
+    def is_atomic(self) -> bool:
+        """Returns whether atomics add results, so that blocks may share the times of a slice."""
+        return self.config.STORE == "atomic"
 
     @property
     def n_parts(self) -> int:
         """Returns the parts of each slice, which have blocks of their own: more than SPLIT where sums would not fit."""
-        if not self.splits:
+        if not self.is_atomic:
             return 1
         p, units = self.problem, self.units_per_stage
         most_stages = max(1, p.max_samples // p.unit_times // units)  # a part has no more
-        return max(int(self.config.SPLIT), ceil_div(ceil_div(p.slice_units, units), most_stages))
+        return max(int(self.config.get("SPLIT", 1)), ceil_div(ceil_div(p.slice_units, units), most_stages))
 
     @property
     def blocks_per_cluster(self) -> int:

@@ -18,8 +18,8 @@ SPACE = Space(
     PAIRS_PER_WARP=when((1, 3, 4, 5, 6, 7, 8, 9), CUT="pairs"),  # pairs of octets of receivers, at most
     UNROLL=when((1, 2), CUT="pairs"),  # units of a stage whose products are in the code
     NR_TIMES_PER_BLOCK=when((8, 16, 32, 64, 128), MMA="mma_sync"),  # samples that are staged at once
-    NR_SHARED_BUFFERS=when((2, 3, 4), MMA="mma_sync"),  # such stages that there is room for
-    READ_AHEAD=when((1, 2, 3), MMA="mma_sync"),  # stages under way while one is used
+    NR_SHARED_BUFFERS=when((2, 3, 4, 6, 8), MMA="mma_sync"),  # such stages that there is room for
+    READ_AHEAD=when((1, 2, 3, 5, 7), MMA="mma_sync"),  # stages under way while one is used
     WARPS=when((4, 8), CUT="rectangles"),  # warps of a block
     WARPS_J=when((2, 4), CUT="rectangles"),  # warps that share its later receivers
     STAGES=when((5, 7), MMA="wgmma"),  # stages of 32 KiB in shared memory
@@ -29,8 +29,9 @@ SPACE = Space(
     FETCH=when((128, 256), MMA="wgmma"),  # bytes that the L2 fetches together
     CLUSTER=when((1, 2, 4), MMA="wgmma", CHAIN=8),  # blocks that copy for each other what they share; else 1
     LAST=since("rows", when(("rows", "columns"), MMA="wgmma")),  # receivers left over tiles of 64
-    SPLIT=since(1, when((1, *SPLITS), CHAIN=(None, 1))),  # blocks that share the times of a slice; else 1
-    STORE=("direct", "stream", "paired"),  # results: plainly; evicted first; so, and whole sectors of a pair of lanes
+    STORE=("direct", "stream", "paired", "atomic"),  # results: plainly; evicted first; so, and whole sectors of a pair
+    # of lanes; added by atomics
+    SPLIT=when((1, *SPLITS), STORE="atomic", CHAIN=(None, 1)),  # blocks that share the times of a slice
 )
 
 
@@ -94,7 +95,7 @@ def pairs_are_several(problem: Problem, config: Config, device: Device) -> bool:
 )
 def stages_are_usual(problem: Problem, config: Config, device: Device) -> bool:
     is_long = problem.unit_times < config.NR_TIMES_PER_BLOCK and config.NR_SHARED_BUFFERS >= 3
-    return bool(is_long and config.READ_AHEAD <= 2 and config.STORE == "stream")
+    return bool(is_long and config.READ_AHEAD <= 2 and config.STORE in ("stream", "atomic"))
 
 
 @SPACE.constraint("only sm_90 has wgmma", MMA="wgmma")
@@ -126,7 +127,7 @@ def columns_are_worthwhile(problem: Problem, config: Config, device: Device) -> 
 
 @SPACE.heuristic("with three products under way, slices are whole and the last receivers rows", IN_FLIGHT=3)
 def products_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.LAST == "rows" and not Geometry(problem, config).splits)
+    return bool(config.LAST == "rows" and config.STORE != "atomic")
 
 
 @SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")
@@ -139,14 +140,14 @@ def strides_fit(problem: Problem, config: Config, device: Device) -> bool:
     return max(Geometry(problem, config).strides) < 2**40
 
 
-@SPACE.constraint("several blocks add to results only where these are 64-bit accumulators", SPLIT=SPLITS)
+@SPACE.constraint("results are added by atomics only where these are 64-bit accumulators", STORE="atomic")
 def order_does_not_matter(problem: Problem, config: Config, device: Device) -> bool:
     return problem.bits != 16 and not problem.overwrites
 
 
-@SPACE.constraint("a slice whose sums may not fit in 32 bits is split")
+@SPACE.constraint("parts of a slice whose sums may not fit in 32 bits are added by atomics")
 def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return problem.sums_fit or Geometry(problem, config).splits
+    return problem.sums_fit or config.STORE == "atomic"
 
 
 @SPACE.heuristic("slices are split where multiprocessors lack blocks, or sums may not fit", SPLIT=SPLITS)
@@ -158,10 +159,10 @@ def blocks_are_few(problem: Problem, config: Config, device: Device) -> bool:
     return (config.MMA == "wgmma" or n_each >= LEAST_SPLIT) and n_each <= MOST_SPLIT
 
 
-@SPACE.heuristic("parts of slices are added in one way, and by blocks as long as wide", SPLIT=SPLITS)
+@SPACE.heuristic("parts of slices are added by blocks as long as wide", SPLIT=SPLITS)
 def parts_are_usual(problem: Problem, config: Config, device: Device) -> bool:
     geometry = Geometry(problem, config)
-    return config.STORE == "stream" and geometry.receivers_j == geometry.receivers_i
+    return geometry.receivers_j == geometry.receivers_i
 
 
 @SPACE.heuristic("a part has four stages or more, and adding all parts moves fewer bytes than voltages", SPLIT=SPLITS)

@@ -67,7 +67,7 @@ __device__ __forceinline__ void deliver(
     Result* of_j, const Sums<Sum, 4>& own, int first_i, int column, int j, int lane)
 {
     const auto of_lane = [&](int m) { return first_i + receiver_of_column(m * 2 + column); };
-    if constexpr (SPLITS) {
+    if constexpr (ATOMIC) {
 #pragma unroll
         for (int q = 0; q < 2; ++q) {
             Sum numbers[4] = {own.re[2 * q], own.im[2 * q], own.re[2 * q + 1], own.im[2 * q + 1]};

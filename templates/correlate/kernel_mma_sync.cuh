@@ -17,12 +17,12 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     const bool square = ALL_UNITS == UNITS_J || (RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i);
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int of_slice = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
-    const Part part = SPLITS ? own_part(of_slice) : Part{0, of_slice};
+    const Part part = ATOMIC ? own_part(of_slice) : Part{0, of_slice};
     const int n_units = part.n;
     const int n_steps = (n_units + UNITS_PER_STAGE - 1) / UNITS_PER_STAGE;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
-    if constexpr (SPLITS)
+    if constexpr (ATOMIC)
         copier_j.skip(part.first), copier_i.skip(part.first);
     const auto copy_unit = [&](int buffer, int unit) {
         unsigned char* to = ring + (buffer * UNITS_PER_STAGE + unit) * ALL_UNITS;

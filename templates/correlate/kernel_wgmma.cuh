@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int end = first_of_slice(blockIdx.z + 1, gridDim.z, n_used);
     Range range = {first_batch + begin, (end - begin) * BATCH_UNITS, 0};
-    if constexpr (SPLITS) {
+    if constexpr (ATOMIC) {
         const Part part = own_part(range.n_units);
         range = {range.first_batch + part.first / BATCH_UNITS, part.n, part.first % BATCH_UNITS};
     }

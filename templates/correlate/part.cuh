@@ -5,7 +5,7 @@
 // Returns the number of the block's tile. The blocks of a part of a slice come one after another.
 __device__ __forceinline__ int tile_number()
 {
-    return SPLITS ? blockIdx.x % N_BLOCKS : blockIdx.x;
+    return ATOMIC ? blockIdx.x % N_BLOCKS : blockIdx.x;
 }
 
 // Units of a slice.

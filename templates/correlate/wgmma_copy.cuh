@@ -20,7 +20,7 @@ __device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, uns
             copy_box(to, &map, barrier, 0, first_receiver, batch, channel);
     } else {
         for (int i = 0; i < HALF && (COPIES_ALL || unit + i < range.n_units); ++i) {
-            const int from_batch = unit + i + (SPLITS ? range.first_unit : 0);  // units
+            const int from_batch = unit + i + (ATOMIC ? range.first_unit : 0);  // units
             const int batch = range.first_batch + from_batch / BATCH_UNITS;
             const int in_batch = from_batch % BATCH_UNITS * UNIT_BYTES;
             if constexpr (SHARED)

@@ -149,7 +149,7 @@ __device__ __forceinline__ void store_columns(
                 const int j = block.first_i + octet * 8 + lane % 4 * 2 + k;
                 to[k] = of_i + static_cast<long long>(j * (j + 1) / 2) * 8, valid[k] = j < N_RECEIVERS;
             }
-            if constexpr (SPLITS) {
+            if constexpr (ATOMIC) {
 #pragma unroll
                 for (int k = 0; k < TOGETHER; ++k) {
                     Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};
@@ -211,7 +211,7 @@ __device__ __forceinline__ void multiply_slice(
                 }
                 to[k] = of_j + i * 8, valid[k] = j < N_RECEIVERS && i <= j;
             }
-            if constexpr (SPLITS) {
+            if constexpr (ATOMIC) {
 #pragma unroll
                 for (int k = 0; k < TOGETHER; ++k) {
                     Sum numbers[4] = {both[k].re[0], both[k].im[0], both[k].re[1], both[k].im[1]};

@@ -46,8 +46,8 @@ PAIRS = Config(
     NR_TIMES_PER_BLOCK=32,
     NR_SHARED_BUFFERS=3,
     READ_AHEAD=2,
+    STORE="atomic",
     SPLIT=4,
-    STORE="stream",
 )
 TIMES = {"blocks": {4: 32, 8: 16, 16: 8}, "batches": {4: 40, 8: 36, 16: 22}}  # those of batches end within a unit
 PROBLEMS: list[dict[str, Any]] = [

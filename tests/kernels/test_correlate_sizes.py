@@ -138,14 +138,19 @@ def test_pairs_touch_nothing_else(n_receivers: int, bits: int, layout: str, most
 
 def pairs_config(problem: Problem, most: int) -> Config:
     """The longest side with so many pairs for a warp."""
-    configs = KERNEL.space.enumerate(problem, GPU, {**PAIRS, "PAIRS_PER_WARP": (most,), "SPLIT": (1,)}).configs
+    configs = KERNEL.space.enumerate(problem, GPU, {**PAIRS, "PAIRS_PER_WARP": (most,), "STORE": ("stream",)}).configs
     return max(configs, key=lambda config: (config.SIDE, config.READ_AHEAD))
 
 
 # ---------------------------------------------------------------------- the last receivers as columns
 def columns_config(split: int = 1) -> Config:
-    values = {"STAGES": 5, "IN_FLIGHT": 1, "CHAIN": 1, "FETCH": 128, "LAST": "columns", "SPLIT": split}
-    return Config({"MMA": "wgmma", **values, "STORE": "stream"})
+    values = {"STAGES": 5, "IN_FLIGHT": 1, "CHAIN": 1, "FETCH": 128, "LAST": "columns", "STORE": "stream"}
+    return split_into(split, Config({"MMA": "wgmma", **values}))
+
+
+def split_into(n_parts: int, config: Config) -> Config:
+    """The config with slices of several parts."""
+    return Config({**config, "STORE": "atomic", "SPLIT": n_parts}) if n_parts > 1 else config
 
 
 @pytest.mark.parametrize("layout", ["blocks", "batches"])
@@ -193,7 +198,7 @@ def test_the_lowest_integers_are_counted_once(n_receivers: int, most: int, split
     """In the batches that are used, however many blocks and warps read a receiver; without pairs, by wgmma."""
     given = {"n_receivers": n_receivers, "count_lowest": True, "n_channels": 2, "n_batches": 9}
     problem = KERNEL.problem({**given, "first_batch": 1, "n_used": 7, "n_slices": 2})
-    config = Config({**pairs_config(problem, most), "SPLIT": split}) if most else columns_config(split)
+    config = split_into(split, pairs_config(problem, most)) if most else columns_config(split)
     inputs = KERNEL.inputs(problem, np.random.default_rng(6))
     inputs["voltages"] = np.random.default_rng(7).integers(-128, 128, inputs["voltages"].shape, dtype=np.int8)
     expected = KERNEL.reference(problem, **inputs)["n_lowest"]

@@ -25,8 +25,9 @@ TIMES = {"blocks": {4: 32, 8: 16}, "batches": {4: 40, 8: 36}}  # those of batche
 def config_of(problem: Problem, mma: str, split: int) -> Config:
     """A config of stages of a few units, so that a short slice has several parts, and ends within a stage."""
     if mma == "wgmma":
-        return Config(MMA="wgmma", STAGES=5, IN_FLIGHT=1, CHAIN=1, FETCH=128, SPLIT=split, STORE="stream")
-    return Config({**KERNEL.default, "NR_TIMES_PER_BLOCK": 2 * problem.unit_times, "SPLIT": split})
+        return Config(MMA="wgmma", STAGES=5, IN_FLIGHT=1, CHAIN=1, FETCH=128, STORE="atomic", SPLIT=split)
+    units = {"NR_TIMES_PER_BLOCK": 2 * problem.unit_times}
+    return Config({**KERNEL.default, **units, "STORE": "atomic", "SPLIT": split})
 
 
 def check(problem: Problem, config: Config, *others: Problem, build: str = "check") -> None:
@@ -43,7 +44,7 @@ def test_parts_are_added(mma: str) -> None:
     """Ranges that begin anywhere, several slices, and fewer stages than parts; parts begin and end within a batch."""
     problem = KERNEL.problem({"n_receivers": 33, "layout": "batches", "n_times": 36, "n_channels": 2, "n_batches": 13})
     others = replace(problem, first_batch=2, n_used=7, n_slices=3), replace(problem, n_batches=2, n_slices=2)
-    for split in (2, 8):
+    for split in (1, 2, 8):
         check(problem, config_of(problem, mma, split), *others)
 
 
@@ -75,7 +76,7 @@ def test_parts_of_any_range_are_added() -> None:
         check(problem, config, replace(problem, first_batch=first, n_used=n_used, n_slices=n_slices), build="plain")
 
 
-def test_only_integers_are_added_by_several_blocks() -> None:
+def test_atomics_add_only_to_64_bit_integers() -> None:
     for values in ({"bits": 16}, {"overwrites": True}):
         problem = KERNEL.problem(values)
         broken = KERNEL.space.broken(problem, config_of(problem, "mma_sync", 2), GPU)
@@ -85,7 +86,7 @@ def test_only_integers_are_added_by_several_blocks() -> None:
 def test_slices_are_split_where_blocks_are_few() -> None:
     few = KERNEL.problem({"layout": "batches", "n_times": 256, "n_channels": 64, "n_batches": 32, "n_receivers": 32})
     splits = {config.get("SPLIT") for config in KERNEL.space.enumerate(few, GPU).configs}
-    assert splits == {None, 1, 2, 4, 8, 16}  # None: of chains
+    assert splits == {None, 1, 2, 4, 8, 16}  # None: without atomics, or of chains
     many = KERNEL.problem({})
     assert {config.get("SPLIT") for config in KERNEL.space.enumerate(many, GPU).configs} == {None, 1}
     for mma in ("mma_sync", "wgmma"):
@@ -124,9 +125,10 @@ def test_long_slices_are_split() -> None:
     problem = KERNEL.problem({"n_receivers": 256, "n_batches": 5000})
     assert not problem.sums_fit
     configs = KERNEL.space.enumerate(problem, GPU).configs
-    assert configs and {config.get("SPLIT") for config in configs} == {2}
-    assert KERNEL.default_config(problem, GPU).SPLIT == 2
-    broken = KERNEL.space.broken(problem, config_of(problem, "wgmma", 1), GPU)
+    assert configs and {config.STORE for config in configs} == {"atomic"}
+    assert KERNEL.default_config(problem, GPU).STORE == "atomic"
+    stream = Config(MMA="wgmma", STAGES=5, IN_FLIGHT=1, CHAIN=1, FETCH=128, STORE="stream")
+    broken = KERNEL.space.broken(problem, stream, GPU)
     assert broken is not None and broken.name == "sums_fit"
     for n_batches in (4161, 5000, 100_003):
         geometry = Geometry(replace(problem, n_batches=n_batches), config_of(problem, "wgmma", 2))
@@ -147,7 +149,7 @@ MUTANTS = [
     ("mma_sync", "min(end, n_units)", "min(end, n_units - 1)"),
     ("mma_sync", "n_units % BATCH_UNITS * UNIT_BYTES;", "0;"),  # the place in its batch where a part begins
     ("mma_sync", "in_batch += some;", ";"),
-    ("mma_sync", "SPLITS ? blockIdx.x % N_BLOCKS", "SPLITS ? blockIdx.x / N_BLOCKS"),
+    ("mma_sync", "ATOMIC ? blockIdx.x % N_BLOCKS", "ATOMIC ? blockIdx.x / N_BLOCKS"),
     ("mma_sync", "atomicAdd(reinterpret_cast", "atomicExch(reinterpret_cast"),  # overwrites instead of adding
     ("mma_sync", "for (int apart = 1; apart < 4", "for (int apart = 2; apart < 4"),
     ("mma_sync", "place + threadIdx.x % 4", "place + threadIdx.x % 2"),
