@@ -1,36 +1,82 @@
 """The starting config of correlate, for a problem and a device without records.
 
-The figures are those of records of the H200 and H100. Other architectures, which were not measured, have mma_sync,
-whose best config depends little on the problem.
+The figures are those of the H200 and H100: of records, and of docs/lab/2026-11-27-correlate-at-telescope-sizes.md.
+Other architectures, which were not measured, have mma_sync.
 """
 
 from typing import Any
 
 from autotune import Device, ceil_div
 
-from .geometry import TILE, USUAL_MULTIPROCESSORS
+from .geometry import OCTET, TILE, USUAL_MULTIPROCESSORS
 from .problem import Problem
+from .shares import n_pairs
+from .space import SPLITS
 
-SIDE = 32  # receivers of either side of a block by mma_sync: with longer ones, 1.1 to 2 times as slow
-WGMMA_GAIN = 1.7  # products of wgmma in the time of one by mma_sync, 1.5 to 2.1 at 64 receivers
+SIDE = 32  # receivers of either side of a block of rectangles: with longer ones, 1.1 to 2 times as slow
+WGMMA_GAIN = {"blocks": 2.0, "batches": 1.7}  # products of wgmma in the time of one by rectangles, at 64 receivers
 SHORT_GAIN = 1.3  # the same, of slices of few units of times, whose results are most of the bytes
-LEAST_OF_WGMMA = 56  # receivers: with 33, mma_sync is a seventh faster
+LEAST_OF_WGMMA = 40  # receivers: with 33, rectangles are a seventh faster
 # Units of times of a slice, by layout: with one, wgmma takes 2.3 times as long, unless chains of many channels hide
 # that; and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
 LEAST_UNITS_OF_WGMMA = {"blocks": 4, "batches": 100}
 LEAST_SHARE = 0.45  # share of multiprocessors with a tile
-MANY_UNITS = 256  # units of a slice: with so many, 64 receivers are enough even if voltages are converted
+MANY_UNITS = 128  # units of a slice: with so many, 64 receivers are enough even if voltages are converted
 FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
+# Octets of receivers of which pairs are faster than wgmma: up to 48 receivers, or 56 where atomics add results, and a
+# few more than a tile of wgmma has. Pairs of up to 80 receivers are faster than rectangles.
+OCTETS_OF_PAIRS = (*range(1, 7), 9, 10)
+OCTETS_OF_ADDED_PAIRS = (*OCTETS_OF_PAIRS, 7)
+MOST_OCTETS = 10
+MOST_PAIRS = 7  # pairs of a warp; where four warps have up to 9 each, these are faster
+MOST_COLUMNS = 16  # receivers over whole tiles of wgmma that are faster as columns
+LEAST_WARPS = 7  # warps of each multiprocessor: with fewer, latencies show
+LEAST_PART = 4  # stages of a part of a slice
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
     """Returns the config to start from. The constraints allow it but where a grid or shared memory has no room."""
     n_multiprocessors = device.n_multiprocessors or USUAL_MULTIPROCESSORS
+    octets, has_blocks = ceil_div(problem.n_receivers, OCTET), pairs_have_blocks(problem, n_multiprocessors)
+    if has_blocks and octets in (OCTETS_OF_ADDED_PAIRS if adds(problem) else OCTETS_OF_PAIRS):
+        return by_pairs(problem, n_multiprocessors)
     if wgmma_is_faster(problem, device, n_multiprocessors):
         return by_wgmma(problem, n_multiprocessors)
-    return by_mma_sync(problem, n_multiprocessors)
+    if has_blocks and octets <= MOST_OCTETS:
+        return by_pairs(problem, n_multiprocessors)
+    return by_rectangles(problem, n_multiprocessors)
+
+
+def adds(problem: Problem) -> bool:
+    """Returns whether atomics can add results, as is always faster: 4 to 14 %, and more where slices are split."""
+    return problem.bits < 16 and not problem.overwrites
+
+
+def pairs_have_blocks(problem: Problem, n_multiprocessors: int) -> bool:
+    """Returns whether slices can be split, or blocks that have all receivers are as many as rectangles, or enough."""
+    n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
+    return adds(problem) or problem.n_receivers <= SIDE or n_warps >= LEAST_WARPS * n_multiprocessors
+
+
+def warps_of_pairs(problem: Problem, n_multiprocessors: int) -> int:
+    """Returns the warps of a block that has all receivers."""
+    n = n_pairs(ceil_div(problem.n_receivers, OCTET), is_triangle=True)
+    return ceil_div(n, pairs_of_warp(problem, n_multiprocessors))
+
+
+def pairs_of_warp(problem: Problem, n_multiprocessors: int) -> int:
+    """Returns the pairs of a warp: mostly of four warps. Of 48 receivers three warps are faster if there are enough,
+    and of 56 six, but for nibbles, whose products are twice as many.
+    """
+    octets, n_blocks = ceil_div(problem.n_receivers, OCTET), problem.n_channels * problem.n_slices
+    if problem.bits > 4 and octets == 6 and 3 * n_blocks >= LEAST_WARPS * n_multiprocessors:
+        return 7
+    if problem.bits > 4 and octets == 7:
+        return 5
+    n_each = ceil_div(n_pairs(octets, is_triangle=True), 4)
+    return MOST_PAIRS if n_each > 9 else 3 if n_each == 2 else n_each
 
 
 def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
@@ -51,7 +97,7 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
     if n_products(problem) < LEAST_SHARE * n_multiprocessors:
         return False
     is_short = n_units < FEW_UNITS
-    gain = SHORT_GAIN if is_short else WGMMA_GAIN
+    gain = SHORT_GAIN if is_short else WGMMA_GAIN[problem.layout]
     return (is_short and is_hidden) or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
 
 
@@ -77,17 +123,18 @@ def chains_are_long(problem: Problem, n_multiprocessors: int) -> bool:
 
 
 def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
-    """Chains of two channels hide how a block begins and ends; of nibbles, whose tiles take half as long, of eight.
-    Where voltages of more bits are converted, chains gain nothing. One wave of blocks, as of few receivers, ends at
-    once if its chains are alike; the last of several ends earlier if chains taper. Where slices are short, chains are
-    as long as there are channels for.
+    """Chains of channels hide how a block begins and ends, unless atomics add results. Of two channels; of nibbles,
+    whose tiles take half as long, of eight. Where voltages of more bits are converted, chains gain nothing. One wave of
+    blocks, as of few receivers, ends at once if its chains are alike; the last of several ends earlier if chains taper.
+    Where slices are short, chains are as long as there are channels for.
     """
     chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
     n_each = n_products(problem) / n_multiprocessors
     is_one_wave = bool(chains) and n_each <= 4
-    if not problem.sums_fit:  # a slice is split
+    is_short = problem.layout == "blocks" and units_of_slice(problem) < FEW_UNITS
+    if not problem.sums_fit or (adds(problem) and not is_short):
         chain = 1
-    elif problem.layout == "blocks" and units_of_slice(problem) < FEW_UNITS:
+    elif is_short:
         chain = next((chain for chain in (8, 4, 2) if n_each >= chain), 1)
     elif is_one_wave:
         chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
@@ -96,12 +143,37 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     converts = problem.bits == 4 or problem.layout == "batches"
     config = {"MMA": "wgmma", "STAGES": 7 if problem.layout == "blocks" else 5, "IN_FLIGHT": 1 if converts else 2}
     config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128}
+    config |= {"LAST": "columns"} if chain < 8 and 1 <= problem.n_receivers % TILE <= MOST_COLUMNS else {}
     config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
     config |= {"CLUSTER": 1} if chain == 8 else {}
-    return config | store_of(problem)
+    if not adds(problem):
+        return config | {"STORE": "stream"}
+    if chain > 1:
+        return config | {"STORE": "atomic"}
+    # Where a second wave of tiles would be short, all are split in two.
+    least = 2 if 1 < n_each < 2 else next((split for split in (1, *SPLITS) if split * n_each >= 0.9), SPLITS[-1])
+    return config | {"STORE": "atomic", "SPLIT": longest_split(problem, least, 2 if problem.bits == 4 else 4)}
 
 
-def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
+def by_pairs(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
+    """All receivers in one block; a stage is of four units of times, or of fewer where a slice has few."""
+    n_units = units_of_slice(problem)
+    units = next((units for units in (4, 2) if n_units >= LEAST_STAGES * units), 1)
+    n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
+    return dict(
+        MMA="mma_sync",
+        CUT="pairs",
+        SIDE=ceil_div(problem.n_receivers, OCTET) * OCTET,
+        PAIRS_PER_WARP=pairs_of_warp(problem, n_multiprocessors),
+        UNROLL=1,
+        NR_TIMES_PER_BLOCK=units * problem.unit_times,
+        NR_SHARED_BUFFERS=3,
+        READ_AHEAD=2,
+        **store_by_warps(problem, n_warps / n_multiprocessors, units),
+    )
+
+
+def by_rectangles(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     """Blocks of 32 receivers a side; one of 48 has all of 41 to 48. A stage is of four units of times, or of two of
     nibbles of few receivers, or shorter where a slice has few. In layout batches copies are short, so that a stage is
     copied late rather than early where there are many blocks, whose copies are under way meanwhile; of nibbles, only
@@ -129,10 +201,31 @@ def by_mma_sync(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
         READ_AHEAD=ahead,
         WARPS=4,
         WARPS_J=2,
-        **store_of(problem),
+        **store_by_warps(problem, 4 * n_blocks / n_multiprocessors, units),
     )
 
 
-def store_of(problem: Problem) -> dict[str, Any]:
-    """Returns how results are added."""
-    return {"STORE": "stream"} if problem.sums_fit else {"STORE": "atomic", "SPLIT": 1}
+def store_by_warps(problem: Problem, n_warps: float, units_per_stage: int) -> dict[str, Any]:
+    """Returns how results are stored: added by as many parts of slices as give multiprocessors warps enough.
+
+    n_warps: of each multiprocessor, without parts.
+    """
+    if not adds(problem):
+        return {"STORE": "stream"}
+    least = next((split for split in (1, *SPLITS) if split * n_warps >= LEAST_WARPS), SPLITS[-1])
+    return {"STORE": "atomic", "SPLIT": longest_split(problem, least, units_per_stage)}
+
+
+def longest_split(problem: Problem, wanted: int, units_per_stage: int) -> int:
+    """Returns the wanted number of parts of a slice, or as many as have LEAST_PART stages and bring fewer results than
+    voltages.
+    """
+    n_units = units_of_slice(problem)
+    fit = (
+        split
+        for split in reversed((1, *SPLITS))
+        if split <= wanted
+        and split * LEAST_PART * units_per_stage <= n_units
+        and split * problem.n_baselines <= problem.n_receivers * n_units
+    )
+    return next(fit, 1)

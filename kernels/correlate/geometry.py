@@ -169,7 +169,7 @@ class Geometry:
     @property
     def is_atomic(self) -> bool:
         """Returns whether atomics add results, so that blocks may share the times of a slice."""
-        return self.config.STORE == "atomic"
+        return bool(self.config.STORE == "atomic")
 
     @property
     def n_parts(self) -> int:

@@ -6,7 +6,7 @@ from .geometry import OCTET, TILE, USUAL_MULTIPROCESSORS, Geometry
 from .problem import Problem
 from .shares import n_pairs
 
-LEAST_SPLIT, MOST_SPLIT = 1.5, 16  # blocks for each multiprocessor where slices are split; by wgmma one may be enough
+LEAST_SPLIT, MOST_SPLIT = 0.9, 16  # blocks for each multiprocessor where slices are split
 SPLITS = (2, 4, 8, 16)
 
 SPACE = Space(
@@ -18,8 +18,8 @@ SPACE = Space(
     PAIRS_PER_WARP=when((1, 3, 4, 5, 6, 7, 8, 9), CUT="pairs"),  # pairs of octets of receivers, at most
     UNROLL=when((1, 2), CUT="pairs"),  # units of a stage whose products are in the code
     NR_TIMES_PER_BLOCK=when((8, 16, 32, 64, 128), MMA="mma_sync"),  # samples that are staged at once
-    NR_SHARED_BUFFERS=when((2, 3, 4, 6, 8), MMA="mma_sync"),  # such stages that there is room for
-    READ_AHEAD=when((1, 2, 3, 5, 7), MMA="mma_sync"),  # stages under way while one is used
+    NR_SHARED_BUFFERS=when((2, 3, 4), MMA="mma_sync"),  # such stages that there is room for
+    READ_AHEAD=when((1, 2, 3), MMA="mma_sync"),  # stages under way while one is used
     WARPS=when((4, 8), CUT="rectangles"),  # warps of a block
     WARPS_J=when((2, 4), CUT="rectangles"),  # warps that share its later receivers
     STAGES=when((5, 7), MMA="wgmma"),  # stages of 32 KiB in shared memory
@@ -84,10 +84,10 @@ def side_is_short(problem: Problem, config: Config, device: Device) -> bool:
     return bool(shortest == config.SIDE and (n_rows == 1 or shortest >= least))
 
 
-@SPACE.heuristic("warps have four pairs or more, or three where there are ten or fewer", CUT="pairs")
+@SPACE.heuristic("warps have four pairs or more; three of ten or fewer, one of three or fewer", CUT="pairs")
 def pairs_are_several(problem: Problem, config: Config, device: Device) -> bool:
     most = n_pairs(config.SIDE // OCTET, is_triangle=Geometry(problem, config).is_one_block)
-    return bool((4 if most > 10 else min(3, most)) <= config.PAIRS_PER_WARP)
+    return bool((4 if most > 10 else 3 if most > 3 else 1) <= config.PAIRS_PER_WARP)
 
 
 @SPACE.heuristic(
@@ -145,6 +145,11 @@ def order_does_not_matter(problem: Problem, config: Config, device: Device) -> b
     return problem.bits != 16 and not problem.overwrites
 
 
+@SPACE.heuristic("64-bit accumulators are added by atomics, or loaded and stored evicted first")
+def accumulators_are_added(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.bits == 16 or problem.overwrites or config.STORE in ("stream", "atomic")
+
+
 @SPACE.constraint("parts of a slice whose sums may not fit in 32 bits are added by atomics")
 def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
     return problem.sums_fit or config.STORE == "atomic"
@@ -156,7 +161,7 @@ def blocks_are_few(problem: Problem, config: Config, device: Device) -> bool:
         return True
     x, y, z = Geometry(problem, config).grid
     n_each = x * y * z / (device.n_multiprocessors or USUAL_MULTIPROCESSORS)
-    return (config.MMA == "wgmma" or n_each >= LEAST_SPLIT) and n_each <= MOST_SPLIT
+    return LEAST_SPLIT <= n_each <= MOST_SPLIT
 
 
 @SPACE.heuristic("parts of slices are added by blocks as long as wide", SPLIT=SPLITS)

@@ -1,6 +1,7 @@
 """correlate at the sizes that telescopes have, and at others: pairs of octets by a table, and all other variants."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from autotune.kernels.correlate.shares import n_pairs, shares
 
 from autotune import Config
 from autotune.core.definition import Device
-from autotune.devices import find_device
+from autotune.devices import Target, find_device
 from autotune.rendering.render import render
 from autotune.trial.verify import verify
 
@@ -33,9 +34,11 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def check(problem: Problem, config: Config, build: str = "plain", *, full: bool = True) -> None:
-    binary = HOST.module.compile(render(KERNEL, problem, config), HOST.device, (build,))
-    verify(session_on(HOST), KERNEL, problem, config, binary, (build,), full)
+def check(problem: Problem, config: Config, build: str = "", *, full: bool = True, target: Target = HOST) -> None:
+    """By the target's fast build, unless another one is named."""
+    builds = (build,) if build else target.module.builds[-1:]
+    binary = target.module.compile(render(KERNEL, problem, config), target.device, builds)
+    verify(session_on(target), KERNEL, problem, config, binary, builds, full)
 
 
 def drawn_problem(rng: np.random.Generator, n_receivers: int) -> Problem:
@@ -95,19 +98,23 @@ def test_a_block_has_no_more_pairs_than_needed() -> None:
 
 
 # ---------------------------------------------------------------------- sizes
-def check_size(rng: np.random.Generator, n_receivers: int) -> None:
+def check_size(rng: np.random.Generator, n_receivers: int, target: Target = HOST) -> None:
     problem = drawn_problem(rng, n_receivers)
     for only in (PAIRS, RECTANGLES, {"MMA": ("wgmma",)}):
         config = drawn_config(rng, problem, **only)
         print(problem, config)
-        check(problem, config)
+        check(problem, config, target=target)
+
+
+DEVICES = ["host", pytest.param("cuda:0", marks=pytest.mark.gpu)]
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("n_receivers", SIZES)
-def test_sizes_of_telescopes_are_exact(n_receivers: int) -> None:
+def test_sizes_of_telescopes_are_exact(n_receivers: int, device: str) -> None:
     """Each design runs a config, a type and a layout that are drawn anew."""
-    check_size(generator(), n_receivers)
+    check_size(generator(), n_receivers, find_device(device))
 
 
 def test_some_sizes_are_exact() -> None:
@@ -118,10 +125,22 @@ def test_some_sizes_are_exact() -> None:
 
 
 @pytest.mark.thorough
-def test_any_size_is_exact() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_any_size_is_exact(device: str) -> None:
     rng = generator()
     for _ in range(10):
-        check_size(rng, int(rng.integers(1, 300)))
+        check_size(rng, int(rng.integers(1, 300)), find_device(device))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("bits", [4, 8, 16])
+def test_defaults_are_exact_on_a_gpu(bits: int) -> None:
+    """Of all sizes, and of some that are drawn anew, as layouts are; most integers are added."""
+    rng, target = generator(), find_device("cuda:0")
+    for n_receivers in (*SIZES, *(int(n) for n in rng.integers(1, 300, 7))):
+        problem = drawn_problem(rng, n_receivers)
+        usual = replace(problem, n_channels=64, n_batches=400)
+        check(problem, KERNEL.default_config(usual, target.device), target=target)
 
 
 CHECKED = [(16, 8, "batches", 3), (33, 8, "batches", 5), (60, 4, "blocks", 4), (100, 16, "batches", 7)]
@@ -145,7 +164,7 @@ def pairs_config(problem: Problem, most: int) -> Config:
 # ---------------------------------------------------------------------- the last receivers as columns
 def columns_config(split: int = 1) -> Config:
     values = {"STAGES": 5, "IN_FLIGHT": 1, "CHAIN": 1, "FETCH": 128, "LAST": "columns", "STORE": "stream"}
-    return split_into(split, Config({"MMA": "wgmma", **values}))
+    return split_into(split, Config(MMA="wgmma", **values))
 
 
 def split_into(n_parts: int, config: Config) -> Config:
