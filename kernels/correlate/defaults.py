@@ -160,12 +160,13 @@ def by_pairs(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     n_units = units_of_slice(problem)
     units = next((units for units in (4, 2) if n_units >= LEAST_STAGES * units), 1)
     n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
+    converts = problem.layout == "batches" and problem.bits == 8  # bytes: of few pairs, two units at once hide it
     return dict(
         MMA="mma_sync",
         CUT="pairs",
         SIDE=ceil_div(problem.n_receivers, OCTET) * OCTET,
         PAIRS_PER_WARP=pairs_of_warp(problem, n_multiprocessors),
-        UNROLL=1,
+        UNROLL=2 if converts and units > 1 and problem.n_receivers <= SIDE else 1,
         NR_TIMES_PER_BLOCK=units * problem.unit_times,
         NR_SHARED_BUFFERS=3,
         READ_AHEAD=2,

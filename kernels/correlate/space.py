@@ -90,6 +90,11 @@ def pairs_are_several(problem: Problem, config: Config, device: Device) -> bool:
     return bool((4 if most > 10 else 3 if most > 3 else 1) <= config.PAIRS_PER_WARP)
 
 
+@SPACE.heuristic("code of two units fits the caches of instructions of up to 48 receivers", UNROLL=2)
+def code_is_short(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.SIDE <= 48)
+
+
 @SPACE.heuristic(
     "three stages or more of two or four units, at most two under way; results are evicted first", CUT="pairs"
 )
