@@ -14,9 +14,13 @@ from .shares import n_pairs
 from .space import SPLITS
 
 SIDE = 32  # receivers of either side of a block of rectangles: with longer ones, 1.1 to 2 times as slow
-WGMMA_GAIN = {"blocks": 2.0, "batches": 1.7}  # products of wgmma in the time of one by rectangles, at 64 receivers
+# wgmma makes so many products in the time of one by rectangles, from 64 receivers on; in both layouts alike if slices
+# are split.
+WGMMA_GAIN = {"blocks": 2.0, "batches": 1.7}
 SHORT_GAIN = 1.3  # the same, of slices of few units of times, whose results are most of the bytes
-LEAST_OF_WGMMA = 40  # receivers: with 33, rectangles are a seventh faster
+# wgmma needs so many receivers; fewer, if it reads voltages as they are. With 33 of bytes to convert, rectangles are a
+# seventh faster.
+LEAST_OF_WGMMA, LEAST_AS_THEY_ARE = 40, 24
 # Units of times of a slice, by layout: with one, wgmma takes 2.3 times as long, unless chains of many channels hide
 # that; and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
 LEAST_UNITS_OF_WGMMA = {"blocks": 4, "batches": 100}
@@ -25,10 +29,9 @@ MANY_UNITS = 128  # units of a slice: with so many, 64 receivers are enough even
 FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
-# Octets of receivers of which pairs are faster than wgmma: up to 48 receivers, or 56 where atomics add results, and a
-# few more than a tile of wgmma has. Pairs of up to 80 receivers are faster than rectangles.
-OCTETS_OF_PAIRS = (*range(1, 7), 9, 10)
-OCTETS_OF_ADDED_PAIRS = (*OCTETS_OF_PAIRS, 7)
+# Pairs of so many octets are faster than wgmma: up to 56 receivers, and some that are few more than its tile has; those
+# of seven octets are only if atomics add results. Pairs of up to MOST_OCTETS are faster than rectangles.
+OCTETS_OF_PAIRS, OCTETS_ADDED = (*range(1, 8), 9, 10), 7
 MOST_OCTETS = 10
 MOST_PAIRS = 7  # pairs of a warp; where four warps have up to 9 each, these are faster
 MOST_COLUMNS = 16  # receivers over whole tiles of wgmma that are faster as columns
@@ -39,12 +42,11 @@ LEAST_PART = 4  # stages of a part of a slice
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
     """Returns the config to start from. The constraints allow it but where a grid or shared memory has no room."""
     n_multiprocessors = device.n_multiprocessors or USUAL_MULTIPROCESSORS
-    octets, has_blocks = ceil_div(problem.n_receivers, OCTET), pairs_have_blocks(problem, n_multiprocessors)
-    if has_blocks and octets in (OCTETS_OF_ADDED_PAIRS if adds(problem) else OCTETS_OF_PAIRS):
+    if pairs_are_faster(problem, n_multiprocessors):
         return by_pairs(problem, n_multiprocessors)
     if wgmma_is_faster(problem, device, n_multiprocessors):
         return by_wgmma(problem, n_multiprocessors)
-    if has_blocks and octets <= MOST_OCTETS:
+    if pairs_have_blocks(problem, n_multiprocessors):
         return by_pairs(problem, n_multiprocessors)
     return by_rectangles(problem, n_multiprocessors)
 
@@ -55,9 +57,34 @@ def adds(problem: Problem) -> bool:
 
 
 def pairs_have_blocks(problem: Problem, n_multiprocessors: int) -> bool:
-    """Returns whether slices can be split, or blocks that have all receivers are as many as rectangles, or enough."""
+    """Returns whether a block has all receivers, and slices can be split, or such blocks are enough without."""
+    octets = ceil_div(problem.n_receivers, OCTET)
+    if octets > MOST_OCTETS:
+        return False
     n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
-    return adds(problem) or problem.n_receivers <= SIDE or n_warps >= LEAST_WARPS * n_multiprocessors
+    return adds(problem) or octets <= 2 or n_warps >= LEAST_WARPS * n_multiprocessors
+
+
+def pairs_are_faster(problem: Problem, n_multiprocessors: int) -> bool:
+    """Returns whether pairs are faster than wgmma would be."""
+    octets = ceil_div(problem.n_receivers, OCTET)
+    if octets not in OCTETS_OF_PAIRS or not pairs_have_blocks(problem, n_multiprocessors):
+        return False
+    if octets == OCTETS_ADDED:
+        return adds(problem)
+    if octets == OCTETS_ADDED - 1 and is_read_as_it_is(problem):
+        return three_warps_are_enough(problem, n_multiprocessors)
+    return octets < OCTETS_ADDED or problem.bits > 4 or problem.layout == "blocks"
+
+
+def is_read_as_it_is(problem: Problem) -> bool:
+    """Returns whether tensor cores read the voltages as they are."""
+    return problem.layout == "blocks" and problem.bits > 4
+
+
+def three_warps_are_enough(problem: Problem, n_multiprocessors: int) -> bool:
+    """Returns whether there are so many blocks that each may have three warps."""
+    return 3 * problem.n_channels * problem.n_slices >= LEAST_WARPS * n_multiprocessors
 
 
 def warps_of_pairs(problem: Problem, n_multiprocessors: int) -> int:
@@ -70,8 +97,8 @@ def pairs_of_warp(problem: Problem, n_multiprocessors: int) -> int:
     """Returns the pairs of a warp: mostly of four warps. Of 48 receivers three warps are faster if there are enough,
     and of 56 six, but for nibbles, whose products are twice as many.
     """
-    octets, n_blocks = ceil_div(problem.n_receivers, OCTET), problem.n_channels * problem.n_slices
-    if problem.bits > 4 and octets == 6 and 3 * n_blocks >= LEAST_WARPS * n_multiprocessors:
+    octets = ceil_div(problem.n_receivers, OCTET)
+    if problem.bits > 4 and octets == 6 and three_warps_are_enough(problem, n_multiprocessors):
         return 7
     if problem.bits > 4 and octets == 7:
         return 5
@@ -89,7 +116,9 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
     if problem.bits == 4 and problem.n_times > problem.unit_times:
         is_ragged = problem.n_times % (2 * problem.unit_times) > 0
     n_units = units_of_slice(problem)
-    least = LEAST_OF_WGMMA if problem.layout == "blocks" or n_units >= MANY_UNITS else LEAST_OF_CONVERTED
+    least = LEAST_AS_THEY_ARE if is_read_as_it_is(problem) else LEAST_OF_WGMMA
+    if problem.layout == "batches" and n_units < MANY_UNITS:
+        least = LEAST_OF_CONVERTED
     is_hidden = chains_are_long(problem, n_multiprocessors)
     is_small = n < least or (n_units < LEAST_UNITS_OF_WGMMA[problem.layout] and not is_hidden)
     if device.compute_capability != 90 or is_small or (is_ragged and problem.bits < 16):
@@ -97,8 +126,10 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
     if n_products(problem) < LEAST_SHARE * n_multiprocessors:
         return False
     is_short = n_units < FEW_UNITS
-    gain = SHORT_GAIN if is_short else WGMMA_GAIN[problem.layout]
-    return (is_short and is_hidden) or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
+    is_split = adds(problem) and n_products(problem) < 4 * n_multiprocessors
+    gain = SHORT_GAIN if is_short else WGMMA_GAIN["blocks" if is_split else problem.layout]
+    is_small_tile = is_read_as_it_is(problem) and n <= TILE and not is_short  # one tile of wgmma hides latencies better
+    return is_small_tile or (is_short and is_hidden) or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
 
 
 def n_tiles(n_receivers: int, side: int) -> int:
@@ -140,17 +171,20 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
         chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
     else:
         chain = next((chain for chain in chains if n_each >= 4 * chain), 1)
-    converts = problem.bits == 4 or problem.layout == "batches"
-    config = {"MMA": "wgmma", "STAGES": 7 if problem.layout == "blocks" else 5, "IN_FLIGHT": 1 if converts else 2}
+    converts = not is_read_as_it_is(problem)
+    is_alone = problem.n_receivers <= TILE and not converts  # else blocks of the same voltages drift apart
+    config = {"MMA": "wgmma", "STAGES": 7 if is_alone else 5, "IN_FLIGHT": 1 if converts else 2}
     config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128}
-    config |= {"LAST": "columns"} if chain < 8 and 1 <= problem.n_receivers % TILE <= MOST_COLUMNS else {}
+    is_narrow = 1 <= problem.n_receivers % TILE <= MOST_COLUMNS and problem.n_receivers > TILE
+    is_slow = problem.bits == 16 and problem.layout == "blocks" and problem.n_receivers > 2 * TILE
+    config |= {"LAST": "columns"} if chain < 8 and is_narrow and not is_slow else {}
     config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
     config |= {"CLUSTER": 1} if chain == 8 else {}
     if not adds(problem):
         return config | {"STORE": "stream"}
     if chain > 1:
         return config | {"STORE": "atomic"}
-    # Where a second wave of tiles would be short, all are split in two.
+    # All tiles are split in two where a second wave of them would be short.
     least = 2 if 1 < n_each < 2 else next((split for split in (1, *SPLITS) if split * n_each >= 0.9), SPLITS[-1])
     return config | {"STORE": "atomic", "SPLIT": longest_split(problem, least, 2 if problem.bits == 4 else 4)}
 
@@ -160,13 +194,12 @@ def by_pairs(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     n_units = units_of_slice(problem)
     units = next((units for units in (4, 2) if n_units >= LEAST_STAGES * units), 1)
     n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
-    converts = problem.layout == "batches" and problem.bits == 8  # bytes: of few pairs, two units at once hide it
     return dict(
         MMA="mma_sync",
         CUT="pairs",
         SIDE=ceil_div(problem.n_receivers, OCTET) * OCTET,
         PAIRS_PER_WARP=pairs_of_warp(problem, n_multiprocessors),
-        UNROLL=2 if converts and units > 1 and problem.n_receivers <= SIDE else 1,
+        UNROLL=2 if units > 1 and problem.n_receivers <= 5 * OCTET else 1,  # code of few pairs is short
         NR_TIMES_PER_BLOCK=units * problem.unit_times,
         NR_SHARED_BUFFERS=3,
         READ_AHEAD=2,

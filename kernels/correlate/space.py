@@ -29,8 +29,8 @@ SPACE = Space(
     FETCH=when((128, 256), MMA="wgmma"),  # bytes that the L2 fetches together
     CLUSTER=when((1, 2, 4), MMA="wgmma", CHAIN=8),  # blocks that copy for each other what they share; else 1
     LAST=since("rows", when(("rows", "columns"), MMA="wgmma")),  # receivers left over tiles of 64
-    STORE=("direct", "stream", "paired", "atomic"),  # results: plainly; evicted first; so, and whole sectors of a pair
-    # of lanes; added by atomics
+    # Results are stored plainly; evicted first; so, and by pairs of lanes in whole sectors; or added by atomics.
+    STORE=("direct", "stream", "paired", "atomic"),
     SPLIT=when((1, *SPLITS), STORE="atomic", CHAIN=(None, 1)),  # blocks that share the times of a slice
 )
 
