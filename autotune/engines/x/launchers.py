@@ -22,7 +22,6 @@ class XLaunchers:
     accumulate: XLaunch
     dump: Any
     n_slices: int  # slices of the accumulators
-    most: int  # batches that one launch takes
 
 
 def x_launchers(bay: Bay, settings: XSettings) -> XLaunchers:
@@ -32,13 +31,10 @@ def x_launchers(bay: Bay, settings: XSettings) -> XLaunchers:
         line = f"correlation of {settings.n_antennas} antennas: NumPy; as always on host"
         kernels.decided(("correlation", settings), lambda: (None, line))
         correlate = NumpyCorrelate(backend, settings)
-        return XLaunchers(correlate, UsedBatches(), NumpyAccumulate(), UsedBatches(), 1, settings.batches_per_chunk)
+        return XLaunchers(correlate, UsedBatches(), NumpyAccumulate(), UsedBatches(), 1)
     n_slices = slices_of(settings, kernels, backend.device.kind)
-    fields = correlate_fields(settings, n_slices)
-    most = fields["n_used"] or settings.batches_per_chunk
     return XLaunchers(
-        *kernels.launcher("correlate", **fields),
+        *kernels.launcher("correlate", **correlate_fields(settings, n_slices)),
         *kernels.launcher("accumulate", **accumulate_fields(settings, n_slices)),
         n_slices,
-        most,
     )

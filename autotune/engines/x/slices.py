@@ -46,17 +46,17 @@ def _choice(settings: XSettings, kernels: Kernels, kind: str) -> tuple[int, str]
 
 def allowed_slices(settings: XSettings) -> list[int]:
     """Returns the candidates: at most one slice for each batch of a launch, and at most MOST_BYTES of accumulators."""
-    n_batches = _batches_of_launch(settings, 1)
-    return [n for n in CANDIDATES if n == 1 or (n <= n_batches and n * settings.slice_bytes <= MOST_BYTES)]
+    most = settings.batches_per_launch
+    return [n for n in CANDIDATES if n == 1 or (n <= most and n * settings.slice_bytes <= MOST_BYTES)]
 
 
 def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, float, str, float]]:
     """Yields, for each number of slices with known times, the number, the seconds of a dump (its launches of correlate
     and one of accumulate), their origin, and the seconds with the share UNSURE added.
     """
+    n = settings.batches_per_launch
+    used = n if n < settings.batches_per_chunk else 0
     for n_slices in allowed_slices(settings):
-        n = _batches_of_launch(settings, n_slices)
-        used = n if n < settings.batches_per_chunk else 0
         each = kernels.expected_time("correlate", **{**correlate_fields(settings, n_slices), "n_used": used})
         dump = kernels.expected_time("accumulate", **accumulate_fields(settings, n_slices))
         if each is not None and dump is not None:
@@ -64,9 +64,3 @@ def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, floa
             launches = ceil_div(settings.batches_per_dump, n) * each.seconds
             unsure = launches * (each.how == EXPECTED) + dump.seconds * (dump.how == EXPECTED)
             yield n_slices, launches + dump.seconds, how, launches + dump.seconds + UNSURE * unsure
-
-
-def _batches_of_launch(settings: XSettings, n_slices: int) -> int:
-    """Returns the number of batches in a launch of ``correlate``: a chunk, unless a dump or 32 bits hold fewer."""
-    most = correlate_fields(settings, n_slices)["n_used"] or settings.batches_per_chunk
-    return int(min(most, settings.batches_per_dump))

@@ -96,11 +96,8 @@ class XStage:
             self._dump(item)
             return
         arrays = {"voltages": voltages, "accumulators": self._accumulators}
-        most = self._launchers.most
-        for first in range(item.first, item.first + item.n, most):
-            n = min(most, item.first + item.n - first)
-            problem = replace(self._launchers.batches, first_batch=first, n_used=n)
-            self._launchers.correlate(problem, arrays, {}, self.stream)
+        problem = replace(self._launchers.batches, first_batch=item.first, n_used=item.n)
+        self._launchers.correlate(problem, arrays, {}, self.stream)
 
     def _dump(self, dump: Integration) -> None:
         buffer, stream = self._buffers[self._number], self.stream

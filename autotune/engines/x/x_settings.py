@@ -1,10 +1,7 @@
 """The settings of an X-engine, and the fields of its kernels."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from ...source.registry import load_kernel
 
 PRODUCTS = 4  # polarisation products of a baseline
 BYTES = 2 * 8  # a product's sum has two parts of 64 bits
@@ -43,14 +40,19 @@ class XSettings:
         return (self.batches_per_chunk, self.n_antennas, self.n_channels, self.spectra_per_heap, 2, *parts)
 
     @property
+    def batches_per_launch(self) -> int:
+        """Returns the most batches of a launch of ``correlate``: those of a chunk, unless a dump has fewer."""
+        return min(self.batches_per_chunk, self.batches_per_dump)
+
+    @property
     def slice_bytes(self) -> int:
         """Returns the bytes of one slice of the accumulators, int64 [C, n_baselines, 4, 2]."""
         return self.n_channels * self.n_baselines * PRODUCTS * BYTES
 
 
 def correlate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
-    """Returns the fields of ``correlate`` for a whole chunk, or for the part of it that one launch takes."""
-    fields = {
+    """Returns the fields of ``correlate`` for a whole chunk, which one launch may take however long it is."""
+    return {
         "bits": settings.bits,
         "layout": "batches",
         "n_receivers": settings.n_antennas,
@@ -59,10 +61,9 @@ def correlate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
         "n_channels": settings.n_channels,
         "n_batches": settings.batches_per_chunk,
         "first_batch": 0,
+        "n_used": 0,  # all, as in recorded sweeps
         "n_slices": n_slices,
     }
-    most = most_batches(fields)
-    return {**fields, "n_used": most if most < settings.batches_per_chunk else 0}  # 0 means all, as in recorded sweeps
 
 
 def accumulate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
@@ -72,9 +73,3 @@ def accumulate_fields(settings: XSettings, n_slices: int) -> dict[str, Any]:
         "n_channels": settings.n_channels,
         "n_receivers": settings.n_antennas,
     }
-
-
-def most_batches(fields: Mapping[str, object]) -> int:
-    """Returns the number of batches that one launch of ``correlate`` can sum in 32 bits, at least 1."""
-    problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
-    return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

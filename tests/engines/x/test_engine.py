@@ -167,3 +167,17 @@ def test_a_full_disk_ends_it() -> None:
     counters = running.counters
     assert (counters.dumps_out, counters.dumps_empty) == (0, 0) and "the sink has failed: the disk" in counters.line()
     assert counters.dumps_dropped > 0
+
+
+def test_a_launch_may_sum_more_than_32_bits_hold() -> None:
+    """All voltages are the largest: autocorrelations of a whole dump saturate, and never wrap around."""
+    per_dump = 5000
+    v = np.full((2 * per_dump, N_ANTENNAS, C, HEAP, 2, 2), 127, np.int8)
+    assert 2 * 127**2 * per_dump * HEAP > 2**31
+    backend, sink = HostBackend(), KeptVisibilities()
+    kernels = Kernels(backend, lambda line: None, kernels_on_host=True)
+    source = ArrayBatches(v, np.ones((len(v), N_ANTENNAS), bool))
+    engine = XEngine(backend, source, sink, kernels, batches_per_dump=per_dump, batches_per_chunk=len(v))
+    engine.run()
+    (dump,) = (made for made, weights in zip(sink.visibilities, sink.weights, strict=True) if weights.all())
+    assert (dump[:, :, 0, 0] == 2**31 - 1).all() and (dump[:, :, 0, 1] == 0).all()
