@@ -131,9 +131,10 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
         f"from .{BROUGHT}.runtime.launcher import TunedKernel\n",
         f"__all__ = {sorted(kernels)!r}\n",
         "_package = PredictingPackage(__name__, Path(__file__).parent)\n",
+        '\ndef __dir__() -> list[str]:\n    """Returns the names for callers."""\n    return __all__\n',
         *(_function(kernel, wisdom) for _, kernel in sorted(kernels.items())),
     ]
-    return _checked("\n".join(parts), len(kernels))
+    return _checked("\n".join(parts), 1 + len(kernels))
 
 
 def _checked(text: str, n_functions: int) -> str:

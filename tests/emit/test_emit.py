@@ -16,6 +16,7 @@ from autotune.runtime.wisdom import Wisdom
 from autotune.source.registry import load_kernel
 
 from ..conftest import EXAMPLE
+from ..fake_gpu import import_package
 from ..recorded import A100, DEFAULT, H200, KERNELS, WIDE, record
 from .conftest import MEDIANS, python
 
@@ -66,6 +67,10 @@ def test_emitting_again_gives_the_same_bytes(package: Path, tmp_path: Path) -> N
     assert files == sorted(p.relative_to(again) for p in again.rglob("*") if p.is_file())
     for name in files:
         assert (package / name).read_bytes() == (again / name).read_bytes()
+
+
+def test_a_package_lists_its_kernels_only(package: Path) -> None:
+    assert dir(import_package(package, "tuned_listed")) == ["detect"]
 
 
 def test_rooms_are_copied_unchanged(package: Path) -> None:

@@ -90,7 +90,8 @@ class VdifSamples:
         if not rate:
             seems, is_least = guessed_rate(file, frame)
             why = "its frames do not state the sample rate: give sample_rate_hz"
-            hint = f"; their numbers suggest {'at least ' if is_least else ''}{seems:g}"
+            least = "at least " if is_least else ""
+            hint = f"; their numbers suggest {least}{seems:g} (--header sample_rate_hz={seems:g})"
             raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
