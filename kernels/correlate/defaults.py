@@ -154,8 +154,8 @@ def chains_are_long(problem: Problem, n_multiprocessors: int) -> bool:
 
 
 def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
-    """Chains of channels hide how a block begins and ends, unless atomics add results. Of two channels; of nibbles,
-    whose tiles take half as long, of eight. Where voltages of more bits are converted, chains gain nothing. One wave of
+    """Chains of channels hide how a block begins and ends, unless atomics add results. They have two channels, or eight
+    of nibbles, whose tiles take half as long. Where voltages of more bits are converted, chains gain nothing. One wave of
     blocks, as of few receivers, ends at once if its chains are alike; the last of several ends earlier if chains taper.
     Where slices are short, chains are as long as there are channels for.
     """
