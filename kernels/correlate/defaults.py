@@ -155,9 +155,9 @@ def chains_are_long(problem: Problem, n_multiprocessors: int) -> bool:
 
 def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     """Chains of channels hide how a block begins and ends, unless atomics add results. They have two channels, or eight
-    of nibbles, whose tiles take half as long. Where voltages of more bits are converted, chains gain nothing. One wave of
-    blocks, as of few receivers, ends at once if its chains are alike; the last of several ends earlier if chains taper.
-    Where slices are short, chains are as long as there are channels for.
+    of nibbles, whose tiles take half as long. Where voltages of more bits are converted, chains gain nothing. One wave
+    of blocks, as of few receivers, ends at once if its chains are alike; the last of several ends earlier if chains
+    taper. Where slices are short, chains are as long as there are channels for.
     """
     chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
     n_each = n_products(problem) / n_multiprocessors
