@@ -11,9 +11,16 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.definition import Kernel, kernel_classes
 from ..core.errors import UsageError
@@ -23,6 +30,17 @@ from .installed import KERNELS, installed
 
 OWN = "autotune.kernels"  # a string, since definitions import autotune: they are found like those of other packages
 SOURCES = (".cu", ".cuh")  # suffixes of CUDA sources, which have no definition
+
+
+class SourceAsItIs(SourceFileLoader):
+    """Compiles a file each time that it is imported.
+
+    Python's cache of bytecode takes a file for unchanged if its size and the second of its last change are, so that a
+    definition that is edited soon after a sweep would run as it was before, and be recorded as it is.
+    """
+
+    def path_stats(self, path: str) -> NoReturn:
+        raise OSError(f"no bytecode of {path} is kept")
 
 
 def all_kernels() -> dict[str, Kernel[Problem]]:
@@ -115,13 +133,13 @@ def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
     name = f"{emitted_parent(path) or _parent_of(path)}.{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path} is not a Python file")
+    loader = SourceAsItIs(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a user's file may raise anything; the message must name the file
         raise UsageError(f"{path} does not import: {type(error).__name__}: {error}") from error
     return module
@@ -131,6 +149,9 @@ def _parent_of(path: Path) -> str:
     """Returns the name of the package of a definition, from which it can import the files beside it."""
     package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # stems may be equal
     package.__path__ = [str(path.parent)]
+    sys.path_importer_cache[str(path.parent)] = FileFinder(
+        str(path.parent), (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceAsItIs, SOURCE_SUFFIXES)
+    )
     sys.modules.setdefault(package.__name__, package)
     return package.__name__
 

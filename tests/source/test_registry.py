@@ -1,5 +1,7 @@
 """Kernels by name, by path and by entry point; what a definition file may get wrong."""
 
+import os
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -27,6 +29,32 @@ def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
         path.write_text(Path(EXAMPLE).read_text())
         kernels.append(load_kernel(str(path)))
     assert [k.source_path.parent.name for k in kernels] == ["a", "b"]
+
+
+def test_an_edit_of_the_same_size_in_the_same_second_counts(tmp_path: Path) -> None:
+    """Python's bytecode would be taken for that of the file, and of a file beside it."""
+    texts = {
+        tmp_path / "detect.py": "from .one import FLOPS\n" + Path(EXAMPLE).read_text(),
+        tmp_path / "one.py": "FLOPS = 4\n",
+    }
+
+    def loaded() -> tuple[object, object]:
+        load_kernel.cache_clear()
+        for name in [name for name in sys.modules if name.startswith("autotune_user_")]:
+            del sys.modules[name]
+        kernel = load_kernel(str(tmp_path / "detect.py"))
+        module = sys.modules[type(kernel).__module__]
+        return module.FLOPS, kernel.work(kernel.problem({})).flops
+
+    found = []
+    for old, new in (("4", "4"), ("4", "5")):
+        for path, text in texts.items():
+            path.write_text(text.replace(f"flops={old}", f"flops={new}").replace(f"FLOPS = {old}", f"FLOPS = {new}"))
+            os.utime(path, (1e9, 1e9))
+        found.append(loaded())
+    (first, flops), (second, more) = found
+    assert (first, second) == (4, 5) and more == flops * 5 / 4
+    assert not list(tmp_path.rglob("*.pyc"))
 
 
 def test_a_definition_may_be_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
