@@ -31,8 +31,9 @@ def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
     assert [k.source_path.parent.name for k in kernels] == ["a", "b"]
 
 
-def test_an_edit_of_the_same_size_in_the_same_second_counts(tmp_path: Path) -> None:
+def test_an_edit_of_the_same_size_in_the_same_second_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's bytecode would be taken for that of the file, and of a file beside it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     texts = {
         tmp_path / "detect.py": "from .one import FLOPS\n" + Path(EXAMPLE).read_text(),
         tmp_path / "one.py": "FLOPS = 4\n",
