@@ -35,7 +35,7 @@ def generator() -> np.random.Generator:
 
 
 def check(problem: Problem, config: Config, build: str = "", *, full: bool = True, target: Target = HOST) -> None:
-    """By the target's fast build, unless another one is named."""
+    """The target's fast build runs, unless another one is named."""
     builds = (build,) if build else target.module.builds[-1:]
     binary = target.module.compile(render(KERNEL, problem, config), target.device, builds)
     verify(session_on(target), KERNEL, problem, config, binary, builds, full)
@@ -135,7 +135,7 @@ def test_any_size_is_exact(device: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("n_receivers", [*SIZES, *[0] * 20])
 def test_defaults_are_exact_on_a_gpu(n_receivers: int) -> None:
-    """Of all sizes, and of 20 that are drawn anew (0), as types and layouts are; most integers are added."""
+    """All sizes run, and 20 that are drawn anew (0), as types and layouts are; most integers are added."""
     rng, target = generator(), find_device("cuda:0")
     for _ in range(2):
         problem = drawn_problem(rng, n_receivers or int(rng.integers(1, 300)))
