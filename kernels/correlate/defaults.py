@@ -20,13 +20,13 @@ WGMMA_GAIN = {"blocks": 2.0, "batches": 1.7}
 SHORT_GAIN = 1.3  # the same, of slices of few units of times, whose results are most of the bytes
 # wgmma needs so many receivers; fewer, if it reads voltages as they are. With 33 of bytes to convert, rectangles are a
 # seventh faster.
-LEAST_OF_WGMMA, LEAST_AS_THEY_ARE = 40, 24
+LEAST_OF_WGMMA, LEAST_AS_THEY_ARE, LEAST_OF_SHORT = 40, 24, 56
 # Units of times of a slice, by layout: with one, wgmma takes 2.3 times as long, unless chains of many channels hide
 # that; and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
 LEAST_UNITS_OF_WGMMA = {"blocks": 4, "batches": 100}
 LEAST_SHARE = 0.45  # share of multiprocessors with a tile
 MANY_UNITS = 128  # units of a slice: with so many, 64 receivers are enough even if voltages are converted
-FEW_UNITS = 24  # units of a slice; with few receivers, it is read as late as it is used
+FEW_UNITS = 24  # units of a slice: with fewer, which are short, neither pairs nor atomics were measured
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
 # Pairs of so many octets are faster than wgmma: up to 56 receivers, and some that are few more than its tile has; those
@@ -51,15 +51,20 @@ def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
     return by_rectangles(problem, n_multiprocessors)
 
 
+def is_short(problem: Problem) -> bool:
+    """Returns whether results are most of what a slice moves."""
+    return units_of_slice(problem) < FEW_UNITS
+
+
 def adds(problem: Problem) -> bool:
-    """Returns whether atomics can add results, as is always faster: 4 to 14 %, and more where slices are split."""
-    return problem.bits < 16 and not problem.overwrites
+    """Returns whether atomics add results: where they can, they take 4 to 14 % less, and with several parts half."""
+    return problem.bits < 16 and not problem.overwrites and not is_short(problem)
 
 
 def pairs_have_blocks(problem: Problem, n_multiprocessors: int) -> bool:
     """Returns whether a block has all receivers, and slices can be split, or such blocks are enough without."""
     octets = ceil_div(problem.n_receivers, OCTET)
-    if octets > MOST_OCTETS:
+    if octets > MOST_OCTETS or is_short(problem):
         return False
     n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
     return adds(problem) or octets <= 2 or n_warps >= LEAST_WARPS * n_multiprocessors
@@ -117,6 +122,8 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
         is_ragged = problem.n_times % (2 * problem.unit_times) > 0
     n_units = units_of_slice(problem)
     least = LEAST_AS_THEY_ARE if is_read_as_it_is(problem) else LEAST_OF_WGMMA
+    if is_short(problem):
+        least = LEAST_OF_SHORT
     if problem.layout == "batches" and n_units < MANY_UNITS:
         least = LEAST_OF_CONVERTED
     is_hidden = chains_are_long(problem, n_multiprocessors)
@@ -125,11 +132,11 @@ def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) ->
         return False
     if n_products(problem) < LEAST_SHARE * n_multiprocessors:
         return False
-    is_short = n_units < FEW_UNITS
     is_split = adds(problem) and n_products(problem) < 4 * n_multiprocessors
-    gain = SHORT_GAIN if is_short else WGMMA_GAIN["blocks" if is_split else problem.layout]
-    is_small_tile = is_read_as_it_is(problem) and n <= TILE and not is_short  # one tile of wgmma hides latencies better
-    return is_small_tile or (is_short and is_hidden) or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
+    gain = SHORT_GAIN if is_short(problem) else WGMMA_GAIN["blocks" if is_split else problem.layout]
+    is_alone = is_read_as_it_is(problem) and n <= TILE  # one tile of wgmma hides latencies better
+    is_given = is_hidden if is_short(problem) else is_alone
+    return is_given or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
 
 
 def n_tiles(n_receivers: int, side: int) -> int:
@@ -162,10 +169,9 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
     n_each = n_products(problem) / n_multiprocessors
     is_one_wave = bool(chains) and n_each <= 4
-    is_short = problem.layout == "blocks" and units_of_slice(problem) < FEW_UNITS
-    if not problem.sums_fit or (adds(problem) and not is_short):
+    if adds(problem):
         chain = 1
-    elif is_short:
+    elif problem.layout == "blocks" and is_short(problem):
         chain = next((chain for chain in (8, 4, 2) if n_each >= chain), 1)
     elif is_one_wave:
         chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
@@ -182,8 +188,6 @@ def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     config |= {"CLUSTER": 1} if chain == 8 else {}
     if not adds(problem):
         return config | {"STORE": "stream"}
-    if chain > 1:
-        return config | {"STORE": "atomic"}
     # All tiles are split in two where a second wave of them would be short.
     least = 2 if 1 < n_each < 2 else next((split for split in (1, *SPLITS) if split * n_each >= 0.9), SPLITS[-1])
     return config | {"STORE": "atomic", "SPLIT": longest_split(problem, least, 2 if problem.bits == 4 else 4)}
@@ -219,7 +223,7 @@ def by_rectangles(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
     n_units = units_of_slice(problem)
     units = next((units for units in (4, 2) if units <= most_units and n_units >= LEAST_STAGES * units), 1)
     n_blocks = n_tiles(problem.n_receivers, side) * problem.n_channels * problem.n_slices
-    is_late = problem.layout == "batches" or (problem.n_receivers <= SIDE and n_units < FEW_UNITS)
+    is_late = problem.layout == "batches" or (problem.n_receivers <= SIDE and is_short(problem))
     if n_blocks > 2 * n_multiprocessors and is_late and (problem.bits > 4 or is_ragged):
         buffers, ahead = 3, 1
     elif problem.layout == "blocks" or (problem.bits == 4 and not is_ragged):

@@ -96,7 +96,8 @@ def code_is_short(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.heuristic(
-    "three stages or more of two or four units, at most two under way; results are evicted first", CUT="pairs"
+    "three stages or more of two or four units, at most two under way; results are added by atomics or evicted first",
+    CUT="pairs",
 )
 def stages_are_usual(problem: Problem, config: Config, device: Device) -> bool:
     is_long = problem.unit_times < config.NR_TIMES_PER_BLOCK and config.NR_SHARED_BUFFERS >= 3
@@ -130,7 +131,7 @@ def columns_are_worthwhile(problem: Problem, config: Config, device: Device) -> 
     return problem.n_receivers > TILE // 2
 
 
-@SPACE.heuristic("with three products under way, slices are whole and the last receivers rows", IN_FLIGHT=3)
+@SPACE.heuristic("with three products under way, the last receivers are rows, and atomics add nothing", IN_FLIGHT=3)
 def products_fit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.LAST == "rows" and config.STORE != "atomic")
 
@@ -160,10 +161,8 @@ def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
     return problem.sums_fit or config.STORE == "atomic"
 
 
-@SPACE.heuristic("slices are split where multiprocessors lack blocks, or sums may not fit", SPLIT=SPLITS)
+@SPACE.heuristic("slices are split where multiprocessors lack blocks", SPLIT=SPLITS)
 def blocks_are_few(problem: Problem, config: Config, device: Device) -> bool:
-    if config.SPLIT == 2 and not problem.sums_fit:
-        return True
     x, y, z = Geometry(problem, config).grid
     n_each = x * y * z / (device.n_multiprocessors or USUAL_MULTIPROCESSORS)
     return LEAST_SPLIT <= n_each <= MOST_SPLIT
@@ -178,8 +177,6 @@ def parts_are_usual(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.heuristic("a part has four stages or more, and adding all parts moves fewer bytes than voltages", SPLIT=SPLITS)
 def parts_are_long(problem: Problem, config: Config, device: Device) -> bool:
     geometry = Geometry(problem, config)
-    if config.SPLIT == 2 and not problem.sums_fit:
-        return True
     n_stages = ceil_div(problem.slice_units, geometry.units_per_stage)
     n_added = problem.n_baselines * geometry.n_parts
     return n_stages >= 4 * geometry.n_parts and n_added <= problem.n_receivers * problem.slice_units

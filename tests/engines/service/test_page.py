@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def test_an_engine_listens_where_its_file_says_and_nowhere_else(tmp_path: Path, 
                 sending = {place for place in found if place.startswith("udp 00000000:")}
                 return found - sending == places and len(sending) == n
 
-            wait_until(listens_there, lambda process=process: process.listens_at)  # type: ignore[misc]
+            wait_until(listens_there, partial(getattr, process, "listens_at"))
 
 
 @pytest.mark.quick
