@@ -6,264 +6,107 @@ Other architectures, which were not measured, have mma_sync.
 
 from typing import Any
 
-from autotune import Device, ceil_div
+from autotune import Device
 
-from .geometry import OCTET, TILE, USUAL_MULTIPROCESSORS
+from .designs import LEAST_WARPS, by_pairs, by_rectangles, by_wgmma, three_warps_are_enough, warps_of_pairs
+from .geometry import TILE, USUAL_MULTIPROCESSORS
+from .load import Load
 from .problem import Problem
-from .shares import n_pairs
-from .space import SPLITS
 
-SIDE = 32  # receivers of either side of a block of rectangles: with longer ones, 1.1 to 2 times as slow
 # wgmma makes so many products in the time of one by rectangles, from 64 receivers on; in both layouts alike if slices
 # are split.
 WGMMA_GAIN = {"blocks": 2.0, "batches": 1.7}
-SHORT_GAIN = 1.3  # the same, of slices of few units of times, whose results are most of the bytes
-# wgmma needs so many receivers; fewer, if it reads voltages as they are. With 33 of bytes to convert, rectangles are a
-# seventh faster.
-LEAST_OF_WGMMA, LEAST_AS_THEY_ARE, LEAST_OF_SHORT = 40, 24, 56
-# Units of times of a slice, by layout: with one, wgmma takes 2.3 times as long, unless chains of many channels hide
-# that; and what converts what it reads takes with 64 units of up to 128 receivers still 1.2 to 1.3 times as long.
-LEAST_UNITS_OF_WGMMA = {"blocks": 4, "batches": 100}
-LEAST_SHARE = 0.45  # share of multiprocessors with a tile
-MANY_UNITS = 128  # units of a slice: with so many, 64 receivers are enough even if voltages are converted
-FEW_UNITS = 24  # units of a slice: with fewer, which are short, neither pairs nor atomics were measured
-LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
-LEAST_OF_CONVERTED = 129  # receivers in layout batches, where wgmma has to convert what it reads, and slices are short
+SHORT_GAIN = 1.6  # the same, of slices of three units or more that are short
+# wgmma needs so many receivers; fewer, if it reads voltages as they are; and of batches of few units more.
+LEAST_OF_WGMMA, LEAST_AS_THEY_ARE, LEAST_OF_CONVERTED = 40, 24, 129
+LEAST_UNITS, MANY_UNITS = 85, 128  # units of a slice of batches that wgmma needs; with many, of any receivers
+LEAST_TILES = 0.4  # for each multiprocessor; of nibbles, whose products are twice as many, fewer
+LEAST_OF_NIBBLES = 0.3
+LONG_BATCH = 5  # units of a batch: with fewer, wgmma loses too much where it ends within a unit
+LARGE = 300  # receivers whose short slices wgmma adds up faster: results of 8 bits in 64 bits are most of the bytes
+
 # Pairs of so many octets are faster than wgmma: up to 56 receivers, and some that are few more than its tile has; those
-# of seven octets are only if atomics add results. Pairs of up to MOST_OCTETS are faster than rectangles.
+# of seven octets are only if atomics add results.
 OCTETS_OF_PAIRS, OCTETS_ADDED = (*range(1, 8), 9, 10), 7
-MOST_OCTETS = 10
-MOST_PAIRS = 7  # pairs of a warp; where four warps have up to 9 each, these are faster
-MOST_COLUMNS = 16  # receivers over whole tiles of wgmma that are faster as columns
-LEAST_WARPS = 7  # warps of each multiprocessor: with fewer, latencies show
-LEAST_PART = 4  # stages of a part of a slice
+MOST_OCTETS = 10  # of pairs that are faster than rectangles
+LEAST_CHANNELS = 0.25  # of each multiprocessor, of nine or ten octets
+OCTETS_OF_SHORT, OCTETS_OF_SHORTEST = 5, 3  # the same of short slices, and of those of one or two units
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
     """Returns the config to start from. The constraints allow it but where a grid or shared memory has no room."""
-    n_multiprocessors = device.n_multiprocessors or USUAL_MULTIPROCESSORS
-    if pairs_are_faster(problem, n_multiprocessors):
-        return by_pairs(problem, n_multiprocessors)
-    if wgmma_is_faster(problem, device, n_multiprocessors):
-        return by_wgmma(problem, n_multiprocessors)
-    if pairs_have_blocks(problem, n_multiprocessors):
-        return by_pairs(problem, n_multiprocessors)
-    return by_rectangles(problem, n_multiprocessors)
+    load = Load(problem, device.n_multiprocessors or USUAL_MULTIPROCESSORS)
+    has_wgmma = device.compute_capability == 90
+    if pairs_beat_rectangles(load) and not (has_wgmma and wgmma_beats_pairs(load)):
+        return by_pairs(load)
+    if has_wgmma and wgmma_beats_rectangles(load):
+        return by_wgmma(load)
+    if pairs_beat_rectangles(load):
+        return by_pairs(load)
+    return by_rectangles(load)
 
 
-def is_short(problem: Problem) -> bool:
-    """Returns whether results are most of what a slice moves."""
-    return units_of_slice(problem) < FEW_UNITS
-
-
-def adds(problem: Problem) -> bool:
-    """Returns whether atomics add results: where they can, they take 4 to 14 % less, and with several parts half."""
-    return problem.bits < 16 and not problem.overwrites and not is_short(problem)
-
-
-def pairs_have_blocks(problem: Problem, n_multiprocessors: int) -> bool:
-    """Returns whether a block has all receivers, and slices can be split, or such blocks are enough without."""
-    octets = ceil_div(problem.n_receivers, OCTET)
-    if octets > MOST_OCTETS or is_short(problem):
+def pairs_beat_rectangles(load: Load) -> bool:
+    """Returns whether a block with all receivers is faster: without parts of slices, blocks must be many."""
+    octets = load.octets
+    if octets <= 2 or load.is_short:
+        return octets <= (OCTETS_OF_SHORT if load.n_units > 2 else OCTETS_OF_SHORTEST)
+    if octets > MOST_OCTETS or (octets > 8 and load.problem.bits == 4 and not (load.adds and load.is_in_blocks)):
         return False
-    n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
-    return adds(problem) or octets <= 2 or n_warps >= LEAST_WARPS * n_multiprocessors
+    if load.adds:
+        return octets <= 8 or load.channels_each >= LEAST_CHANNELS
+    return octets <= OCTETS_OF_SHORT or warps_of_pairs(load) * load.channels_each >= LEAST_WARPS - 1
 
 
-def pairs_are_faster(problem: Problem, n_multiprocessors: int) -> bool:
-    """Returns whether pairs are faster than wgmma would be."""
-    octets = ceil_div(problem.n_receivers, OCTET)
-    if octets not in OCTETS_OF_PAIRS or not pairs_have_blocks(problem, n_multiprocessors):
-        return False
+def wgmma_beats_pairs(load: Load) -> bool:
+    """Returns whether pairs, which have blocks enough, are slower than wgmma would be."""
+    octets = load.octets
+    if octets not in OCTETS_OF_PAIRS:
+        return True
+    if octets > 2 and tiles_are_alone(load):
+        return True
     if octets == OCTETS_ADDED:
-        return adds(problem)
-    if octets == OCTETS_ADDED - 1 and is_read_as_it_is(problem):
-        return three_warps_are_enough(problem, n_multiprocessors)
-    return octets < OCTETS_ADDED or problem.bits > 4 or problem.layout == "blocks"
+        return not load.adds
+    if octets == OCTETS_ADDED - 1 and load.is_read_as_it_is:
+        return not three_warps_are_enough(load)
+    return octets > OCTETS_ADDED and load.problem.bits == 4 and not load.is_in_blocks
 
 
-def is_read_as_it_is(problem: Problem) -> bool:
-    """Returns whether tensor cores read the voltages as they are."""
-    return problem.layout == "blocks" and problem.bits > 4
-
-
-def three_warps_are_enough(problem: Problem, n_multiprocessors: int) -> bool:
-    """Returns whether there are so many blocks that each may have three warps."""
-    return 3 * problem.n_channels * problem.n_slices >= LEAST_WARPS * n_multiprocessors
-
-
-def warps_of_pairs(problem: Problem, n_multiprocessors: int) -> int:
-    """Returns the warps of a block that has all receivers."""
-    n = n_pairs(ceil_div(problem.n_receivers, OCTET), is_triangle=True)
-    return ceil_div(n, pairs_of_warp(problem, n_multiprocessors))
-
-
-def pairs_of_warp(problem: Problem, n_multiprocessors: int) -> int:
-    """Returns the pairs of a warp: mostly of four warps. Of 48 receivers three warps are faster if there are enough,
-    and of 56 six, but for nibbles, whose products are twice as many.
+def tiles_are_alone(load: Load) -> bool:
+    """Returns whether slices are long, and each multiprocessor has one tile of them or none, which has all receivers.
+    Of nibbles, tiles must be enough.
     """
-    octets = ceil_div(problem.n_receivers, OCTET)
-    if problem.bits > 4 and octets == 6 and three_warps_are_enough(problem, n_multiprocessors):
-        return 7
-    if problem.bits > 4 and octets == 7:
-        return 5
-    n_each = ceil_div(n_pairs(octets, is_triangle=True), 4)
-    return MOST_PAIRS if n_each > 9 else 3 if n_each == 2 else n_each
+    is_one = load.problem.n_receivers <= TILE and load.channels_each <= 1
+    is_enough = load.problem.bits > 4 or load.tiles_each >= LEAST_TILES
+    return is_one and load.is_in_blocks and load.is_long and not load.adds and is_enough
 
 
-def wgmma_is_faster(problem: Problem, device: Device, n_multiprocessors: int) -> bool:
-    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work.
-
-    Where batches end within a unit, what converts integers spills registers; and nibbles, where an odd number of units
-    ends within a stage of two.
-    """
-    n, is_ragged = problem.n_receivers, problem.n_times % problem.unit_times > 0
-    if problem.bits == 4 and problem.n_times > problem.unit_times:
-        is_ragged = problem.n_times % (2 * problem.unit_times) > 0
-    n_units = units_of_slice(problem)
-    least = LEAST_AS_THEY_ARE if is_read_as_it_is(problem) else LEAST_OF_WGMMA
-    if is_short(problem):
-        least = LEAST_OF_SHORT
-    if problem.layout == "batches" and n_units < MANY_UNITS:
-        least = LEAST_OF_CONVERTED
-    is_hidden = chains_are_long(problem, n_multiprocessors)
-    is_small = n < least or (n_units < LEAST_UNITS_OF_WGMMA[problem.layout] and not is_hidden)
-    if device.compute_capability != 90 or is_small or (is_ragged and problem.bits < 16):
+def wgmma_beats_rectangles(load: Load) -> bool:
+    """Returns whether tiles of 64 receivers are worth their idle corners, and give most multiprocessors work."""
+    n = load.problem.n_receivers
+    if load.is_short:
+        return load.is_in_blocks and wgmma_beats_rectangles_of_short(load)
+    if tiles_are_alone(load):
+        return True
+    is_nibbles = load.problem.bits == 4 and load.is_long and n > TILE
+    least = LEAST_AS_THEY_ARE if load.is_read_as_it_is else LEAST_OF_WGMMA
+    if not load.is_in_blocks:
+        if load.n_units < LEAST_UNITS:
+            return False
+        least = LEAST_OF_CONVERTED if load.n_units < MANY_UNITS and not is_nibbles else least
+    if n < least or (load.is_ragged and load.units_of_batch < LONG_BATCH and not is_nibbles):
         return False
-    if n_products(problem) < LEAST_SHARE * n_multiprocessors:
+    if load.tiles_each < (LEAST_OF_NIBBLES if is_nibbles else LEAST_TILES):
         return False
-    is_split = adds(problem) and n_products(problem) < 4 * n_multiprocessors
-    gain = SHORT_GAIN if is_short(problem) else WGMMA_GAIN["blocks" if is_split else problem.layout]
-    is_alone = is_read_as_it_is(problem) and n <= TILE  # one tile of wgmma hides latencies better
-    is_given = is_hidden if is_short(problem) else is_alone
-    return is_given or n_tiles(n, TILE) * TILE**2 <= gain * n_tiles(n, SIDE) * SIDE**2
+    gain = WGMMA_GAIN["blocks" if load.adds and load.tiles_each < 4 else load.problem.layout]
+    is_alone = load.is_read_as_it_is and n <= TILE  # one tile of wgmma hides latencies better
+    return is_alone or load.excess <= gain
 
 
-def n_tiles(n_receivers: int, side: int) -> int:
-    """Returns the square tiles that hold all baselines."""
-    rows = ceil_div(n_receivers, side)
-    return rows * (rows + 1) // 2
-
-
-def n_products(problem: Problem) -> int:
-    """Returns the products of 64 by 64 receivers that blocks make."""
-    return n_tiles(problem.n_receivers, TILE) * problem.n_channels * problem.n_slices
-
-
-def units_of_slice(problem: Problem) -> int:
-    """Returns the units of times that a block adds up; each batch begins a new one."""
-    return problem.n_batches // problem.n_slices * ceil_div(problem.n_times, problem.unit_times)
-
-
-def chains_are_long(problem: Problem, n_multiprocessors: int) -> bool:
-    """Returns whether each multiprocessor has four chains of eight channels, and rows that need not be converted."""
-    return problem.layout == "blocks" and n_products(problem) >= 4 * 8 * n_multiprocessors
-
-
-def by_wgmma(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
-    """Chains of channels hide how a block begins and ends, unless atomics add results. They have two channels, or eight
-    of nibbles, whose tiles take half as long. Where voltages of more bits are converted, chains gain nothing. One wave
-    of blocks, as of few receivers, ends at once if its chains are alike; the last of several ends earlier if chains
-    taper. Where slices are short, chains are as long as there are channels for.
-    """
-    chains = {4: (8, 4, 2), 8: (2,), 16: ()}[problem.bits] if problem.layout == "blocks" else ()
-    n_each = n_products(problem) / n_multiprocessors
-    is_one_wave = bool(chains) and n_each <= 4
-    if adds(problem):
-        chain = 1
-    elif problem.layout == "blocks" and is_short(problem):
-        chain = next((chain for chain in (8, 4, 2) if n_each >= chain), 1)
-    elif is_one_wave:
-        chain = next(chain for chain in (1, 2, 4) if n_each <= chain)
-    else:
-        chain = next((chain for chain in chains if n_each >= 4 * chain), 1)
-    converts = not is_read_as_it_is(problem)
-    is_alone = problem.n_receivers <= TILE and not converts  # else blocks of the same voltages drift apart
-    config = {"MMA": "wgmma", "STAGES": 7 if is_alone else 5, "IN_FLIGHT": 1 if converts else 2}
-    config |= {"CHAIN": chain, "FETCH": 256 if problem.bits == 4 else 128}
-    is_narrow = 1 <= problem.n_receivers % TILE <= MOST_COLUMNS and problem.n_receivers > TILE
-    is_slow = problem.bits == 16 and problem.layout == "blocks" and problem.n_receivers > 2 * TILE
-    config |= {"LAST": "columns"} if chain < 8 and is_narrow and not is_slow else {}
-    config |= {"TAPER": int(not is_one_wave)} if chain > 1 else {}
-    config |= {"CLUSTER": 1} if chain == 8 else {}
-    if not adds(problem):
-        return config | {"STORE": "stream"}
-    # All tiles are split in two where a second wave of them would be short.
-    least = 2 if 1 < n_each < 2 else next((split for split in (1, *SPLITS) if split * n_each >= 0.9), SPLITS[-1])
-    return config | {"STORE": "atomic", "SPLIT": longest_split(problem, least, 2 if problem.bits == 4 else 4)}
-
-
-def by_pairs(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
-    """All receivers in one block; a stage is of four units of times, or of fewer where a slice has few."""
-    n_units = units_of_slice(problem)
-    units = next((units for units in (4, 2) if n_units >= LEAST_STAGES * units), 1)
-    n_warps = warps_of_pairs(problem, n_multiprocessors) * problem.n_channels * problem.n_slices
-    return dict(
-        MMA="mma_sync",
-        CUT="pairs",
-        SIDE=ceil_div(problem.n_receivers, OCTET) * OCTET,
-        PAIRS_PER_WARP=pairs_of_warp(problem, n_multiprocessors),
-        UNROLL=2 if units > 1 and problem.n_receivers <= 5 * OCTET else 1,  # code of few pairs is short
-        NR_TIMES_PER_BLOCK=units * problem.unit_times,
-        NR_SHARED_BUFFERS=3,
-        READ_AHEAD=2,
-        **store_by_warps(problem, n_warps / n_multiprocessors, units),
-    )
-
-
-def by_rectangles(problem: Problem, n_multiprocessors: int) -> dict[str, Any]:
-    """Blocks of 32 receivers a side; one of 48 has all of 41 to 48. A stage is of four units of times, or of two of
-    nibbles of few receivers, or shorter where a slice has few. In layout batches copies are short, so that a stage is
-    copied late rather than early where there are many blocks, whose copies are under way meanwhile; of nibbles, only
-    where batches end within a unit. Fewer blocks of such batches have four buffers, with which compilers spilled none.
-    """
-    is_ragged = problem.n_times % problem.unit_times > 0
-    side = 48 if 40 < problem.n_receivers <= 48 and not is_ragged else SIDE
-    most_units = 2 if problem.bits == 4 and problem.n_receivers < TILE else 4
-    n_units = units_of_slice(problem)
-    units = next((units for units in (4, 2) if units <= most_units and n_units >= LEAST_STAGES * units), 1)
-    n_blocks = n_tiles(problem.n_receivers, side) * problem.n_channels * problem.n_slices
-    is_late = problem.layout == "batches" or (problem.n_receivers <= SIDE and is_short(problem))
-    if n_blocks > 2 * n_multiprocessors and is_late and (problem.bits > 4 or is_ragged):
-        buffers, ahead = 3, 1
-    elif problem.layout == "blocks" or (problem.bits == 4 and not is_ragged):
-        buffers, ahead = 3, 2
-    else:
-        buffers, ahead = 4, 2
-    return dict(
-        MMA="mma_sync",
-        NR_RECEIVERS_PER_BLOCK=side,
-        NR_RECEIVERS_PER_BLOCK_X=side,
-        NR_TIMES_PER_BLOCK=units * problem.unit_times,
-        NR_SHARED_BUFFERS=buffers,
-        READ_AHEAD=ahead,
-        WARPS=4,
-        WARPS_J=2,
-        **store_by_warps(problem, 4 * n_blocks / n_multiprocessors, units),
-    )
-
-
-def store_by_warps(problem: Problem, n_warps: float, units_per_stage: int) -> dict[str, Any]:
-    """Returns how results are stored: added by as many parts of slices as give multiprocessors warps enough.
-
-    n_warps: of each multiprocessor, without parts.
-    """
-    if not adds(problem):
-        return {"STORE": "stream"}
-    least = next((split for split in (1, *SPLITS) if split * n_warps >= LEAST_WARPS), SPLITS[-1])
-    return {"STORE": "atomic", "SPLIT": longest_split(problem, least, units_per_stage)}
-
-
-def longest_split(problem: Problem, wanted: int, units_per_stage: int) -> int:
-    """Returns the wanted number of parts of a slice, or as many as have LEAST_PART stages and bring fewer results than
-    voltages.
-    """
-    n_units = units_of_slice(problem)
-    fit = (
-        split
-        for split in reversed((1, *SPLITS))
-        if split <= wanted
-        and split * LEAST_PART * units_per_stage <= n_units
-        and split * problem.n_baselines <= problem.n_receivers * n_units
-    )
-    return next(fit, 1)
+def wgmma_beats_rectangles_of_short(load: Load) -> bool:
+    """Returns the same of short slices in blocks: where results overwrite, chains of channels hide how they leave."""
+    p = load.problem
+    if not p.overwrites:
+        return p.bits == 8 and p.n_receivers >= LARGE and load.tiles_each >= 1
+    is_wide = load.excess <= SHORT_GAIN or load.n_units <= 2
+    return p.n_receivers > LEAST_OF_WGMMA and is_wide and load.tiles_each >= LEAST_TILES
