@@ -36,14 +36,11 @@ OCTETS_OF_SHORT, OCTETS_OF_SHORTEST = 5, 3  # the same of short slices, and of t
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:
     """Returns the config to start from. The constraints allow it but where a grid or shared memory has no room."""
     load = Load(problem, device.n_multiprocessors or USUAL_MULTIPROCESSORS)
-    has_wgmma = device.compute_capability == 90
-    if pairs_beat_rectangles(load) and not (has_wgmma and wgmma_beats_pairs(load)):
-        return by_pairs(load)
-    if has_wgmma and wgmma_beats_rectangles(load):
+    has_pairs = pairs_beat_rectangles(load)
+    has_wgmma = device.compute_capability == 90 and wgmma_beats_rectangles(load)
+    if has_wgmma and (wgmma_beats_pairs(load) or not has_pairs):
         return by_wgmma(load)
-    if pairs_beat_rectangles(load):
-        return by_pairs(load)
-    return by_rectangles(load)
+    return by_pairs(load) if has_pairs else by_rectangles(load)
 
 
 def pairs_beat_rectangles(load: Load) -> bool:
@@ -53,6 +50,8 @@ def pairs_beat_rectangles(load: Load) -> bool:
         return octets <= (OCTETS_OF_SHORT if load.n_units > 2 else OCTETS_OF_SHORTEST)
     if octets > MOST_OCTETS or (octets > 8 and load.problem.bits == 4 and not (load.adds and load.is_in_blocks)):
         return False
+    if octets == 4 and load.problem.bits == 16 and not load.is_in_blocks and load.channels_each < 4:
+        return False  # rectangles of 32 receivers have no idle corners then
     if load.adds:
         return octets <= 8 or load.channels_each >= LEAST_CHANNELS
     return octets <= OCTETS_OF_SHORT or warps_of_pairs(load) * load.channels_each >= LEAST_WARPS - 1
