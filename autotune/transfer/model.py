@@ -78,19 +78,28 @@ class Expectation:
         self.times = self._posterior.mean(self._values)
 
     def ranked(self, k: int) -> tuple[Config, ...]:
-        """Returns the ``k`` configurations to run without a trial: those with the least mean + CAUTION deviations."""
+        """Returns the configuration to run without a trial, which has the least mean + CAUTION deviations, and the
+        ``k`` - 1 that are worth a trial beside it, the most promising first.
+        """
         mean, deviation = self._posterior.predict(self._values, np.ones(self._n_observed, bool))
-        return tuple(self.configs[i] for i in np.argsort(mean + CAUTION * deviation, kind="stable")[:k])
+        first = int(np.argmin(mean + CAUTION * deviation))
+        taken = np.arange(len(self.configs)) == first
+        return tuple(self.configs[i] for i in (first, *self._daring(k - 1, taken, [first])))
 
     def hints(self, k: int, known: Container[Config] = ()) -> tuple[Config, ...]:
-        """Returns at most k configurations worth a trial, without ``known`` ones, the most promising first.
-
-        They have the least mean - DARING deviations. When the next one is chosen, the outcomes of the chosen ones are
-        assumed to equal their means, so that the k configurations are not all alike.
-        """
+        """Returns at most ``k`` configurations worth a trial, without ``known`` ones, the most promising first."""
         taken = np.array([config in known for config in self.configs])
-        chosen: list[int] = []
+        return tuple(self.configs[i] for i in self._daring(k, taken, []))
+
+    def _daring(self, k: int, taken: np.ndarray, before: Sequence[int]) -> list[int]:
+        """Returns the numbers of ``k`` configurations that are not ``taken``: those with the least mean - DARING
+        deviations. When the next one is chosen, the outcomes of the chosen ones and of those ``before`` are assumed to
+        equal their means, so that the configurations are not all alike.
+        """
+        chosen, taken = list(before), taken.copy()
         posterior = deepcopy(self._posterior)
+        for row in before:
+            posterior.add(self._n_observed + row)
         for _ in range(min(k, int((~taken).sum()))):
             values = np.append(self._values, np.zeros(len(chosen)))
             mean, deviation = posterior.predict(values, np.arange(len(values)) < self._n_observed)
@@ -98,7 +107,7 @@ class Expectation:
             chosen.append(best)
             taken[best] = True
             posterior.add(self._n_observed + best)
-        return tuple(self.configs[i] for i in chosen)
+        return chosen[len(before) :]
 
 
 def expect(

@@ -20,17 +20,16 @@ SHORT_GAIN = 1.6  # the same, of slices of three units or more that are short
 # wgmma needs so many receivers; fewer, if it reads voltages as they are; and of batches of few units more.
 LEAST_OF_WGMMA, LEAST_AS_THEY_ARE, LEAST_OF_CONVERTED = 40, 24, 129
 LEAST_UNITS, MANY_UNITS = 85, 128  # units of a slice of batches that wgmma needs; with many, of any receivers
-LEAST_TILES = 0.4  # for each multiprocessor; of nibbles, whose products are twice as many, fewer
-LEAST_OF_NIBBLES = 0.3
+LEAST_TILES, LEAST_OF_NIBBLES = 0.4, 0.3  # each multiprocessor needs so many; nibbles make twice as many products
 LONG_BATCH = 5  # units of a batch: with fewer, wgmma loses too much where it ends within a unit
 LARGE = 300  # receivers whose short slices wgmma adds up faster: results of 8 bits in 64 bits are most of the bytes
 
-# Pairs of so many octets are faster than wgmma: up to 56 receivers, and some that are few more than its tile has; those
-# of seven octets are only if atomics add results.
+# Pairs of so many octets are faster than wgmma: up to 56 receivers, and some that are few more than its tile has. Where
+# atomics add nothing, seven octets are slower.
 OCTETS_OF_PAIRS, OCTETS_ADDED = (*range(1, 8), 9, 10), 7
-MOST_OCTETS = 10  # of pairs that are faster than rectangles
-LEAST_CHANNELS = 0.25  # of each multiprocessor, of nine or ten octets
-OCTETS_OF_SHORT, OCTETS_OF_SHORTEST = 5, 3  # the same of short slices, and of those of one or two units
+MOST_OCTETS = 10  # up to these, pairs are faster than rectangles
+LEAST_CHANNELS = 0.25  # each multiprocessor needs so many, if pairs are of nine or ten octets
+OCTETS_OF_SHORT, OCTETS_OF_SHORTEST = 5, 3  # MOST_OCTETS of short slices, and of those of one or two units
 
 
 def starting_config(problem: Problem, device: Device) -> dict[str, Any]:

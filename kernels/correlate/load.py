@@ -1,4 +1,4 @@
-"""What a problem gives a device to do: the figures that defaults go by."""
+"""The load of a device: what a problem gives each multiprocessor to do, in the figures that defaults go by."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from .problem import Problem
 
 SIDE = 32  # receivers of either side of a block of rectangles: with longer ones, 1.1 to 2 times as slow
 FEW_UNITS = 24  # units of times of a slice: with fewer, results are most of what is moved
-LONG_UNITS = 100  # with so many, how blocks begin and end hardly counts
+LONG_UNITS = 100  # a slice of so many is long: how blocks begin and end hardly counts
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Load:
         """Returns whether tensor cores of sm_90 read the voltages as they are."""
         return self.is_in_blocks and self.problem.bits > 4
 
-    # ------------------------------------------------------------------ for each multiprocessor
+    # ------------------------------------------------------------------ shares of a multiprocessor
     @property
     def channels_each(self) -> float:
         """Returns the channels of all slices, for each multiprocessor."""
