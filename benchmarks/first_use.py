@@ -16,6 +16,8 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -79,29 +81,39 @@ def main() -> None:
     package = import_module(given.package.name)
     logging.getLogger(given.package.name).setLevel(logging.ERROR)
     drawn = {name: list(usual(load_kernel(name), given.problems, given.seed)) for name in given.kernels}
+    # The problems of a time limit are of all kernels.
+    asked = [(name, problems[number]) for number in range(given.problems) for name, problems in drawn.items()]
     rows: list[Row] = []
+    for name, problem in asked:  # before a bench takes the device
+        if time.monotonic() - began > given.seconds / 2:
+            break
+        row = Row(name, problem_name(problem))
+        with told_in(row, (UsageError, package.UsageError)):  # the package has its own class
+            row.uses = {tune: first_use(load_kernel(name), problem, package, tune) for tune in EFFORTS}
+        rows.append(row)
+        cold = {tune: f"{use.tier}, {use.cold_s:.1f} s" for tune, use in row.uses.items()}
+        print(f"{time.monotonic() - began:4.0f} s  {name} {cold} {row.error}", flush=True)
     with Bench(target) as bench:
-        for number in range(given.problems):
-            for name, problems in drawn.items():
-                if time.monotonic() - began > given.seconds:
-                    continue
-                rows.append(compared(load_kernel(name), problems[number], package, bench, given.results))
-                losses = {tune: use.loss and round(100 * use.loss, 1) for tune, use in rows[-1].uses.items()}
-                print(f"{time.monotonic() - began:4.0f} s  {name} {losses} {rows[-1].error}", flush=True)
-                if given.json:
-                    content = {"device": target.device.name, "seed": given.seed, "problems": list(map(asdict, rows))}
-                    given.json.write_text(json.dumps(content, indent=1) + "\n")
+        for row, (name, problem) in zip(rows, asked, strict=False):
+            if time.monotonic() - began > given.seconds:
+                break
+            with told_in(row, (UsageError, TrialFailure)):
+                measure(row, load_kernel(name), problem, bench, given.results)
+            losses = {tune: f"{100 * use.loss:+.1f} %" for tune, use in row.uses.items() if use.loss is not None}
+            print(f"{time.monotonic() - began:4.0f} s  {name} {losses} {row.error}", flush=True)
+            if given.json:
+                content = {"device": target.device.name, "seed": given.seed, "problems": list(map(asdict, rows))}
+                given.json.write_text(json.dumps(content, indent=1) + "\n")
     told(rows, target.device.name, given.seed)
 
 
-def compared(kernel: AnyKernel, problem: Any, package: Any, bench: Bench, results: Path) -> Row:
-    row = Row(kernel.name, problem_name(problem))
+@contextmanager
+def told_in(row: Row, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Keeps an error in its row, so that the others go on."""
     try:
-        row.uses = {tune: first_use(kernel, problem, package, tune) for tune in EFFORTS}
-        measure(row, kernel, problem, bench, results)
-    except (UsageError, TrialFailure, package.UsageError) as error:  # the package has its own class
+        yield
+    except errors as error:
         row.error = f"{type(error).__name__}: {error}"[:300]
-    return row
 
 
 def first_use(kernel: AnyKernel, problem: Any, package: Any, tune: int) -> Use:
@@ -141,7 +153,9 @@ def measure(row: Row, kernel: AnyKernel, problem: Any, bench: Bench, results: Pa
 
 def told(rows: list[Row], device: str, seed: int) -> None:
     def cell(use: Use | None) -> str:
-        return "-" if use is None else f"{100 * (use.loss or 0):+.1f} %, {use.cold_s:.1f} s, {1e3 * use.warm_s:.0f} ms"
+        if use is None or use.loss is None:
+            return "-"
+        return f"{100 * use.loss:+.1f} %, {use.cold_s:.1f} s, {1e3 * use.warm_s:.0f} ms"
 
     print(f"\n{device}, seed {seed}: loss against a sweep, seconds cold, and warm")
     names = ("predicted", *(f"tune={tune}" for tune in EFFORTS[1:]))

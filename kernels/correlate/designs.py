@@ -14,7 +14,7 @@ LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during prod
 LEAST_PART = 4  # stages of a part of a slice
 LEAST_WARPS = 7  # warps of each multiprocessor: with fewer, latencies show
 LEAST_OF_SMALL = 11  # the same, where all receivers are two octets, and warps have one pair
-MANY_SMALL = {4: 7.0, 8: 1e9, 16: 1.5}  # channels of each multiprocessor: two octets are one warp then, by bits
+MANY_SMALL = {4: 7.0, 8: 40.0, 16: 1.5}  # channels of each multiprocessor: two octets are one warp then, by bits
 MANY_CHANNELS = 4  # channels of each multiprocessor: 33 to 40 receivers of 16 bits have three warps then
 MOST_PAIRS = 7  # pairs of a warp; where four warps have up to 9 each, these are faster
 MOST_COLUMNS = 16  # receivers over whole tiles of wgmma that are faster as columns
@@ -95,12 +95,13 @@ def warps_of_pairs(load: Load) -> int:
 
 
 def pairs_of_warp(load: Load) -> int:
-    """Returns the pairs of a warp: mostly of four warps. Where channels are many, two octets are one warp but for 8
-    bits, and five octets of 16 bits three warps; six octets are three warps if these are enough, and seven six.
+    """Returns the pairs of a warp: mostly of four warps. Where channels are many, two octets are one warp, unless 8
+    bits are added up, and five octets of 16 bits three warps; six octets are three warps if these are enough, and
+    seven six.
     """
     bits, octets = load.problem.bits, load.octets
     if octets == 2:
-        return 3 if load.channels_each >= MANY_SMALL[bits] else 1
+        return 3 if load.channels_each >= MANY_SMALL[bits] and not (bits == 8 and load.adds) else 1
     if octets == 5 and bits == 16 and load.channels_each >= MANY_CHANNELS:
         return 5
     if octets == 6 and bits > 4 and three_warps_are_enough(load):
