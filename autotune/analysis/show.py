@@ -5,14 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ..core.config import Value
-from ..core.errors import Status
+from ..core.errors import Status, TrialFailure, UsageError
 from ..core.units import seconds_text
+from ..records.as_recorded import of_definition
 from ..records.figure import figures_of
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
+from ..source.registry import recorded_kernel
 from ..validity.as_measured import validity_text
+from ..validity.untried import Values, untried
 from .failing_values import FailingValues, failing_values
 from .fields import assignments
 from .importance import importances
@@ -78,6 +81,7 @@ def details(sweep: SweepRecord) -> dict[str, object]:
     return {
         **asdict(overview(sweep)),
         "holds": holds(sweep),
+        "untried": newer_values(sweep),
         "winner": winner.as_json() if winner else None,
         "default": default.as_json() if default else None,
         "speed_up_interval": speed_up_interval(sweep),
@@ -104,6 +108,15 @@ def holds(sweep: SweepRecord) -> str:
     if sweep.winner is None:
         return ""
     return validity_text(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
+
+
+def newer_values(sweep: SweepRecord) -> dict[str, Values]:
+    """Returns the values that the sweep could not try, by parameter; none if its definition is not installed."""
+    try:
+        kernel = recorded_kernel(sweep.about.content, {})
+        return of_definition(kernel, untried, kernel, sweep.about)
+    except (UsageError, TrialFailure):
+        return {}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ untrusted data, so a definition must be installed, or named by the user.
 """
 
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
 from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
+from ..core.units import counted
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
@@ -26,6 +28,7 @@ from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
+from ..validity.untried import Values, untried
 
 log = logging.getLogger("autotune")
 MOST_REASONS = 4  # reasons for excluded sweeps that are printed in full
@@ -91,6 +94,8 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
         raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
     for reason in _reasons(left_out):
         log.warning("left out %s", reason)
+    for line in _newer(fresh, definitions):
+        log.warning("%s", line)
     entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
     used = {name: definitions[name] for name in sorted({f.kernel for f in fallbacks.values()})}
     paths_of = {
@@ -110,6 +115,24 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
     return [
         *lines[:MOST_REASONS],
         *([f"{n_more} more, each for a reason like these; name one to see it"] if n_more else []),
+    ]
+
+
+def _newer(sweeps: Iterable[SweepRecord], definitions: Mapping[str, AnyKernel]) -> list[str]:
+    """Returns one line for each kernel whose space has values that some of its sweeps could not try."""
+    n_sweeps, named = Counter[str](), defaultdict[str, dict[str, None]](dict)
+    for sweep in sweeps:
+        kernel = definitions[sweep.kernel]
+        values: Mapping[str, Values] = {}
+        with suppress(UsageError, TrialFailure):
+            values = of_definition(kernel, untried, kernel, sweep.about)
+        n_sweeps[sweep.kernel] += bool(values)
+        named[sweep.kernel] |= dict.fromkeys(f"{name}={value}" for name, each in values.items() for value in each)
+    return [
+        f"{kernel}: {counted(n, 'sweep')} could not try {', '.join(named[kernel])}, which are newer: a faster config "
+        "may be among these (`autotune show` says it of each)"
+        for kernel, n in n_sweeps.items()
+        if n
     ]
 
 

@@ -251,20 +251,22 @@ class _Run:
         return self.settings.budget(self.context.target.kind, len(self.enumeration.configs))
 
     def _n_untried(self) -> int:
-        """Returns how many winners of this problem on other devices a resumed sweep has not tried, and notes it.
-
-        A new sweep tries these winners first; a resumed one may have started before they were recorded.
+        """Returns how many configs a resumed sweep has not tried that a new one tries first, and notes it: the default,
+        which may have changed, and winners of this problem on other devices, which may have been recorded since.
         """
-        if not self.log.trials or not self.settings.n_hints:
+        if not self.log.trials:
             return 0
         settings, problem, device = self.settings, self.context.problem, self.context.target.device
-        tried = {self.default, *(trial.config for trial in self.log.trials)}
-        winners = winners_elsewhere(settings.results, self.context.kernel, problem, device)
-        n = len(set(self.enumeration.configs).intersection(winners) - tried)
-        if n and len(self.log.trials) >= self.budget:
+        tried = {trial.config for trial in self.log.trials}
+        is_over, n_default = len(self.log.trials) >= self.budget, int(self.default not in tried)
+        if n_default and is_over:
+            self.progress.note("the default has changed since then, and will be tried")
+        winners = winners_elsewhere(settings.results, self.context.kernel, problem, device) if settings.n_hints else ()
+        n = len(set(self.enumeration.configs).intersection(winners) - tried - {self.default})
+        if n and is_over:
             configs = "config that won" if n == 1 else "configs that won"
             self.progress.note(f"{n} {configs} this problem on other devices since then will be tried here, too")
-        return n
+        return n_default + n
 
     # ------------------------------------------------------------------ the beginning
     def about(self, stale: list[int]) -> About:

@@ -96,6 +96,16 @@ def test_a_sweep_that_had_ended_tries_what_has_won_on_another_device_since(bench
     assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE], "there is nothing left to try"
 
 
+def test_a_sweep_that_had_ended_tries_a_default_that_has_changed_since(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)]
+    assert WIDE not in first
+    monkeypatch.setattr(type(KERNEL), "default", dict(WIDE))
+    for _ in range(2):
+        assert [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)] == [*first, WIDE]
+
+
 def test_the_fastest_config_of_a_first_use_is_tried_next(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

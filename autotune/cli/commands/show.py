@@ -20,6 +20,7 @@ from ...analysis.show import (
     finalist_time,
     front_of,
     holds,
+    newer_values,
     objective_text,
     overview,
     place,
@@ -38,6 +39,7 @@ from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import SAME, Finalist
 from ...records.record import SweepRecord
+from ...validity.untried import untried_text
 from .. import chart
 from ..console import print_json, stdout
 from ..tables import broken_at_commas, print_table, wrapped
@@ -149,6 +151,8 @@ def _print_details(sweep: SweepRecord) -> None:
         _line("unfinished", "no final round yet: times are from the search; run the sweep again to finish it")
     if text := holds(sweep):
         _line("today", text)
+    if text := untried_text(newer_values(sweep), len(sweep.trials)):
+        _line("newer", text)
     _print_winner(sweep)
     _print_finalists(sweep)
     _print_front(sweep)
