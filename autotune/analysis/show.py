@@ -15,7 +15,7 @@ from ..records.record import SweepRecord
 from ..records.trial import Trial
 from ..source.registry import recorded_kernel
 from ..validity.as_measured import validity_text
-from ..validity.untried import Values, untried
+from ..validity.untried import NewValues, untried
 from .failing_values import FailingValues, failing_values
 from .fields import assignments
 from .importance import importances
@@ -110,7 +110,7 @@ def holds(sweep: SweepRecord) -> str:
     return validity_text(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
 
 
-def newer_values(sweep: SweepRecord) -> dict[str, Values]:
+def newer_values(sweep: SweepRecord) -> dict[str, NewValues]:
     """Returns the values that the sweep could not try, by parameter; none if its definition is not installed."""
     try:
         kernel = recorded_kernel(sweep.about.content, {})

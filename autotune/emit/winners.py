@@ -28,7 +28,7 @@ from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
-from ..validity.untried import Values, untried
+from ..validity.untried import NewValues, untried
 
 log = logging.getLogger("autotune")
 MOST_REASONS = 4  # reasons for excluded sweeps that are printed in full
@@ -123,7 +123,7 @@ def _newer(sweeps: Iterable[SweepRecord], definitions: Mapping[str, AnyKernel]) 
     n_sweeps, named = Counter[str](), defaultdict[str, dict[str, None]](dict)
     for sweep in sweeps:
         kernel = definitions[sweep.kernel]
-        values: Mapping[str, Values] = {}
+        values: Mapping[str, NewValues] = {}
         with suppress(UsageError, TrialFailure):
             values = of_definition(kernel, untried, kernel, sweep.about)
         n_sweeps[sweep.kernel] += bool(values)

@@ -1,4 +1,4 @@
-"""What a sweep could not try: values that its kernel's space has had since then."""
+"""A sweep could not try the values that its kernel's space has had only since then; this names them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,16 +8,16 @@ from ..core.units import counted
 from ..records.about import About
 from ..records.as_recorded import problem_of
 
-Values = tuple[Value, ...]
+NewValues = tuple[Value, ...]
 
 
-def untried(kernel: AnyKernel, about: About) -> dict[str, Values]:
+def untried(kernel: AnyKernel, about: About) -> dict[str, NewValues]:
     """Returns the values, by parameter, that allowed configs of the recorded problem have today, and that the space did
     not have when the sweep ran. Parameters that exist only with one of these are left out.
 
     Raises UsageError if the record is of another definition.
     """
-    new: dict[str, Values] = {}
+    new: dict[str, NewValues] = {}
     for name, parameter in kernel.space.parameters.items():
         had: Sequence[Value] = about.space.get(name, () if parameter.since is None else (parameter.since,))
         if had:  # without a record of the space nothing is known
@@ -31,7 +31,7 @@ def untried(kernel: AnyKernel, about: About) -> dict[str, Values]:
     return {name: values for name, values in found.items() if values}
 
 
-def untried_text(values: Mapping[str, Values], n_trials: int) -> str:
+def untried_text(values: Mapping[str, NewValues], n_trials: int) -> str:
     """Returns what to do about values that a sweep of ``n_trials`` could not try; "" without any."""
     if not values:
         return ""
