@@ -28,7 +28,7 @@ from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
-from ..validity.untried import NewValues, untried
+from ..validity.untried import NewValues, untried, value_names
 
 log = logging.getLogger("autotune")
 MOST_REASONS = 4  # reasons for excluded sweeps that are printed in full
@@ -127,7 +127,7 @@ def _newer(sweeps: Iterable[SweepRecord], definitions: Mapping[str, AnyKernel]) 
         with suppress(UsageError, TrialFailure):
             values = of_definition(kernel, untried, kernel, sweep.about)
         n_sweeps[sweep.kernel] += bool(values)
-        named[sweep.kernel] |= dict.fromkeys(f"{name}={value}" for name, each in values.items() for value in each)
+        named[sweep.kernel] |= dict.fromkeys(value_names(values))
     return [
         f"{kernel}: {counted(n, 'sweep')} could not try {', '.join(named[kernel])}, which are newer: a faster config "
         "may be among these (`autotune show` says it of each)"

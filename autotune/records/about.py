@@ -32,6 +32,7 @@ class About:
     refused: Mapping[str, int] = field(default_factory=dict)  # constraint -> number of configs that it refuses
     stale: tuple[int, ...] = ()  # numbers of the trials that no longer held when the sweep last ran
     space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    n_before: int = 0  # trials from before the space grew, which do not count for the trials that are asked for
     added: tuple[Parameter, ...] = ()  # parameters that older configs lack, with their values in these
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -109,6 +109,7 @@ _sweep = members_of(
         "refused": mapping_of(as_text, as_count),
         "stale": sequence_of(as_count),
         "space": mapping_of(as_name, sequence_of(as_scalar)),
+        "n_before": as_count,
         "added": sequence_of(_added),
         "settings": mapping_of(as_text, as_json_value),
         "versions": mapping_of(as_text, as_text),

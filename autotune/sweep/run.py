@@ -14,8 +14,9 @@ from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fie
 from ..core.enumeration import Enumeration
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
-from ..core.units import seconds_text
+from ..core.units import counted, seconds_text
 from ..records.about import About
+from ..records.as_recorded import of_definition
 from ..records.folder import SweepFolder
 from ..records.objectives import Objectives
 from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation
@@ -36,6 +37,7 @@ from ..trial.context import Context, Judge
 from ..trial.ledger import Ledger, idle_share
 from ..trial.stations import with_rates
 from ..validity.resume import resume
+from ..validity.untried import untried, value_names
 from .estimate import estimate
 from .final_round import PREFERENCE, FinalRound
 from .loop import open_device, outcome_of, run_trials
@@ -168,7 +170,10 @@ def run_sweep(
         for trial in list(resumed.log.trials):
             if (amended := objectives.with_metrics(trial)) != trial:
                 resumed.log.amend(trial, amended)
-        run = _Run(context, enumeration, default, settings, progress, folder, resumed.log, objectives, journal)
+        n_before = _n_before(context, folder, enumeration, resumed.log, progress)
+        run = _Run(
+            context, enumeration, default, settings, progress, folder, resumed.log, n_before, objectives, journal
+        )
         folder.take_up(run.about(stale).as_json())
         return run.run()
 
@@ -180,6 +185,25 @@ def _without_energy(log: TrialLog, objectives: Objectives, progress: Progress) -
         progress.note(f"{len(without)} recorded trials have no energy: their configs may be tried again")
         log.trials[:] = [trial for trial in log.trials if trial not in without]
     return [trial.number for trial in without]
+
+
+def _n_before(
+    context: Context[Any], folder: SweepFolder, enumeration: Enumeration, log: TrialLog, progress: Progress
+) -> int:
+    """Returns how many recorded trials are from before the space grew, and notes it when it has grown."""
+    if not log.trials:
+        return 0
+    try:
+        about = folder.about()
+        values = of_definition(context.kernel, untried, context.kernel, about, enumeration.configs)
+    except UsageError:  # it is damaged, and will be replaced; or it does not know its space
+        return 0
+    n, newer = len(log.trials), ", ".join(value_names(values))
+    if not newer:
+        return min(about.n_before, n)
+    told = f"{counted(n, 'recorded trial')} could not try {newer}, which are newer"
+    progress.note(f"{told}: as many are made as of a new sweep")
+    return n
 
 
 def _journal(path: Path | None, progress: Progress) -> "Journal | None":
@@ -201,6 +225,7 @@ class _Run:
     progress: Progress
     folder: SweepFolder
     log: TrialLog
+    n_before: int  # recorded trials from before the space grew
     objectives: Objectives
     journal: "Journal | None"
 
@@ -248,7 +273,8 @@ class _Run:
 
     @property
     def budget(self) -> int:
-        return self.settings.budget(self.context.target.kind, len(self.enumeration.configs))
+        n_configs = len(self.enumeration.configs)
+        return min(n_configs, self.n_before + self.settings.budget(self.context.target.kind, n_configs))
 
     def _n_untried(self) -> int:
         """Returns how many configs a resumed sweep has not tried that a new one tries first, and notes it: the default,
@@ -284,6 +310,7 @@ class _Run:
             default=self.default,
             refused=self.enumeration.refused,
             space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
+            n_before=self.n_before,
             added=kernel.space.added,
             settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE},
             stale=tuple(stale),

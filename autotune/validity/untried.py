@@ -1,19 +1,20 @@
 """A sweep could not try the values that its kernel's space has had only since then; this names them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ..core.config import Value
+from ..core.config import Config, Value
 from ..core.definition import AnyKernel
-from ..core.units import counted
 from ..records.about import About
 from ..records.as_recorded import problem_of
 
 NewValues = tuple[Value, ...]
 
 
-def untried(kernel: AnyKernel, about: About) -> dict[str, NewValues]:
+def untried(kernel: AnyKernel, about: About, configs: Iterable[Config] | None = None) -> dict[str, NewValues]:
     """Returns the values, by parameter, that allowed configs of the recorded problem have today, and that the space did
     not have when the sweep ran. Parameters that exist only with one of these are left out.
+
+    ``configs``: the allowed ones, if they are known; by default those that the sweep would try today.
 
     Raises UsageError if the record is of another definition.
     """
@@ -24,16 +25,14 @@ def untried(kernel: AnyKernel, about: About) -> dict[str, NewValues]:
             new[name] = tuple(value for value in parameter.values if value not in had)
     if not any(new.values()):
         return {}
-    restrict = {name: tuple(values) for name, values in (about.settings.get("restrict") or {}).items()}
-    configs = kernel.space.enumerate(problem_of(kernel, about), about.device, restrict).configs
+    if configs is None:
+        restrict = {name: tuple(values) for name, values in (about.settings.get("restrict") or {}).items()}
+        configs = kernel.space.enumerate(problem_of(kernel, about), about.device, restrict).configs
     there = {name: {config.get(name) for config in configs} for name in new}
     found = {name: tuple(value for value in values if value in there[name]) for name, values in new.items()}
     return {name: values for name, values in found.items() if values}
 
 
-def untried_text(values: Mapping[str, NewValues], n_trials: int) -> str:
-    """Returns what to do about values that a sweep of ``n_trials`` could not try; "" without any."""
-    if not values:
-        return ""
-    named = ", ".join(f"{name}={value}" for name, each in values.items() for value in each)
-    return f"not tried, since they are newer: {named}. Sweep it again, with more than its {counted(n_trials, 'trial')}"
+def value_names(values: Mapping[str, NewValues]) -> list[str]:
+    """Returns each value with its parameter, as on a command line."""
+    return [f"{name}={value}" for name, each in values.items() for value in each]

@@ -24,7 +24,7 @@ from autotune.trial.bench import Bench
 from autotune.trial.compile import Pending, Proposal
 
 from ..conftest import EXAMPLE
-from ..recorded import DEFAULT, TALL, WIDE, record
+from ..recorded import DEFAULT, TALL, WIDE, record, rewrite_about
 
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 64, "n_chan": 100})
@@ -104,6 +104,18 @@ def test_a_sweep_that_had_ended_tries_a_default_that_has_changed_since(
     monkeypatch.setattr(type(KERNEL), "default", dict(WIDE))
     for _ in range(2):
         assert [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)] == [*first, WIDE]
+
+
+def test_a_sweep_whose_space_has_grown_since_makes_as_many_trials_as_a_new_one(bench: Bench, tmp_path: Path) -> None:
+    small = {"BLOCK_T": (1, 2, 4, 8)}
+    first = trials(bench, tmp_path, trials=6, n_hints=0, restrict=small)
+    (path,) = (file.parent for file in tmp_path.rglob("sweep.json"))
+    space = {name: list(small.get(name, parameter.values)) for name, parameter in KERNEL.space.parameters.items()}
+    rewrite_about(path, space=space, settings={})
+    grown = trials(bench, tmp_path, trials=6, n_hints=0)
+    assert grown[:6] == first and len(grown) == 12 and any(t.config.BLOCK_T == 16 for t in grown)
+    assert len(trials(bench, tmp_path, trials=6, n_hints=0)) == 12, "the space has not grown again"
+    assert len(trials(bench, tmp_path, trials=7, n_hints=0)) == 13, "those before do not count"
 
 
 def test_the_fastest_config_of_a_first_use_is_tried_next(

@@ -39,7 +39,7 @@ from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import SAME, Finalist
 from ...records.record import SweepRecord
-from ...validity.untried import untried_text
+from ...validity.untried import value_names
 from .. import chart
 from ..console import print_json, stdout
 from ..tables import broken_at_commas, print_table, wrapped
@@ -151,8 +151,8 @@ def _print_details(sweep: SweepRecord) -> None:
         _line("unfinished", "no final round yet: times are from the search; run the sweep again to finish it")
     if text := holds(sweep):
         _line("today", text)
-    if text := untried_text(newer_values(sweep), len(sweep.trials)):
-        _line("newer", text)
+    if values := value_names(newer_values(sweep)):
+        _line("newer", f"not tried, since they are newer: {', '.join(values)}. Sweep it again")
     _print_winner(sweep)
     _print_finalists(sweep)
     _print_front(sweep)
