@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ..core.config import Value
-from ..core.errors import Status, TrialFailure, UsageError
+from ..core.errors import Status, UsageError
 from ..core.units import seconds_text
-from ..records.as_recorded import of_definition
 from ..records.figure import figures_of
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
@@ -113,9 +112,8 @@ def holds(sweep: SweepRecord) -> str:
 def newer_values(sweep: SweepRecord) -> dict[str, NewValues]:
     """Returns the values that the sweep could not try, by parameter; none if its definition is not installed."""
     try:
-        kernel = recorded_kernel(sweep.about.content, {})
-        return of_definition(kernel, untried, kernel, sweep.about)
-    except (UsageError, TrialFailure):
+        return untried(recorded_kernel(sweep.about.content, {}), sweep.about)
+    except UsageError:
         return {}
 
 

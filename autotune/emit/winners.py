@@ -6,9 +6,10 @@ untrusted data, so a definition must be installed, or named by the user.
 """
 
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
-from ..validity.untried import NewValues, untried, value_names
+from ..validity.untried import untried, value_names
 
 log = logging.getLogger("autotune")
 MOST_REASONS = 4  # reasons for excluded sweeps that are printed in full
@@ -120,19 +121,14 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
 
 def _newer(sweeps: Iterable[SweepRecord], definitions: Mapping[str, AnyKernel]) -> list[str]:
     """Returns one line for each kernel whose space has values that some of its sweeps could not try."""
-    n_sweeps, named = Counter[str](), defaultdict[str, dict[str, None]](dict)
+    found = defaultdict[str, list[list[str]]](list)
     for sweep in sweeps:
-        kernel = definitions[sweep.kernel]
-        values: Mapping[str, NewValues] = {}
-        with suppress(UsageError, TrialFailure):
-            values = of_definition(kernel, untried, kernel, sweep.about)
-        n_sweeps[sweep.kernel] += bool(values)
-        named[sweep.kernel] |= dict.fromkeys(value_names(values))
+        if values := untried(definitions[sweep.kernel], sweep.about):
+            found[sweep.kernel].append(value_names(values))
     return [
-        f"{kernel}: {counted(n, 'sweep')} could not try {', '.join(named[kernel])}, which are newer: a faster config "
-        "may be among these (`autotune show` says it of each)"
-        for kernel, n in n_sweeps.items()
-        if n
+        f"{kernel}: {counted(len(each), 'sweep')} could not try {', '.join(dict.fromkeys(chain.from_iterable(each)))}, "
+        "which are newer: a faster config may be among these (`autotune show` says it of each)"
+        for kernel, each in found.items()
     ]
 
 

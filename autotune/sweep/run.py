@@ -14,9 +14,8 @@ from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fie
 from ..core.enumeration import Enumeration
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
-from ..core.units import counted, seconds_text
+from ..core.units import seconds_text
 from ..records.about import About
-from ..records.as_recorded import of_definition
 from ..records.folder import SweepFolder
 from ..records.objectives import Objectives
 from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation
@@ -36,13 +35,12 @@ from ..trial.bench import Bench
 from ..trial.context import Context, Judge
 from ..trial.ledger import Ledger, idle_share
 from ..trial.stations import with_rates
-from ..validity.resume import resume
-from ..validity.untried import untried, value_names
 from .estimate import estimate
 from .final_round import PREFERENCE, FinalRound
 from .loop import open_device, outcome_of, run_trials
 from .progress import Progress, Quiet
 from .settings import Settings
+from .taken_up import taken_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,55 +153,12 @@ def run_sweep(
         sweep_path(settings.results, device.name, kernel.name, problem_name(problem)), kernel.space.added
     )
     with folder.locked(progress.note):
-        resumed = resume(context, folder)
-        if resumed.n_by_code:
-            progress.note(
-                f"{resumed.n_by_code} recorded trials are still valid: their source changed, their machine code did not"
-            )
-        if resumed.n_excluded:
-            are = "trial does" if resumed.n_excluded == 1 else "trials do"
-            progress.note(
-                f"{resumed.n_excluded} recorded {are} not count, since {kernel.name} no longer allows such configs "
-                "here; the record keeps them, and they count again if the configs are allowed again"
-            )
-        stale = resumed.stale + _without_energy(resumed.log, objectives, progress)
-        for trial in list(resumed.log.trials):
-            if (amended := objectives.with_metrics(trial)) != trial:
-                resumed.log.amend(trial, amended)
-        n_before = _n_before(context, folder, enumeration, resumed.log, progress)
+        record = taken_up(context, folder, enumeration.configs, objectives, progress)
         run = _Run(
-            context, enumeration, default, settings, progress, folder, resumed.log, n_before, objectives, journal
+            context, enumeration, default, settings, progress, folder, record.log, record.n_before, objectives, journal
         )
-        folder.take_up(run.about(stale).as_json())
+        folder.take_up(run.about(record.stale).as_json())
         return run.run()
-
-
-def _without_energy(log: TrialLog, objectives: Objectives, progress: Progress) -> list[int]:
-    """Removes trials without an energy from the log, if energy is an objective; returns their numbers."""
-    without = [trial for trial in log.trials if objectives.lacks_energy(trial)]
-    if without:
-        progress.note(f"{len(without)} recorded trials have no energy: their configs may be tried again")
-        log.trials[:] = [trial for trial in log.trials if trial not in without]
-    return [trial.number for trial in without]
-
-
-def _n_before(
-    context: Context[Any], folder: SweepFolder, enumeration: Enumeration, log: TrialLog, progress: Progress
-) -> int:
-    """Returns how many recorded trials are from before the space grew, and notes it when it has grown."""
-    if not log.trials:
-        return 0
-    try:
-        about = folder.about()
-        values = of_definition(context.kernel, untried, context.kernel, about, enumeration.configs)
-    except UsageError:  # it is damaged, and will be replaced; or it does not know its space
-        return 0
-    n, newer = len(log.trials), ", ".join(value_names(values))
-    if not newer:
-        return min(about.n_before, n)
-    told = f"{counted(n, 'recorded trial')} could not try {newer}, which are newer"
-    progress.note(f"{told}: as many are made as of a new sweep")
-    return n
 
 
 def _journal(path: Path | None, progress: Progress) -> "Journal | None":

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..core.config import Config, Value
 from ..core.definition import AnyKernel
+from ..core.errors import TrialFailure, UsageError
 from ..records.about import About
-from ..records.as_recorded import problem_of
+from ..records.as_recorded import of_definition, problem_of
 
 NewValues = tuple[Value, ...]
 
@@ -14,23 +15,31 @@ def untried(kernel: AnyKernel, about: About, configs: Iterable[Config] | None = 
     """Returns the values, by parameter, that allowed configs of the recorded problem have today, and that the space did
     not have when the sweep ran. Parameters that exist only with one of these are left out.
 
-    ``configs``: the allowed ones, if they are known; by default those that the sweep would try today.
+    None are known of a record that does not say its space, or is of another definition.
 
-    Raises UsageError if the record is of another definition.
+    ``configs``: the allowed ones, if they are known; by default those that the sweep would try today.
     """
     new: dict[str, NewValues] = {}
-    for name, parameter in kernel.space.parameters.items():
+    for name, parameter in kernel.space.parameters.items() if about.space else ():
         had: Sequence[Value] = about.space.get(name, () if parameter.since is None else (parameter.since,))
-        if had:  # without a record of the space nothing is known
+        if had:  # else it exists only with a value that is newer
             new[name] = tuple(value for value in parameter.values if value not in had)
     if not any(new.values()):
         return {}
     if configs is None:
-        restrict = {name: tuple(values) for name, values in (about.settings.get("restrict") or {}).items()}
-        configs = kernel.space.enumerate(problem_of(kernel, about), about.device, restrict).configs
+        try:
+            configs = of_definition(kernel, _configs, kernel, about)
+        except (UsageError, TrialFailure):
+            return {}
     there = {name: {config.get(name) for config in configs} for name in new}
     found = {name: tuple(value for value in values if value in there[name]) for name, values in new.items()}
     return {name: values for name, values in found.items() if values}
+
+
+def _configs(kernel: AnyKernel, about: About) -> tuple[Config, ...]:
+    """Returns the configs that the sweep would try today."""
+    restrict = {name: tuple(values) for name, values in (about.settings.get("restrict") or {}).items()}
+    return kernel.space.enumerate(problem_of(kernel, about), about.device, restrict).configs
 
 
 def value_names(values: Mapping[str, NewValues]) -> list[str]:

@@ -8,7 +8,15 @@ from typing import Any
 
 from autotune import Device
 
-from .designs import LEAST_WARPS, by_pairs, by_rectangles, by_wgmma, three_warps_are_enough, warps_of_pairs
+from .designs import (
+    LEAST_WARPS,
+    MANY_CHANNELS,
+    by_pairs,
+    by_rectangles,
+    by_wgmma,
+    three_warps_are_enough,
+    warps_of_pairs,
+)
 from .geometry import TILE, USUAL_MULTIPROCESSORS
 from .load import Load
 from .problem import Problem
@@ -49,7 +57,7 @@ def pairs_beat_rectangles(load: Load) -> bool:
         return octets <= (OCTETS_OF_SHORT if load.n_units > 2 else OCTETS_OF_SHORTEST)
     if octets > MOST_OCTETS or (octets > 8 and load.problem.bits == 4 and not (load.adds and load.is_in_blocks)):
         return False
-    if octets == 4 and load.problem.bits == 16 and not load.is_in_blocks and load.channels_each < 4:
+    if octets == 4 and load.problem.bits == 16 and not load.is_in_blocks and load.channels_each < MANY_CHANNELS:
         return False  # rectangles of 32 receivers have no idle corners then
     if load.adds:
         return octets <= 8 or load.channels_each >= LEAST_CHANNELS
@@ -92,7 +100,7 @@ def wgmma_beats_rectangles(load: Load) -> bool:
         if load.n_units < LEAST_UNITS:
             return False
         least = LEAST_OF_CONVERTED if load.n_units < MANY_UNITS and not is_nibbles else least
-    if n < least or (load.is_ragged and load.units_of_batch < LONG_BATCH and not is_nibbles):
+    if n < least or (load.is_ragged_for_wgmma and load.units_of_batch < LONG_BATCH and not is_nibbles):
         return False
     if load.tiles_each < (LEAST_OF_NIBBLES if is_nibbles else LEAST_TILES):
         return False

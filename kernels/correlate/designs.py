@@ -16,9 +16,11 @@ LEAST_WARPS = 7  # warps of each multiprocessor: with fewer, latencies show
 LEAST_OF_SMALL = 11  # the same, where all receivers are two octets, and warps have one pair
 MANY_SMALL = {4: 7.0, 8: 40.0, 16: 1.5}  # channels of each multiprocessor: two octets are one warp then, by bits
 MANY_CHANNELS = 4  # channels of each multiprocessor: 33 to 40 receivers of 16 bits have three warps then
+FEW_CHANNELS = 0.5  # the same: with fewer, parts of slices may bring twice as many results as voltages
 MOST_PAIRS = 7  # pairs of a warp; where four warps have up to 9 each, these are faster
 MOST_COLUMNS = 16  # receivers over whole tiles of wgmma that are faster as columns
 FEWEST = 4  # receivers of short slices whose few results are stored faster than added
+STORED, BLOCKS_STORED = 56, 2.2  # results of more receivers are, too, if each multiprocessor has more blocks
 
 
 def by_wgmma(load: Load) -> dict[str, Any]:
@@ -123,18 +125,17 @@ def by_rectangles(load: Load) -> dict[str, Any]:
     where batches end within a unit. Fewer blocks of such batches have four buffers, with which compilers spilled none.
     """
     p = load.problem
-    is_ragged = p.n_times % p.unit_times > 0
-    side = 48 if 40 < p.n_receivers <= 48 and not is_ragged else SIDE
+    side = 48 if 40 < p.n_receivers <= 48 and not load.is_ragged else SIDE
     n_blocks = n_tiles(p.n_receivers, side) * load.channels_each
     units = units_of_stage(load)
     store = store_by_warps(load, 4 * n_blocks, units)
-    if load.is_short and load.adds and p.n_receivers > 56 and n_blocks > 2.2:
+    if load.is_short and load.adds and p.n_receivers > STORED and n_blocks > BLOCKS_STORED:
         store = {"STORE": "stream"}
     if load.is_short:
         buffers, ahead = 3, 1 if store["STORE"] == "atomic" or (p.bits == 4 and not load.is_in_blocks) else 2
-    elif n_blocks > 2 and not load.is_in_blocks and (p.bits > 4 or is_ragged):
+    elif n_blocks > 2 and not load.is_in_blocks and (p.bits > 4 or load.is_ragged):
         buffers, ahead = 3, 1
-    elif load.is_in_blocks or (p.bits == 4 and not is_ragged):
+    elif load.is_in_blocks or (p.bits == 4 and not load.is_ragged):
         buffers, ahead = 3, 2
     else:
         buffers, ahead = 4, 2
@@ -184,6 +185,6 @@ def longest_split(load: Load, wanted: int, units_per_stage: int) -> int:
         for split in reversed((1, *SPLITS))
         if split <= wanted
         and split * LEAST_PART * units_per_stage <= load.n_units
-        and split * p.n_baselines <= (2 if load.channels_each < 0.5 else 1) * p.n_receivers * load.n_units
+        and split * p.n_baselines <= (2 if load.channels_each < FEW_CHANNELS else 1) * p.n_receivers * load.n_units
     )
     return next(fit, 1)

@@ -1,7 +1,6 @@
 """The load of a device: what a problem gives each multiprocessor to do, in the figures that defaults go by."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from autotune import ceil_div
 
@@ -25,11 +24,10 @@ class Load:
         """Returns the octets of receivers, the last of which may have fewer."""
         return ceil_div(self.problem.n_receivers, OCTET)
 
-    @cached_property
+    @property
     def n_units(self) -> int:
-        """Returns the units of times that a slice adds up; each batch begins a new one."""
-        p = self.problem
-        return p.n_batches // p.n_slices * self.units_of_batch
+        """Returns the units of times that the longest slice adds up; each batch begins a new one."""
+        return self.problem.slice_units
 
     @property
     def is_short(self) -> bool:
@@ -53,10 +51,13 @@ class Load:
 
     @property
     def is_ragged(self) -> bool:
-        """Returns whether batches end within a unit; of nibbles, within a stage of two for wgmma."""
-        p = self.problem
-        n_units = 2 if p.bits == 4 and p.n_times > p.unit_times else 1
-        return p.n_times % (n_units * p.unit_times) > 0
+        """Returns whether batches end within a unit."""
+        return self.problem.n_times % self.problem.unit_times > 0
+
+    @property
+    def is_ragged_for_wgmma(self) -> bool:
+        """Returns the same; nibbles end within a stage, too, if it is of two units."""
+        return self.is_ragged or (self.problem.bits == 4 and self.units_of_batch > 1 and self.units_of_batch % 2 > 0)
 
     @property
     def adds(self) -> bool:

@@ -12,7 +12,7 @@ from autotune import Config
 from autotune.core.enumeration import Enumeration
 from autotune.devices import cuda
 from autotune.transfer.coordinates import domain_of
-from autotune.transfer.model import expect
+from autotune.transfer.model import CAUTION, DARING, expect
 from autotune.transfer.neighbour import OTHER_DEVICE, SAME_DEVICE, Neighbour
 
 pytestmark = pytest.mark.quick
@@ -104,6 +104,18 @@ def test_hints_are_not_so_many_times_the_same() -> None:
     ]
     found = hints(PROBLEM, alone, SPACE, 8)
     assert len({config.COARSEN for config in found}) > 1
+
+
+def test_a_ranking_is_a_careful_first_choice_and_hints_given_it() -> None:
+    expectation = expect(PROBLEM, neighbours(25), SPACE, DOMAIN)
+    assert expectation is not None
+    first, *others = expectation.ranked(8)
+    assert expectation.ranked(1) == (first,) and len({first, *others}) == 8
+    mean, deviation = expectation._posterior.predict(expectation._values, np.ones(len(expectation._values), bool))
+    careful = [SPACE.configs[i] for i in np.argsort(mean + CAUTION * deviation)]
+    assert first == careful[0] and set(others) != set(careful[1:8])
+    bolder = [i for i in np.argsort(mean - DARING * deviation) if SPACE.configs[i] != first]
+    assert set(others) != {SPACE.configs[i] for i in bolder[:7]}, "they are not the seven best, which are alike"
 
 
 def test_the_search_is_told_what_is_expected_of_each_configuration() -> None:
