@@ -23,6 +23,7 @@ from ..runtime.tuned_here import NOT_TRIED
 from ..source.registry import load_kernel
 from ..sweep.final_round import Contestant, rank
 from ..trial.case import (
+    Case,
     CaseInMemory,
     bytes_of,
     check_reference_repeats,
@@ -35,6 +36,7 @@ from ..trial.verify import case_of_oracle, verify
 from ..trial.worker import Job
 
 START_S = 30.0  # deadline of the device's process to be ready after its start
+REFERENCES_S = 3.0  # seconds, after which no further candidate's references of small sizes are begun
 STEP = 0.25  # share of the remaining time that a step may take; also the share of all time that is kept for timing
 MOST_RESTARTS = 2  # starts of another device process after faults
 LEAST_SAMPLES, MOST_SAMPLES = 5, 40
@@ -44,6 +46,7 @@ OVERHEAD_S = 0.0005  # time of one sample beside its launch: a flush of the cach
 FAULTS = (Status.TIMED_OUT, Status.LAUNCH_FAILED)  # the process is dead, or its context may be
 PASSING = (Status.TIMED_OUT, Status.NOISY)  # another attempt may end in another way
 MOST_TOLD = 300  # characters of a reason
+NOT_READY = f"NumPy needs more than {REFERENCES_S:g} s for the references of small sizes (a sweep waits)"
 ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
 
 
@@ -89,6 +92,8 @@ class Contest:
         has_reference: whether NumPy computed the outputs at the problem's own sizes. Otherwise the entrants are
             compared with each other there, and only those in a group of more than half of them are right.
         seconds: how long the device's process may work.
+        makes_references: whether the device's process makes the references of small sizes before the checks; not if it
+            has died of them.
     """
 
     kernel: AnyKernel
@@ -102,11 +107,13 @@ class Contest:
     has_reference: bool
     seconds: float
     clock: Callable[[], float] = time.monotonic
+    makes_references: bool = True
     ends: list[EntrantEnd] = field(default_factory=list)
     winner: int | None = None
     why: str = ""  # the reason if nothing was chosen
     _spent_s: float = 0.0
     _n_restarts: int = 0
+    _ready: frozenset[int] = frozenset()  # entrants whose references of small sizes are made
     _groups: list[list[int]] = field(default_factory=list)  # entrants that agree with the first one of their group
     _one_launch_s: dict[int, float] = field(default_factory=dict)
 
@@ -117,8 +124,8 @@ class Contest:
 
     @property
     def is_final(self) -> bool:
-        """Returns whether another contest would probably end like this one."""
-        statuses = {end.status for end in self.ends}
+        """Returns whether another contest would probably end like this one: NumPy will not be faster."""
+        statuses = {end.status for end in self.ends if end.message != NOT_READY}
         return self.winner is not None or not statuses.intersection((*PASSING, NOT_TRIED, Status.MEASURED))
 
     def run(self) -> None:
@@ -128,6 +135,8 @@ class Contest:
         for number, entrant in enumerate(self.entrants):
             if isinstance(entrant.job, TrialFailure):
                 self.ends[number].fails(entrant.job)
+            elif number not in self._ready:
+                self.ends[number].message = NOT_READY
             elif self.left_s > STEP * self.seconds and self._n_restarts <= MOST_RESTARTS:
                 self._check(number, entrant.job)
         if right := self._right():
@@ -241,17 +250,20 @@ class Contest:
 
     # ------------------------------------------------------------------ the device's process
     def is_ready(self) -> bool:
-        """Waits, outside of the contest's time, until the device's process has made the references of small sizes.
+        """Waits, outside of the contest's time, until the device's process has made references of small sizes.
 
-        If it dies of them, it goes on without.
+        If it dies of them, it goes on without, and each entrant's check makes its own.
         """
-        for configs in ([entrant.config for entrant in self.entrants], []):
+        everyone = [entrant.config for entrant in self.entrants]
+        for configs in (everyone, []) if self.makes_references else ([],):
             try:
-                self.device.call(get_ready, self.reference, self.fields, configs, deadline_s=START_S)
+                asked = self.reference, self.fields, configs, REFERENCES_S
+                ready = self.device.call(get_ready, *asked, deadline_s=START_S)
+                self._ready = frozenset(ready if configs else range(len(everyone)))
                 self.why = ""
                 return True
             except (TrialFailure, UsageError) as error:
-                self.why = one_line(str(error))
+                self.why, self.makes_references = one_line(str(error)), False
         return False
 
     @contextmanager
@@ -274,27 +286,38 @@ def _against(job: Job, other: Job) -> Job:
     return replace(job, oracle=(other.config, other.binary))
 
 
-def get_ready(session: Session, reference: str, fields: Mapping[str, object], configs: Sequence[Config]) -> None:
+def get_ready(
+    session: Session, reference: str, fields: Mapping[str, object], configs: Sequence[Config], seconds: float
+) -> tuple[int, ...]:
     """Makes what NumPy has to make for the verification of these configs, in the device's process.
+
+    Returns the numbers of the configs that are ready. After ``seconds`` it begins nothing more: a problem with long
+    rows may have small sizes of hundreds of megabytes. The first config is always ready.
 
     It also compares once: the device then has the code that compares, which may have to be compiled.
     """
+    end = time.monotonic() + seconds
     kernel = load_kernel(reference)
     problem = kernel.problem(fields)
-    cases = []
-    for config in configs:
+    cases: dict[Any, Case] = {}  # case of each small problem
+    ready = []
+    for number, config in enumerate(configs):
         with suppress(TrialFailure):  # its own check says so
             edges = sorted(_edges(kernel, problem, config), key=lambda edge: bytes_of(kernel.arrays(edge)))
-            cases += [small_case(kernel, edge) for edge in edges]
+            if number and not cases.keys() >= set(edges) and time.monotonic() > end:
+                continue
+            cases |= {edge: small_case(kernel, edge) for edge in edges}
             for largest in edges[-1:]:
                 small_case(kernel, largest, 1)
                 check_reference_repeats(kernel, problem, edges[0])
-    for case in cases[:1]:
+        ready.append(number)
+    for case in list(cases.values())[:1]:
         with suppress(TrialFailure), CaseInMemory(session, kernel, case.problem, case.inputs) as placed:
             for name, answer in case.reference.items():
                 placed.buffers[name].write(np.asarray(answer).astype(placed.specs[name].dtype))
             placed.check(case)
             placed.hold_another()
+    return tuple(ready)
 
 
 def verification(session: Session, job: Job, builds: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from ..trial.case import bytes_of
 from ..trial.compile import CompilePool, Pending
 from ..trial.stations import check_limits
 from ..trial.worker import Job, Worker
-from .contest import START_S, Contest, Entrant, EntrantEnd, get_ready
+from .contest import REFERENCES_S, START_S, Contest, Entrant, EntrantEnd, get_ready
 
 COMPILE_S = 30.0  # deadline of each compile
 INPUTS_S = 10.0  # time that the inputs may take after the compiles
@@ -79,14 +79,14 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
         CompilePool(target, n_processes, COMPILE_S) as pool,
         Worker(target, tries=1) as worker,
     ):
-        configs = [variant.config for variant in variants]
-        ready = thread.submit(worker.call, get_ready, reference, fields, configs, deadline_s=START_S)
+        asked = reference, fields, [variant.config for variant in variants], REFERENCES_S
+        ready = thread.submit(worker.call, get_ready, *asked, deadline_s=START_S)
         inputs = pool.prepare(reference, fields, folder / "case", is_little, number=OTHERS)
         compiles = [pool.submit(variant, builds) for variant in variants]
         job = partial(Job, reference, fields, case=folder / "case")
         entrants = [_entrant(target, room, job, *each) for each in zip(variants, compiles, launches, strict=True)]
         _wait_for(inputs)
-        wait([ready])  # the contest meets its failure again
+        wait([ready])
         contest = Contest(
             kernel=kernel,
             problem=problem,
@@ -99,6 +99,7 @@ def _contest(request: Mapping[str, Any], tell: TellLine, clock: Callable[[], flo
             has_reference=is_little,
             seconds=request["seconds"],
             clock=clock,
+            makes_references=ready.exception() is None,
         )
         contest.run()
     return contest

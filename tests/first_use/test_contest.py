@@ -38,6 +38,7 @@ class Pretended:
     n_launches: int = 0
     starts_s: float = 5.0  # time of a start, which no contest counts
     opens: bool = True
+    n_ready: int = 99  # candidates whose references are made in time
 
     def call(self, function: Callable[..., Any], *arguments: Any, deadline_s: float) -> Any:
         self.calls.append(function.__name__)
@@ -45,7 +46,7 @@ class Pretended:
             self.now += self.starts_s
             if not self.opens:
                 raise UsageError("the worker process could not open the device")
-            return None
+            return tuple(range(self.n_ready))
         job = arguments[0]
         if function.__name__ == "comparison_at_full_size":
             return self.measure_together([job], ONCE, deadline_s)[0].median_s
@@ -162,6 +163,15 @@ def test_a_device_that_does_not_open_ends_it_at_once() -> None:
     held = contest(CONFIGS, device)
     assert held.winner is None and "could not open the device" in held.why and not held.is_final
     assert device.calls == ["get_ready", "get_ready"], "with the references, and without"
+
+
+def test_candidates_whose_references_take_numpy_too_long_are_not_tried_now_or_later() -> None:
+    held = contest(CONFIGS, Pretended(n_ready=2))
+    assert [end.status for end in held.ends] == ["measured", "measured", "not_tried", "not_tried"]
+    assert held.ends[2].message == "NumPy needs more than 3 s for the references of small sizes (a sweep waits)"
+    assert held.winner in (0, 1) and held.is_final
+    broken = Pretended(n_ready=1, failing={CONFIGS[0]: TrialFailure(Status.WRONG, "y[3]")})
+    assert contest(CONFIGS, broken).is_final, "the others would not be tried the next time either"
 
 
 def test_a_failure_while_all_are_timed_chooses_nothing() -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from autotune import Config
 from autotune.devices import find_device
-from autotune.first_use import tuner
+from autotune.first_use import contest, tuner
 from autotune.first_use.tuner import tune_first
+from autotune.source.registry import load_kernel
 from autotune.system.cache import cache_dir
 from autotune.system.lock import device_lock
 
@@ -212,6 +213,17 @@ def test_inputs_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tuner.CompilePool, "prepare", lambda *arguments, **named: never)
     monkeypatch.setattr(tuner, "INPUTS_S", 0.0)
     assert "NumPy needs more than 0 s for inputs of these sizes" in refused()
+
+
+def test_references_that_take_too_long_cost_only_their_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (tuner, contest):
+        monkeypatch.setattr(module, "REFERENCES_S", 0.0)
+    kernel, fields = load_kernel("dequantize"), {"n_times": 320, "n_freqs": 3}
+    first = kernel.default_config(kernel.problem(fields), find_device("host").device)
+    other, alike = (Config({**first, **changes}) for changes in ({"WGS": 256}, {"STORE": "plain"}))
+    found = answer([first, other, alike], definition="dequantize", fields=fields)
+    assert statuses(found) == ["measured", "not_tried", "measured"], "the third is checked at the sizes of the first"
+    assert found["winner"] in (0, 2) and found["is_final"]
 
 
 def test_the_simulated_device_chooses_its_best(tmp_path: Path) -> None:
