@@ -36,6 +36,7 @@ from ..trial.verify import case_of_oracle, verify
 from ..trial.worker import Job
 
 START_S = 30.0  # deadline of the device's process to be ready after its start
+REFERENCES_BYTES = 64 << 20  # arrays of small sizes: 1 s of NumPy, and a quarter of it to check them
 REFERENCES_S = 3.0  # seconds, after which no further candidate's references of small sizes are begun
 STEP = 0.25  # share of the remaining time that a step may take; also the share of all time that is kept for timing
 MOST_RESTARTS = 2  # starts of another device process after faults
@@ -46,7 +47,7 @@ OVERHEAD_S = 0.0005  # time of one sample beside its launch: a flush of the cach
 FAULTS = (Status.TIMED_OUT, Status.LAUNCH_FAILED)  # the process is dead, or its context may be
 PASSING = (Status.TIMED_OUT, Status.NOISY)  # another attempt may end in another way
 MOST_TOLD = 300  # characters of a reason
-NOT_READY = f"NumPy needs more than {REFERENCES_S:g} s for the references of small sizes (a sweep waits)"
+NOT_READY = "NumPy takes too long for the references of its small sizes (a sweep waits)"
 ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
 
 
@@ -291,8 +292,8 @@ def get_ready(
 ) -> tuple[int, ...]:
     """Makes what NumPy has to make for the verification of these configs, in the device's process.
 
-    Returns the numbers of the configs that are ready. After ``seconds`` it begins nothing more: a problem with long
-    rows may have small sizes of hundreds of megabytes. The first config is always ready.
+    Returns the numbers of the configs that are ready: not those whose small sizes are of more than REFERENCES_BYTES,
+    as where rows are long, nor those that would be begun after ``seconds``.
 
     It also compares once: the device then has the code that compares, which may have to be compiled.
     """
@@ -304,7 +305,9 @@ def get_ready(
     for number, config in enumerate(configs):
         with suppress(TrialFailure):  # its own check says so
             edges = sorted(_edges(kernel, problem, config), key=lambda edge: bytes_of(kernel.arrays(edge)))
-            if number and not cases.keys() >= set(edges) and time.monotonic() > end:
+            if sum(bytes_of(kernel.arrays(edge)) for edge in edges) > REFERENCES_BYTES:
+                continue
+            if not cases.keys() >= set(edges) and time.monotonic() > end:
                 continue
             cases |= {edge: small_case(kernel, edge) for edge in edges}
             for largest in edges[-1:]:

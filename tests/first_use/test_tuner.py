@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from autotune.first_use.tuner import tune_first
 from autotune.source.registry import load_kernel
 from autotune.system.cache import cache_dir
 from autotune.system.lock import device_lock
+from autotune.trial.case import bytes_of
 
 from ..family import descendants, gone, name_of
 from .asking import PARTIES, answer, faulty, request, statuses, ways
@@ -52,6 +54,7 @@ def test_the_fastest_of_a_few_is_chosen_with_what_was_checked() -> None:
     ],
 )
 def test_a_fault_costs_only_its_candidate(fault: str, ends: str) -> None:
+    resource_tracker.ensure_running()  # Python's own process, which stays until this one ends
     before = set(descendants(os.getpid()))
     found = answer(faulty(fault, "none", "none"))
     assert statuses(found) == [ends, "measured", "measured"], found["attempts"][0]
@@ -180,6 +183,12 @@ def test_the_fastest_wins_and_ties_go_by_the_rule_of_sweeps() -> None:
     assert found["winner"] == 1
 
 
+@pytest.fixture
+def without_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (tuner, contest):
+        monkeypatch.setattr(module, "REFERENCES_S", -1.0)
+
+
 # ---------------------------------------------------------------------- requests that cannot be served
 def refused(**changes: Any) -> str:
     return str(tune_first(request(faulty("none", "none"), **changes), lambda line: None)["refused"])
@@ -215,15 +224,27 @@ def test_inputs_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) 
     assert "NumPy needs more than 0 s for inputs of these sizes" in refused()
 
 
-def test_references_that_take_too_long_cost_only_their_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tuner, contest):
-        monkeypatch.setattr(module, "REFERENCES_S", 0.0)
-    kernel, fields = load_kernel("dequantize"), {"n_times": 320, "n_freqs": 3}
-    first = kernel.default_config(kernel.problem(fields), find_device("host").device)
-    other, alike = (Config({**first, **changes}) for changes in ({"WGS": 256}, {"STORE": "plain"}))
-    found = answer([first, other, alike], definition="dequantize", fields=fields)
-    assert statuses(found) == ["measured", "not_tried", "measured"], "the third is checked at the sizes of the first"
-    assert found["winner"] in (0, 2) and found["is_final"]
+def test_only_small_sizes_that_are_soon_made_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, fields, host = load_kernel("dequantize"), {"n_times": 320, "n_freqs": 3}, find_device("host")
+    problem = kernel.problem(fields)
+    first = kernel.default_config(problem, host.device)
+    configs = [Config({**first, **changes}) for changes in ({"WGS": 256}, {}, {"STORE": "plain"})]
+    sizes = [sum(bytes_of(kernel.arrays(edge)) for edge in kernel.edge_problems(problem, one)) for one in configs]
+    assert sizes[0] > sizes[1] == sizes[2]
+
+    def ready(seconds: float) -> tuple[int, ...]:
+        return contest.get_ready(host.module.open("host"), "dequantize", fields, configs, seconds)
+
+    assert ready(60.0) == (0, 1, 2) and ready(-1.0) == ()
+    monkeypatch.setattr(contest, "REFERENCES_BYTES", sizes[1])
+    assert ready(60.0) == (1, 2)
+
+
+@pytest.mark.usefixtures("without_references")
+def test_without_references_nothing_is_chosen_and_that_is_final() -> None:
+    found = answer(faulty("none", "none"))
+    assert statuses(found) == ["not_tried"] * 2 and found["winner"] is None and found["is_final"]
+    assert found["why"].startswith("no config passed, the first ended as not_tried: NumPy takes too long")
 
 
 def test_the_simulated_device_chooses_its_best(tmp_path: Path) -> None:
