@@ -37,6 +37,7 @@ LARGE = 300  # receivers whose short slices wgmma adds up faster: results of 8 b
 OCTETS_OF_PAIRS, OCTETS_ADDED = (*range(1, 8), 9, 10), 7
 MOST_OCTETS = 10  # up to these, pairs are faster than rectangles
 LEAST_CHANNELS = 0.25  # each multiprocessor needs so many, if pairs are of nine or ten octets
+LEAST_OF_FEW_UNITS = {4: 0.3, 8: 1.0}  # the same of seven octets and more, by bits, if slices are not long
 OCTETS_OF_SHORT, OCTETS_OF_SHORTEST = 5, 3  # MOST_OCTETS of short slices, and of those of one or two units
 
 
@@ -55,10 +56,12 @@ def pairs_beat_rectangles(load: Load) -> bool:
     octets = load.octets
     if octets <= 2 or load.is_short:
         return octets <= (OCTETS_OF_SHORT if load.n_units > 2 else OCTETS_OF_SHORTEST)
-    if octets > MOST_OCTETS or (octets > 8 and load.problem.bits == 4 and not (load.adds and load.is_in_blocks)):
+    if octets > MOST_OCTETS or (octets > 8 and load.problem.bits == 4 and not load.adds):
         return False
     if octets == 4 and load.problem.bits == 16 and not load.is_in_blocks and load.channels_each < MANY_CHANNELS:
         return False  # rectangles of 32 receivers have no idle corners then
+    if load.adds and octets >= OCTETS_ADDED and not load.is_long:
+        return load.channels_each >= LEAST_OF_FEW_UNITS[load.problem.bits]
     if load.adds:
         return octets <= 8 or load.channels_each >= LEAST_CHANNELS
     return octets <= OCTETS_OF_SHORT or warps_of_pairs(load) * load.channels_each >= LEAST_WARPS - 1
@@ -75,7 +78,7 @@ def wgmma_beats_pairs(load: Load) -> bool:
         return not load.adds
     if octets == OCTETS_ADDED - 1 and load.is_read_as_it_is:
         return not three_warps_are_enough(load)
-    return octets > OCTETS_ADDED and load.problem.bits == 4 and not load.is_in_blocks
+    return octets == MOST_OCTETS and load.problem.bits == 4 and not load.is_in_blocks
 
 
 def tiles_are_alone(load: Load) -> bool:

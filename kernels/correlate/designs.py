@@ -7,16 +7,14 @@ from autotune import ceil_div
 
 from .geometry import OCTET, TILE
 from .load import SIDE, Load, n_tiles
+from .parts import SPLITS
 from .shares import n_pairs
-from .space import SPLITS
 
 LEAST_STAGES = 3  # stages of a slice: with fewer, nothing is copied during products
 LEAST_PART = 4  # stages of a part of a slice
 LEAST_WARPS = 7  # warps of each multiprocessor: with fewer, latencies show
-LEAST_OF_SMALL = 11  # the same, where all receivers are two octets, and warps have one pair
 MANY_SMALL = {4: 7.0, 8: 40.0, 16: 1.5}  # channels of each multiprocessor: two octets are one warp then, by bits
 MANY_CHANNELS = 4  # channels of each multiprocessor: 33 to 40 receivers of 16 bits have three warps then
-FEW_CHANNELS = 0.5  # the same: with fewer, parts of slices may bring twice as many results as voltages
 MOST_PAIRS = 7  # pairs of a warp; where four warps have up to 9 each, these are faster
 MOST_COLUMNS = 16  # receivers over whole tiles of wgmma that are faster as columns
 FEWEST = 4  # receivers of short slices whose few results are stored faster than added
@@ -36,10 +34,8 @@ def by_wgmma(load: Load) -> dict[str, Any]:
     config |= {"CLUSTER": 1} if chain == 8 else {}
     if not tiles_are_added(load):
         return config | {"STORE": "stream"}
-    # All tiles are split in two where a second wave of them would be short.
-    is_halved = 1 < load.tiles_each < 1.7
-    wanted = 2 if is_halved else next((n for n in (1, *SPLITS) if n * load.tiles_each >= 0.9), SPLITS[-1])
-    return config | {"STORE": "atomic", "SPLIT": longest_split(load, wanted, 2 if p.bits == 4 else 4)}
+    n_parts = load.parts(n_tiles(p.n_receivers, TILE), n_warps=None)
+    return config | store(load, n_parts, 2 if p.bits == 4 else 4)
 
 
 def tiles_are_added(load: Load) -> bool:
@@ -87,7 +83,7 @@ def by_pairs(load: Load) -> dict[str, Any]:
         NR_TIMES_PER_BLOCK=units * p.unit_times,
         NR_SHARED_BUFFERS=3,
         READ_AHEAD=2,
-        **store_by_warps(load, warps_of_pairs(load) * load.channels_each, units),
+        **store(load, load.parts(1, warps_of_pairs(load)), units),
     )
 
 
@@ -128,11 +124,11 @@ def by_rectangles(load: Load) -> dict[str, Any]:
     side = 48 if 40 < p.n_receivers <= 48 and not load.is_ragged else SIDE
     n_blocks = n_tiles(p.n_receivers, side) * load.channels_each
     units = units_of_stage(load)
-    store = store_by_warps(load, 4 * n_blocks, units)
+    stored = store(load, load.parts(n_tiles(p.n_receivers, side), 4), units)
     if load.is_short and load.adds and p.n_receivers > STORED and n_blocks > BLOCKS_STORED:
-        store = {"STORE": "stream"}
+        stored = {"STORE": "stream"}
     if load.is_short:
-        buffers, ahead = 3, 1 if store["STORE"] == "atomic" or (p.bits == 4 and not load.is_in_blocks) else 2
+        buffers, ahead = 3, 1 if stored["STORE"] == "atomic" or (p.bits == 4 and not load.is_in_blocks) else 2
     elif n_blocks > 2 and not load.is_in_blocks and (p.bits > 4 or load.is_ragged):
         buffers, ahead = 3, 1
     elif load.is_in_blocks or (p.bits == 4 and not load.is_ragged):
@@ -148,7 +144,7 @@ def by_rectangles(load: Load) -> dict[str, Any]:
         READ_AHEAD=ahead,
         WARPS=4,
         WARPS_J=2,
-        **store,
+        **stored,
     )
 
 
@@ -163,28 +159,19 @@ def units_of_stage(load: Load) -> int:
     return 2 if p.bits == 4 and p.n_receivers < TILE else 4
 
 
-def store_by_warps(load: Load, n_warps: float, units_per_stage: int) -> dict[str, Any]:
-    """Returns how results are stored: added by as many parts of slices as give multiprocessors warps enough.
-
-    n_warps: of each multiprocessor, without parts.
-    """
+def store(load: Load, n_parts: int, units_per_stage: int) -> dict[str, Any]:
+    """Returns how results are stored: added, by so many parts of a slice, or as they are."""
     if not load.adds or (load.is_short and load.problem.n_receivers <= FEWEST):
         return {"STORE": "stream"}
-    least = LEAST_OF_SMALL if load.octets <= 2 else LEAST_WARPS
-    wanted = next((split for split in (1, *SPLITS) if split * n_warps >= least), SPLITS[-1])
-    return {"STORE": "atomic", "SPLIT": longest_split(load, wanted, units_per_stage)}
+    return {"STORE": "atomic", "SPLIT": long_parts(load, n_parts, units_per_stage)}
 
 
-def longest_split(load: Load, wanted: int, units_per_stage: int) -> int:
-    """Returns the wanted number of parts of a slice, or as many as have LEAST_PART stages and bring fewer results than
+def long_parts(load: Load, n_parts: int, units_per_stage: int) -> int:
+    """Returns the number of parts; of a short slice fewer, which have LEAST_PART stages and bring fewer results than
     voltages.
     """
+    if not load.is_short:
+        return n_parts
     p = load.problem
-    fit = (
-        split
-        for split in reversed((1, *SPLITS))
-        if split <= wanted
-        and split * LEAST_PART * units_per_stage <= load.n_units
-        and split * p.n_baselines <= (2 if load.channels_each < FEW_CHANNELS else 1) * p.n_receivers * load.n_units
-    )
-    return next(fit, 1)
+    most = min(load.n_units // (LEAST_PART * units_per_stage), p.n_receivers * load.n_units // p.n_baselines)
+    return max(n for n in (1, *SPLITS) if n <= max(1, min(n_parts, most)))

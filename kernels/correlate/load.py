@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from autotune import ceil_div
 
 from .geometry import OCTET, TILE
+from .parts import parts_that_end_first
 from .problem import Problem
 
 SIDE = 32  # receivers of either side of a block of rectangles: with longer ones, 1.1 to 2 times as slow
@@ -74,6 +75,11 @@ class Load:
     def channels_each(self) -> float:
         """Returns the channels of all slices, for each multiprocessor."""
         return self.problem.n_channels * self.problem.n_slices / self.n_multiprocessors
+
+    def parts(self, blocks_of_channel: int, n_warps: int | None) -> int:
+        """Returns the parts of a slice with which blocks end first; ``n_warps`` of each block, or None by wgmma."""
+        n_blocks = blocks_of_channel * self.problem.n_channels * self.problem.n_slices
+        return parts_that_end_first(self.n_units, n_blocks, self.n_multiprocessors, n_warps, self.octets)
 
     @property
     def tiles_each(self) -> float:

@@ -3,11 +3,9 @@
 from autotune import Config, Device, Space, ceil_div, since, when
 
 from .geometry import OCTET, TILE, USUAL_MULTIPROCESSORS, Geometry
+from .parts import SPLITS, parts_that_end_first
 from .problem import Problem
 from .shares import n_pairs
-
-LEAST_SPLIT, MOST_SPLIT = 0.9, 16  # blocks for each multiprocessor where slices are split
-SPLITS = (2, 4, 8, 16)
 
 SPACE = Space(
     MMA=("mma_sync", "wgmma"),  # the instruction, and the design around it
@@ -161,25 +159,22 @@ def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
     return problem.sums_fit or config.STORE == "atomic"
 
 
-@SPACE.heuristic("slices are split where multiprocessors lack blocks", SPLIT=SPLITS)
-def blocks_are_few(problem: Problem, config: Config, device: Device) -> bool:
-    x, y, z = Geometry(problem, config).grid
-    n_each = x * y * z / (device.n_multiprocessors or USUAL_MULTIPROCESSORS)
-    return LEAST_SPLIT <= n_each <= MOST_SPLIT
+@SPACE.heuristic("a slice that is split has as many parts as end first, or half or twice as many", SPLIT=SPLITS)
+def parts_are_few(problem: Problem, config: Config, device: Device) -> bool:
+    geometry = Geometry(problem, config)
+    x, y, z = geometry.grid
+    n_blocks = x * y * z // geometry.n_parts
+    n_warps = None if geometry.uses_wgmma else geometry.n_warps
+    n_multiprocessors = device.n_multiprocessors or USUAL_MULTIPROCESSORS
+    octets = ceil_div(problem.n_receivers, OCTET)
+    first = parts_that_end_first(problem.slice_units, n_blocks, n_multiprocessors, n_warps, octets)
+    return 1 < first <= 2 * geometry.n_parts <= 4 * first
 
 
 @SPACE.heuristic("parts of slices are added by blocks as long as wide", SPLIT=SPLITS)
 def parts_are_usual(problem: Problem, config: Config, device: Device) -> bool:
     geometry = Geometry(problem, config)
     return geometry.receivers_j == geometry.receivers_i
-
-
-@SPACE.heuristic("a part has four stages or more, and adding all parts moves fewer bytes than voltages", SPLIT=SPLITS)
-def parts_are_long(problem: Problem, config: Config, device: Device) -> bool:
-    geometry = Geometry(problem, config)
-    n_stages = ceil_div(problem.slice_units, geometry.units_per_stage)
-    n_added = problem.n_baselines * geometry.n_parts
-    return n_stages >= 4 * geometry.n_parts and n_added <= problem.n_receivers * problem.slice_units
 
 
 @SPACE.constraint("a thread's sums and operands fit in its registers")
