@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from autotune.kernels.correlate import Correlate, Problem
 from autotune.kernels.correlate.geometry import Geometry
+from autotune.kernels.correlate.parts import parts_that_end_first
 
 from autotune import Config
 from autotune.core.definition import Device
@@ -92,6 +93,23 @@ def test_slices_are_split_where_blocks_are_few() -> None:
     for mma in ("mma_sync", "wgmma"):
         config = config_of(few, mma, 4)
         assert KERNEL.launch(few, config).grid[0] == 4 * Geometry(few, config).n_blocks
+
+
+@pytest.mark.parametrize(
+    ("n_units", "n_blocks", "n_warps", "octets", "parts"),
+    [
+        (512, 64, 4, 6, 4),  # 48 receivers: 256 blocks, two for each multiprocessor
+        (512, 64, 8, 10, 2),  # 80 receivers: one block of 8 warps is enough for each
+        (512, 64, 1, 1, 16),  # 8 receivers: a block has one warp
+        (512, 132, None, 8, 1),  # wgmma: each multiprocessor has its tile
+        (512, 192, None, 16, 2),  # the second wave would be short
+        (512, 640, None, 32, 1),
+        (40, 90, None, 8, 1),  # a third of the multiprocessors idle, but parts would take two waves
+        (5000, 1, 4, 4, 16),  # never more than there are
+    ],
+)
+def test_parts_of_a_slice_end_first(n_units: int, n_blocks: int, n_warps: int | None, octets: int, parts: int) -> None:
+    assert parts_that_end_first(n_units, n_blocks, 132, n_warps, octets) == parts
 
 
 # ---------------------------------------------------------------------- slices of any length
