@@ -297,9 +297,9 @@ def get_ready(
 
     It also compares once: the device then has the code that compares, which may have to be compiled.
     """
-    end = time.monotonic() + seconds
     kernel = load_kernel(reference)
     problem = kernel.problem(fields)
+    end = time.monotonic() + seconds
     cases: dict[Any, Case] = {}  # case of each small problem
     ready = []
     for number, config in enumerate(configs):
