@@ -173,7 +173,7 @@ def test_a_launch_may_sum_more_than_32_bits_hold(monkeypatch: pytest.MonkeyPatch
     """All voltages are the largest: autocorrelations of a whole dump saturate, and never wrap around. The default does
     not split slices for the sake of speed, in parts whose sums would fit anyway.
     """
-    monkeypatch.setattr("autotune.kernels.correlate.designs.LEAST_OF_SMALL", 0)
+    monkeypatch.setattr("autotune.kernels.correlate.load.parts_that_end_first", lambda *given: 1)
     per_dump = 5000
     v = np.full((2 * per_dump, N_ANTENNAS, C, HEAP, 2, 2), 127, np.int8)
     assert 2 * 127**2 * per_dump * HEAP > 2**31
