@@ -142,7 +142,7 @@ def _check_parts(
 def _compare(
     session: Session, name: str, values: np.ndarray, reference: np.ndarray, tolerance: Tolerance, key: str
 ) -> OutputComparison:
-    """Compares values that are no output's whole array; on the device, where millions take milliseconds."""
+    """Compares a part of an output with its reference, on the device, where millions take milliseconds."""
     buffer = session.buffer(name, values.shape, values.dtype, written=True)
     try:
         buffer.write(values)
