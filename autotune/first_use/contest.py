@@ -36,8 +36,8 @@ from ..trial.verify import case_of_oracle, verify
 from ..trial.worker import Job
 
 START_S = 30.0  # deadline of the device's process to be ready after its start
-REFERENCES_BYTES = 64 << 20  # arrays of small sizes: 1 s of NumPy, and a quarter of it to check them
-REFERENCES_S = 3.0  # seconds, after which no further candidate's references of small sizes are begun
+REFERENCES_BYTES = 64 << 20  # arrays of a candidate's edge sizes, for which NumPy takes about a second
+REFERENCES_S = 3.0  # seconds, after which no further candidate's references are begun
 STEP = 0.25  # share of the remaining time that a step may take; also the share of all time that is kept for timing
 MOST_RESTARTS = 2  # starts of another device process after faults
 LEAST_SAMPLES, MOST_SAMPLES = 5, 40
@@ -47,7 +47,7 @@ OVERHEAD_S = 0.0005  # time of one sample beside its launch: a flush of the cach
 FAULTS = (Status.TIMED_OUT, Status.LAUNCH_FAILED)  # the process is dead, or its context may be
 PASSING = (Status.TIMED_OUT, Status.NOISY)  # another attempt may end in another way
 MOST_TOLD = 300  # characters of a reason
-NOT_READY = "NumPy takes too long for the references of its small sizes (a sweep waits)"
+NOT_READY = "NumPy takes too long for the references of its edge sizes (a sweep waits)"
 ONCE = measurement.Protocol(n_warmup=1, n_samples=1)
 
 
@@ -93,7 +93,7 @@ class Contest:
         has_reference: whether NumPy computed the outputs at the problem's own sizes. Otherwise the entrants are
             compared with each other there, and only those in a group of more than half of them are right.
         seconds: how long the device's process may work.
-        makes_references: whether the device's process makes the references of small sizes before the checks; not if it
+        makes_references: whether the device's process makes the references of edge sizes before the checks; not if it
             has died of them.
     """
 
@@ -114,7 +114,8 @@ class Contest:
     why: str = ""  # the reason if nothing was chosen
     _spent_s: float = 0.0
     _n_restarts: int = 0
-    _ready: frozenset[int] = frozenset()  # entrants whose references of small sizes are made
+    _ready: frozenset[int] = frozenset()  # entrants whose references of edge sizes are made
+    _unready: set[int] = field(default_factory=set)  # entrants that were not tried, since theirs take too long
     _groups: list[list[int]] = field(default_factory=list)  # entrants that agree with the first one of their group
     _one_launch_s: dict[int, float] = field(default_factory=dict)
 
@@ -126,7 +127,7 @@ class Contest:
     @property
     def is_final(self) -> bool:
         """Returns whether another contest would probably end like this one: NumPy will not be faster."""
-        statuses = {end.status for end in self.ends if end.message != NOT_READY}
+        statuses = {end.status for number, end in enumerate(self.ends) if number not in self._unready}
         return self.winner is not None or not statuses.intersection((*PASSING, NOT_TRIED, Status.MEASURED))
 
     def run(self) -> None:
@@ -138,6 +139,7 @@ class Contest:
                 self.ends[number].fails(entrant.job)
             elif number not in self._ready:
                 self.ends[number].message = NOT_READY
+                self._unready.add(number)
             elif self.left_s > STEP * self.seconds and self._n_restarts <= MOST_RESTARTS:
                 self._check(number, entrant.job)
         if right := self._right():
@@ -251,7 +253,7 @@ class Contest:
 
     # ------------------------------------------------------------------ the device's process
     def is_ready(self) -> bool:
-        """Waits, outside of the contest's time, until the device's process has made references of small sizes.
+        """Waits, outside of the contest's time, until the device's process has made references of edge sizes.
 
         If it dies of them, it goes on without, and each entrant's check makes its own.
         """
@@ -292,15 +294,15 @@ def get_ready(
 ) -> tuple[int, ...]:
     """Makes what NumPy has to make for the verification of these configs, in the device's process.
 
-    Returns the numbers of the configs that are ready: not those whose small sizes are of more than REFERENCES_BYTES,
-    as where rows are long, nor those that would be begun after ``seconds``.
+    Returns the numbers of the configs that are ready: not those whose edge sizes need more than REFERENCES_BYTES, as
+    where rows are long, nor those that would be begun after ``seconds``.
 
     It also compares once: the device then has the code that compares, which may have to be compiled.
     """
     kernel = load_kernel(reference)
     problem = kernel.problem(fields)
     end = time.monotonic() + seconds
-    cases: dict[Any, Case] = {}  # case of each small problem
+    cases: dict[Any, Case] = {}  # case of each edge size
     ready = []
     for number, config in enumerate(configs):
         with suppress(TrialFailure):  # its own check says so

@@ -124,7 +124,7 @@ def by_rectangles(load: Load) -> dict[str, Any]:
     side = 48 if 40 < p.n_receivers <= 48 and not load.is_ragged else SIDE
     n_blocks = n_tiles(p.n_receivers, side) * load.channels_each
     units = units_of_stage(load)
-    stored = store(load, load.parts(n_tiles(p.n_receivers, side), 4), units)
+    stored = store(load, load.parts(n_tiles(p.n_receivers, side), n_warps=4), units)
     if load.is_short and load.adds and p.n_receivers > STORED and n_blocks > BLOCKS_STORED:
         stored = {"STORE": "stream"}
     if load.is_short:

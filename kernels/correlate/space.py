@@ -162,8 +162,8 @@ def sums_fit(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.heuristic("a slice that is split has as many parts as end first, or half or twice as many", SPLIT=SPLITS)
 def parts_are_few(problem: Problem, config: Config, device: Device) -> bool:
     geometry = Geometry(problem, config)
-    x, y, z = geometry.grid
-    n_blocks = x * y * z // geometry.n_parts
+    _, y, z = geometry.grid
+    n_blocks = geometry.n_blocks * y * z
     n_warps = None if geometry.uses_wgmma else geometry.n_warps
     n_multiprocessors = device.n_multiprocessors or USUAL_MULTIPROCESSORS
     octets = ceil_div(problem.n_receivers, OCTET)

@@ -168,7 +168,7 @@ def test_a_device_that_does_not_open_ends_it_at_once() -> None:
 def test_candidates_whose_references_take_numpy_too_long_are_not_tried_now_or_later() -> None:
     held = contest(CONFIGS, Pretended(n_ready=2))
     assert [end.status for end in held.ends] == ["measured", "measured", "not_tried", "not_tried"]
-    assert held.ends[2].message == "NumPy takes too long for the references of its small sizes (a sweep waits)"
+    assert held.ends[2].message == "NumPy takes too long for the references of its edge sizes (a sweep waits)"
     assert held.winner in (0, 1) and held.is_final
     broken = Pretended(n_ready=1, failing={CONFIGS[0]: TrialFailure(Status.WRONG, "y[3]")})
     assert contest(CONFIGS, broken).is_final, "the others would not be tried the next time either"

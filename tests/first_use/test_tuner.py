@@ -224,7 +224,7 @@ def test_inputs_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) 
     assert "NumPy needs more than 0 s for inputs of these sizes" in refused()
 
 
-def test_only_small_sizes_that_are_soon_made_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_edge_sizes_that_are_soon_made_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, fields, host = load_kernel("dequantize"), {"n_times": 320, "n_freqs": 3}, find_device("host")
     problem = kernel.problem(fields)
     first = kernel.default_config(problem, host.device)
