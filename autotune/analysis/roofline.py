@@ -4,10 +4,7 @@ A record contains each trial's rates and its share of the roofline, but not the 
 limit and the unit follow from them: the share is the larger of the two rates, each divided by its own ceiling.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from math import isfinite
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from ..records.record import SweepRecord
 
@@ -45,12 +42,8 @@ class RooflineLimit:
 
 def ceilings_of(sweep: SweepRecord) -> dict[str, float]:
     """Returns name -> rate of the measured roofline; {} if it is unknown."""
-    recorded: Mapping[str, Any] = (sweep.outcome.content.get("ceilings") if sweep.outcome else None) or {}
-    ceilings = {
-        name: float(value)
-        for name, value in recorded.items()
-        if type(value) in (int, float) and isfinite(value) and value > 0
-    }
+    measured = sweep.outcome.ceilings if sweep.outcome else None
+    ceilings = {name: value for name, value in asdict(measured).items() if value > 0} if measured else {}
     return ceilings if BYTES in ceilings and any(name in ceilings for name in UNITS) else {}
 
 

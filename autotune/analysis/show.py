@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from ..core.config import Value
 from ..core.errors import Status, UsageError
 from ..core.units import seconds_text
-from ..records.figure import figures_of
+from ..records.figure import as_members, figures_of
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
+from ..records.sizes import verified_on
 from ..records.trial import Trial
 from ..source.registry import recorded_kernel
 from ..validity.as_measured import validity_text
@@ -86,7 +87,7 @@ def details(sweep: SweepRecord) -> dict[str, object]:
         "speed_up_interval": speed_up_interval(sweep),
         "counts": dict(sweep.counts),
         "n_configs": sweep.outcome.n_configs if sweep.outcome else None,
-        "failures": [asdict(each) for each in failures(sweep.trials)],
+        "failures": [asdict(each) for each in failures(sweep)],
         "spent": spent(sweep).as_json(),
         "best_so_far_s": best_so_far(sweep.trials),
         "objectives": list(map(str, sweep.objectives)),
@@ -122,6 +123,7 @@ class Proof:
     """A measured config with the evidence that it is correct, and its number of samples."""
 
     measured: Finalist
+    verified_on: tuple[str, ...] = ()  # names of the problems; the last is the timed one
     reproduce: str | None = None  # the command; None: its trial is missing
     efficiency: float | None = None  # share of the measured roofline
 
@@ -129,8 +131,8 @@ class Proof:
         """Returns the known members; unknown ones are left out."""
         row = self.measured.as_json()
         members = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
-        members["n_samples"] = len(self.measured.samples_s)
-        own = {"reproduce": self.reproduce, "efficiency": self.efficiency}
+        members["n_samples"] = self.measured.n_samples or 0
+        own = {"verified_on": self.verified_on, "reproduce": self.reproduce, "efficiency": self.efficiency}
         return members | {name: value for name, value in own.items() if value is not None}
 
 
@@ -139,7 +141,10 @@ def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
     if chosen is None:
         return None
     trial = _trial_of(sweep, chosen)
-    return Proof(chosen) if trial is None else Proof(chosen, trial.reproduce, efficiency_of(sweep, chosen))
+    sizes = verified_on(sweep.about, chosen, sweep.trials)
+    if trial is None:
+        return Proof(chosen, sizes)
+    return Proof(chosen, sizes, sweep.about.reproduce(chosen.config), efficiency_of(sweep, chosen))
 
 
 def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:
@@ -183,8 +188,9 @@ class Failures:
     values: tuple[FailingValues, ...] = ()  # values with which all configs failed with this status
 
 
-def failures(trials: Sequence[Trial]) -> list[Failures]:
+def failures(sweep: SweepRecord) -> list[Failures]:
     """Returns one entry for each status of failed trials, the most frequent first."""
+    trials = sweep.trials
     first: dict[Status, Trial] = {}
     counts: Counter[Status] = Counter()
     for trial in trials:
@@ -198,7 +204,7 @@ def failures(trials: Sequence[Trial]) -> list[Failures]:
             t.number,
             dict(t.config),
             t.message,
-            t.reproduce,
+            sweep.about.reproduce(t.config),
             tuple(failing_values(trials, status)),
         )
         for status, t in first.items()
@@ -240,9 +246,9 @@ class Spent:
 
 def spent(sweep: SweepRecord) -> Spent:
     """Returns the wall time of a sweep by activity."""
-    content = sweep.outcome.content if sweep.outcome else {}
+    content = as_members(sweep.outcome) if sweep.outcome else {}
     others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
-    return Spent(dict(content.get("spent_s") or {}), others)
+    return Spent(sweep.outcome.spent_s if sweep.outcome else {}, others)
 
 
 def resources_text(measured: Trial) -> str:

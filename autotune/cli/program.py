@@ -33,6 +33,7 @@ MODULES = {  # command -> module, in the order of the help; the module has a fun
     "export": "export",
     "emit": "emit",
     "digest": "digest",
+    "pack": "pack",
     "portfolio": "portfolio",
     "replay": "replay",
     "sky": "sky",

@@ -94,10 +94,11 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
         stdout.print(f"excluded     {counted(n, 'config')} by {counted(by, 'constraint')} (see `autotune show`)")
-    for trial in _first_failures(SweepFolder(sweep.path).current()):
+    folder = SweepFolder(sweep.path)
+    for trial in _first_failures(folder.current()):
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why
-        stdout.print(f"  {trial.status}: {why}\n    {trial.reproduce}", markup=False)
+        stdout.print(f"  {trial.status}: {why}\n    {folder.about().reproduce(trial.config)}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:
         stdout.print("next         run the same command again to resume")

@@ -48,6 +48,7 @@ from .problem import runtime_fields as runtime_fields
 from .space import Space
 from .structures import wrong_scalars
 from .unnamed import besides, completed_problem, computed
+from .work import Work as Work
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # an import of another file of the same definition
 P = TypeVar("P", bound=Problem)
@@ -71,23 +72,6 @@ def baked(default: object, help: str = "", added: bool = False) -> Any:
 def runtime(default: object, help: str = "") -> Any:
     """Declares a problem field that becomes an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
-
-
-@dataclass(frozen=True)
-class Work:
-    """The work that every variant must do: floating-point (or integer) operations, and bytes moved once.
-
-    ``bytes``: by default those of the definition's arrays, each read and written once; ``Kernel.work`` fills them in.
-    ``unit``: the unit that the roofline assumes: float32 cores, or tensor cores on float16 or int8.
-    """
-
-    flops: float = 0.0
-    bytes: float = -1.0  # -1: not stated
-    unit: str = "float32"
-
-    def __post_init__(self) -> None:
-        if self.unit not in ("float32", "float16", "int8"):
-            raise ValueError(f"unit={self.unit} must be float32, float16 or int8")
 
 
 @dataclass(frozen=True)
@@ -218,7 +202,8 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
-        """Returns the file of the definition and the files beside it that it imports (``from .space import``)."""
+        """Returns the file of the definition and the files beside it that it imports (``from .work import Work
+from .space import``)."""
         found, unread = [self.source_path], [self.source_path]
         while unread:
             for name in PART.findall(unread.pop().read_text()):

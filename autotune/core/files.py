@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def write_whole(path: Path, data: bytes, mode: int | None = None) -> Path:
+def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bool = False) -> Path:
     """Writes ``data`` atomically and returns the path; if that fails, the old content stays.
 
-    ``mode``: the file's permissions; None: the user's umask decides.
+    ``mode``: the file's permissions; None: the user's umask decides. ``is_durable``: it is on the disk afterwards.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
-        temporary.write_bytes(data)
+        with open(temporary, "wb") as file:
+            file.write(data)
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
         if mode is not None:
             temporary.chmod(mode)
         os.replace(temporary, path)

@@ -22,6 +22,7 @@ from ..core.units import counted
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
+from ..records.sizes import verified_on
 from ..rendering.render import Variant, render
 from ..runtime.lookup import ANY_GPU, refusal
 from ..runtime.signature import call_order
@@ -169,10 +170,10 @@ def _entry(
     if config == winner.config and sweep.winner is not None:
         n_ties = len(sweep.outcome.ties) if sweep.outcome else 0
         default_s = sweep.default.median_s if sweep.default else None
-        variant, evidence = winner, _evidence(sweep, sweep.winner, default_s, n_ties)
+        variant, evidence = winner, _evidence(sweep, kernel, sweep.winner, default_s, n_ties)
     else:
         member, default_s = sweep.evidence(config)
-        variant, evidence = _rendered(sweep, kernel, member), _evidence(sweep, member, default_s)
+        variant, evidence = _rendered(sweep, kernel, member), _evidence(sweep, kernel, member, default_s)
     sources[variant.key] = variant.source
     return Entry(
         kernel=kernel.name,
@@ -204,14 +205,16 @@ def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: di
     return Fallback(kernel.name, baked, default.config, default.key, orders[place])
 
 
-def _evidence(sweep: SweepRecord, best: Finalist, default_median_s: float | None, ties: int = 0) -> Evidence:
+def _evidence(
+    sweep: SweepRecord, kernel: AnyKernel, best: Finalist, default_median_s: float | None, ties: int = 0
+) -> Evidence:
     return Evidence(
         median_s=best.median_s,
         q1_s=best.q1_s,
         q3_s=best.q3_s,
         default_median_s=default_median_s,
         max_error=best.max_error,
-        verified_on=best.verified_on,
+        verified_on=verified_on(sweep.about, best, sweep.trials, kernel),
         checked_launches=best.checked_launches,
         registers=best.registers,
         shared_bytes=best.shared_bytes,

@@ -37,7 +37,7 @@ def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -
             continue
         result: dict[str, object] = {name: trial.config[name] for name in call.space}
         result["time"] = 1e3 * trial.median_s
-        result["times"] = [1e3 * seconds for seconds in trial.samples_s]
+        result["times"] = [1e3 * seconds for seconds in trial.samples_s or (trial.median_s,)]
         took = {"compile_time": trial.compile_s, "verification_time": trial.verify_s, "benchmark_time": trial.measure_s}
         result |= {name: 1e3 * (took.get(name) or 0.0) for name in TIMES}
         result["timestamp"] = trial.at

@@ -1,57 +1,167 @@
-"""The content of a record's sweep.json: the kernel, the problem, the device, and how the sweep ran."""
+"""The content of a record's sweep.json: the kernel, the problem, the device, and how the sweep ran.
+
+What the sweeps of a kernel have in common (``of_setup``) is written once, in a file beside them that has its digest in
+its name: ``setup-<digest>.json``.
+"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from typing import Annotated, Any
 
 from ..core.config import Config, Value
 from ..core.device import Device, device_of
 from ..core.parameter import Parameter, completed_config
+from ..core.schema import (
+    Check,
+    Unsound,
+    as_amount,
+    as_config,
+    as_count,
+    as_device,
+    as_json_value,
+    as_name,
+    as_scalar,
+    as_text,
+    as_word,
+    mapping_of,
+    members_of,
+    optional,
+    sequence_of,
+)
 from ..runtime.wisdom import fields_text
+from ..system.shell import command
+from .figure import Figure, as_members, checked, figures_of, stated
+
+_row = members_of(
+    {"name": as_name, "since": as_scalar, "condition": mapping_of(as_name, sequence_of(optional(as_scalar)))},
+    needed=("name", "since", "condition"),
+)
+_work = members_of({"flops": as_amount, "bytes": as_amount, "unit": as_word}, needed=("flops", "bytes", "unit"))
 
 
-@dataclass(frozen=True)
+def _parameter(value: object) -> Parameter:
+    row: Mapping[str, Any] = _row(value)  # type: ignore[assignment]
+    condition = tuple((name, tuple(values)) for name, values in row["condition"].items())
+    return Parameter(row["name"], (row["since"],), condition, row["since"])
+
+
+def _parameter_row(parameter: Parameter) -> dict[str, object]:
+    return {"name": parameter.name, "since": parameter.since, "condition": dict(parameter.condition)}
+
+
+def _device(value: object) -> Device:
+    return device_of(as_device(value))
+
+
+def _config(value: object) -> Config:
+    return Config(as_config(value))
+
+
+
+_by_reason, _in_order = mapping_of(as_text, as_count), sequence_of(as_count)
+
+
+def _refused(value: object) -> Any:
+    """Checks numbers of configs by reason, as older records have them, or in the order of the constraints."""
+    return _in_order(value) if isinstance(value, list) else _by_reason(value)
+
+
+_setup = partial(Figure, of_setup=True)
+_names: Check = sequence_of(as_name)
+_KERNEL = "the kernel's name; that name again, or the path of its definition"
+_PROBLEM = "every field by name; the fields that are constants of the source; those that are arguments"
+_CLOCK = "`GPU time` or `host time`; the compiler with its version and options"
+_REFUSED = "the reasons of the constraints; how many configs each of them refused, in that order"
+_SPACE = "the values of each parameter; those that configs have which are older than a parameter"
+_STARTED = (
+    "the time in UTC; system and CPUs; versions of Python and packages; commit of autotune, with `+changes` if it was "
+    "edited"
+)
+_STALE = (
+    "numbers of trials that no longer held when it last ran; how many trials are from before the space grew, and do not "
+    "count for those that are asked for"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class About:
     """The problem and kernel that a sweep tunes, its device, and its settings.
 
-    A field that an older record lacks is empty. ``content`` is the whole content of sweep.json.
+    A field that an older record lacks is empty.
     """
 
-    kernel: str
-    problem: Mapping[str, Value]
-    device: Device
-    default: Config
-    definition: str = ""  # the kernel's name, or the path of its definition
-    baked: tuple[str, ...] = ()  # names of the problem's fields that are constants of the source
-    runtime: tuple[str, ...] = ()
-    clock: str = ""
-    compiler: str = ""  # compiler of the trials that do not name one themselves
-    started: str = ""  # UTC, ISO 8601
-    machine: str = ""
-    commit: str = ""
-    refused: Mapping[str, int] = field(default_factory=dict)  # constraint -> number of configs that it refuses
-    stale: tuple[int, ...] = ()  # numbers of the trials that no longer held when the sweep last ran
-    space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    n_before: int = 0  # trials from before the space grew, which do not count for the trials that are asked for
-    added: tuple[Parameter, ...] = ()  # parameters that older configs lack, with their values in these
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    kernel: Annotated[str, _setup(as_name, _KERNEL)]
+    definition: Annotated[str, _setup(as_text, _KERNEL)] = ""
+    problem: Annotated[Mapping[str, Value], Figure(mapping_of(as_name, as_json_value), _PROBLEM, plain=dict)]
+    baked: Annotated[tuple[str, ...], _setup(_names, _PROBLEM, plain=list)] = ()
+    runtime: Annotated[tuple[str, ...], _setup(_names, _PROBLEM, plain=list)] = ()
+    work: Annotated[
+        Mapping[str, Any], Figure(_work, "operations, bytes and unit of the work that every variant must do", plain=dict)
+    ] = field(default_factory=dict)
+    device: Annotated[Device, _setup(_device, "name, kind, architecture and limits", plain=asdict)]
+    clock: Annotated[str, _setup(as_text, _CLOCK)] = ""
+    compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # of the trials that do not name one themselves
+    default: Annotated[Config, Figure(_config, "the config to compare with", plain=dict)]
+    constraints: Annotated[tuple[str, ...], _setup(sequence_of(as_text), _REFUSED, plain=list)] = ()
+    refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(
+        default_factory=dict
+    )
+    space: Annotated[
+        Mapping[str, tuple[Value, ...]], _setup(mapping_of(as_name, sequence_of(as_scalar)), _SPACE, plain=dict)
+    ] = field(default_factory=dict)
+    added: Annotated[
+        tuple[Parameter, ...],
+        _setup(sequence_of(_parameter), _SPACE, plain=lambda added: [_parameter_row(each) for each in added]),
+    ] = ()
+    settings: Annotated[
+        Mapping[str, Any],
+        _setup(
+            mapping_of(as_text, as_json_value),
+            "budget, sampler, seed, restriction, measuring protocol, deadlines",
+            plain=dict,
+        ),
+    ] = field(default_factory=dict)
+    started: Annotated[str, Figure(as_text, _STARTED)] = ""
+    machine: Annotated[str, _setup(as_text, _STARTED)] = ""
+    versions: Annotated[Mapping[str, str], _setup(mapping_of(as_text, as_text), _STARTED, plain=dict)] = field(
+        default_factory=dict
+    )
+    commit: Annotated[str, _setup(as_text, _STARTED)] = ""
+    stale: Annotated[tuple[int, ...], Figure(sequence_of(as_count), _STALE, plain=list)] = ()
+    n_before: Annotated[int, Figure(as_count, _STALE)] = 0
+    others: Mapping[str, object] = field(default_factory=dict)  # members of a later version, unchanged
 
     @staticmethod
     def read(content: Mapping[str, Any]) -> "About":
-        """Returns the content of a sweep.json, which record_schema has checked."""
-        own = {f.name: content[f.name] for f in fields(About) if f.name in content}
-        added = tuple(map(_parameter, content.get("added", ())))
-        default = completed_config(content["default"], added)
-        own |= {"device": device_of(content["device"]), "default": default, "added": added}
-        return About(**own | {"content": content})
+        """Returns what a sweep.json says, together with its setup.
 
-    def as_json(self) -> dict[str, object]:
-        """Returns the content of sweep.json."""
-        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
-        added = [{"name": p.name, "since": p.since, "condition": dict(p.condition)} for p in self.added]
-        return content | {"device": asdict(self.device), "default": dict(self.default), "added": added}
+        Raises:
+            Unsound: when a member is missing or invalid.
+        """
+        found = checked(About, content, ("kernel", "problem", "device", "default"))
+        for kind in ("baked", "runtime"):
+            if unknown := [name for name in found.get(kind, ()) if name not in found["problem"]]:
+                raise Unsound(f"{kind} names {unknown[0]}, which is not a field of problem")
+        if isinstance(counts := found.get("refused"), tuple):
+            reasons = found.get("constraints", ())
+            if len(reasons) != len(counts):
+                raise Unsound(f"refused has {len(counts)} numbers, and there are {len(reasons)} constraints")
+            found["refused"] = {reason: n for reason, n in zip(reasons, counts, strict=True) if n}
+        return About(**found).completed(())
+
+    @cached_property
+    def content(self) -> Mapping[str, object]:
+        """Returns all members as JSON."""
+        return as_members(self)
+
+    def as_files(self) -> tuple[dict[str, object], dict[str, object]]:
+        """Returns the members of sweep.json, and those of its setup."""
+        reasons = tuple(dict.fromkeys((*self.constraints, *self.refused)))
+        content = stated(replace(self, constraints=reasons))
+        content["refused"] = [self.refused.get(reason, 0) for reason in reasons]
+        setup = {name: content.pop(name) for name, figure in FIGURES.items() if figure.of_setup and name in content}
+        return content, setup
 
     def completed(self, added: Iterable[Parameter]) -> "About":
         """Returns a copy with further ``added`` parameters."""
@@ -74,7 +184,10 @@ class About:
         """Returns all fields of the problem, as ``taps=256,decimation=16,...``."""
         return fields_text(self.problem)
 
+    def reproduce(self, config: Mapping[str, Value]) -> str:
+        """Returns the command that verifies a config of this sweep alone."""
+        of_kernel = ["--kernel", self.definition or self.kernel, "--problem", self.problem_name]
+        return command("autotune", "verify", *of_kernel, "--config", str(Config(config)), "--device", self.device.kind)
 
-def _parameter(row: Mapping[str, Any]) -> Parameter:
-    condition = tuple((name, tuple(values)) for name, values in row["condition"].items())
-    return Parameter(row["name"], (row["since"],), condition, row["since"])
+
+FIGURES = figures_of(About)

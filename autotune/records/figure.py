@@ -1,12 +1,15 @@
 """Declares a field of a record in one place, from which its reading, checks, writing and explanation follow."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
-from ..core.schema import Check
+from ..core.schema import Check, Unsound, as_json_value, as_name, mapping_of
+from .cell import NUMBER, Cell
+
+OTHERS = "others"  # the field of a record for members of a later version, which are kept unchanged
 
 
 @dataclass(frozen=True)
@@ -18,18 +21,28 @@ class Figure:
         meaning: one phrase for people. Adjacent fields with the same meaning share a row in docs/results.md.
         unit: the unit, or "".
         noun: the noun after its value where `show` and the report state the winner's resources: "72 registers".
-        in_verdict: whether verdict.json contains it for each config of a final round.
+        cell: how the packed table of a finished sweep writes it.
+        plain: turns the value into JSON; by default it is JSON already.
+        in_verdict: whether a finalist's JSON contains it.
         in_exports: whether the formats t4 and kernel-tuner contain it beside the times.
         in_metrics: whether a metric may use it by its name; it must be a number.
+        of_setup: whether the sweeps of a kernel share its value, in a file beside them.
     """
 
     check: Check
     meaning: str
     unit: str = ""
     noun: str = ""
+    cell: Cell = NUMBER
+    plain: Callable[[Any], object] | None = None
     in_verdict: bool = False
     in_exports: bool = False
     in_metrics: bool = False
+    of_setup: bool = False
+
+    def json(self, value: Any) -> object:
+        """Returns a value as JSON."""
+        return value if value is None or self.plain is None else self.plain(value)
 
 
 @cache
@@ -43,3 +56,64 @@ def figures_of(record: type[Any]) -> Mapping[str, Figure]:
         if isinstance(figure, Figure)
     }
     return MappingProxyType(figures)
+
+
+@cache
+def defaults_of(record: type[Any]) -> Mapping[str, Any]:
+    """Returns field name -> default of a dataclass, for the fields that have one."""
+    found = {}
+    for field in fields(record):
+        if field.default is not MISSING:
+            found[field.name] = field.default
+        elif field.default_factory is not MISSING:
+            found[field.name] = field.default_factory()
+    return MappingProxyType(found)
+
+
+_others = mapping_of(as_name, as_json_value)
+
+
+def checked(record: type[Any], row: object, needed: Collection[str], ignored: Collection[str] = ()) -> dict[str, Any]:
+    """Returns the fields of a dataclass in a JSON object; ``others``: members of a later version, checked as JSON.
+
+    A member that is null counts as missing unless its check accepts null.
+
+    Raises:
+        Unsound: when ``row`` is no object, or a member is missing or invalid.
+    """
+    if not isinstance(row, dict):
+        raise Unsound("it is not a JSON object")
+    for name in needed:
+        if name not in row:
+            raise Unsound(f"it lacks {name}")
+    name, found, others = "", {}, {}
+    figures = figures_of(record)
+    try:
+        for name, value in row.items():
+            if (figure := figures.get(name)) is not None:
+                found[name] = figure.check(value)
+            elif name not in ignored:
+                others[name] = value
+        if others:
+            name, found[OTHERS] = "a field of a later version", _others(others)
+    except RecursionError:
+        raise Unsound(f"{name} is nested too deeply") from None
+    except Unsound as error:
+        raise Unsound(f"{name} {error}") from None
+    return found
+
+
+def as_members(record: Any) -> dict[str, object]:
+    """Returns the fields of a record as JSON members, with the members of a later version."""
+    members = {name: figure.json(getattr(record, name)) for name, figure in figures_of(type(record)).items()}
+    return {**members, **record.others}
+
+
+def stated(record: Any) -> dict[str, object]:
+    """Returns ``as_members`` without the fields that have their defaults, and so need not be written."""
+    defaults = defaults_of(type(record))
+    return {
+        name: value
+        for name, value in as_members(record).items()
+        if name not in defaults or getattr(record, name) != defaults[name]
+    }

@@ -1,42 +1,50 @@
-"""The record of a sweep: one folder, with one JSON line for each trial, on disk before the next trial begins.
+"""The record of a sweep: one folder. Each trial is on disk before the next one begins; a finished sweep is packed.
 
-results/<device>/<kernel>/<problem>/
-    sweep.json     machine, versions, commit, settings; `stale`: numbers of the recorded trials that no longer held when
-                   it last ran (other sources, another definition, compiler or protocol)
-    trials.jsonl   one trial per line, winners and failures alike; a torn last line is ignored; a trial that turns out
-                   wrong in the final round has a second line, which replaces the first
-    digests.json   digests of the trials' machine code, which `autotune digest` stored, by compiler
-    verdict.json   written when a sweep ends: winner, default, ties; `stamps`: those of the trials behind it
+results/<device>/<kernel>/
+    setup-<digest>.json   what sweeps have in common: device, space, settings, machine, versions, commit
+    <problem>/            one sweep
+        sweep.json        problem, default and setup; `stale`: numbers of the recorded trials that no longer held when it
+                          last ran (other sources, another definition, compiler or protocol)
+        trials.jsonl      while it runs: one trial per line, winners and failures alike; a torn last line is ignored
+        trials.csv        once it has ended: its trials as a table. Lines of trials.jsonl beside it are newer
+        verdict.json      written when a sweep ends: winner, default, ties, and the samples of its final round
+        digests.json      digests of the trials' machine code by other compilers, which `autotune digest` stored
 
-record_schema checks all content as it is read: a damaged line or file is ignored, with one warning on the logger
-"autotune".
+Records of older versions are read as well; ``pack`` turns them over. All content is checked as it is read: a damaged
+line or file is ignored, with one warning on the logger "autotune".
 """
 
 import fcntl
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+from ..core.device import Ceilings
+from ..core.digest import digest
 from ..core.errors import UsageError
 from ..core.files import content_of, opened, write_whole
-from ..core.parameter import Parameter
-from ..core.schema import Check, Unsound, parse, seal
+from ..core.parameter import Parameter, completed_config
+from ..core.schema import Unsound, parse, seal, sealed
 from ..core.space import Space
-from . import record_schema
+from ..core.work import Work, rates_of
 from .about import About
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
-from .outcome import VERDICT, Outcome
-from .record_schema import FORMAT
+from .outcome import VERDICT, Outcome, ceilings_of, tell_missing
+from .packed import TABLE, Derived, Table, columns_of, read_table, write_table
 from .trial import Trial
-from .trial_log import TRIALS, mend_last_line, plain_number, read_trials
+from .trial_log import TRIALS, mend_last_line, plain_number, read_log, tell_damaged
 
-SWEEP, DIGESTS = "sweep.json", "digests.json"
-NUMBERS = re.compile(r"\[\n[\d\s.,eE+-]+\]")  # a list of numbers in indented JSON
+FORMAT = 2
+SWEEP, DIGESTS, SETUP = "sweep.json", "digests.json", "setup"
+FILES = (SWEEP, TRIALS, TABLE, VERDICT)  # those on which an answer about a sweep depends
+SETUP_NAME = re.compile(r"setup-[0-9a-f]{16}\.json")
+T = TypeVar("T")
 
 
 class SweepFolder:
@@ -52,6 +60,7 @@ class SweepFolder:
     def __init__(self, path: Path, added: Sequence[Parameter] = ()) -> None:
         self.path, self._added = path, tuple(added)
         self._about: About | None = None
+        self._read_trials: tuple[object, list[Trial]] | None = None
 
     @staticmethod
     def opened(path: Path, added: Sequence[Parameter] = ()) -> "SweepFolder":
@@ -68,25 +77,72 @@ class SweepFolder:
             raise cannot_write(path, error) from error
         return folder
 
-    def take_up(self, about: Mapping[str, object]) -> None:
+    def take_up(self, about: About) -> None:
         """Writes ``sweep.json``, and repairs the last line of the trials, so that the record can be continued."""
         try:
             mend_last_line(self.path)
-            self._write_whole(SWEEP, {"format": FORMAT, **about})
+            content, setup = about.as_files()
+            name = f"{SETUP}-{digest(json.dumps(setup, sort_keys=True, default=plain_number))}.json"
+            if not (self.path.parent / name).exists():
+                self._write_whole(f"../{name}", setup)
+            self._write_whole(SWEEP, {"format": FORMAT, SETUP: name, **content})
             self._about = None
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+    def whole(self) -> tuple[About, list[Trial], Outcome | None]:
+        """Returns the whole record as it is written, to be packed.
+
+        Raises:
+            Damaged: when a line or a file of it is damaged: what cannot be read must stay as it is.
+        """
+        trials, damaged = self._read_recorded()
+        for name, lines in damaged.items():
+            if lines:
+                line, why = min(lines.items())
+                raise Damaged(f"{self.path / name}:{line} is damaged: {why}. The record stays as it is, unpacked")
+        path = self.path / VERDICT
+        outcome = _read(path, lambda content: Outcome.read(content, trials)) if path.exists() else None
+        return self.about(), trials, outcome
+
+    def write_packed(self, about: About, trials: Sequence[Trial], outcome: Outcome | None) -> None:
+        """Writes the trials as a table, then the rest without what the table says, and removes the lines.
+
+        It may be killed at any time and called again. The caller holds the lock.
+
+        Raises:
+            UsageError: when it cannot be written; the lines stay as they are.
+        """
+        rates = rates_of(Work(**about.work), outcome.ceilings if outcome else None) if about.work else {}
+        own = {trial.number: trial for trial in trials}
+        rest = self.digests().of_numbers(own, about.compiler)
+        try:
+            write_table(self.path, trials, rates)
+            self.take_up(about)
+            if rest == Digests():
+                (self.path / DIGESTS).unlink(missing_ok=True)
+            else:
+                self._write_whole(DIGESTS, rest.as_json())
+            if outcome is not None:
+                self._write_whole(VERDICT, outcome.as_json(trials))
+            (self.path / TRIALS).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
     @contextmanager
     def locked(self, note: Callable[[str], None]) -> Iterator[None]:
         """Holds the lock of this folder, so that one process writes at a time; it is released when the process ends."""
-        with self._lockable() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                note(f"waiting: another process is at work in {self.path}")
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        while True:
+            with self._lockable() as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    note(f"waiting: another process is at work in {self.path}")
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if _is_same(file, self.path / TRIALS):  # else that process has packed the record
+                    yield
+                    self._remove_empty()
+                    return
 
     def is_at_work(self) -> bool:
         """Returns whether a process holds the lock. A sweep that starts during this call may report that it waits."""
@@ -103,9 +159,82 @@ class SweepFolder:
         except OSError as error:
             raise cannot_write(self.path / TRIALS, error) from error
 
+    def _remove_empty(self) -> None:
+        """Removes lines that were only there for the lock."""
+        path = self.path / TRIALS
+        if (self.path / TABLE).exists() and path.exists() and not path.stat().st_size:
+            path.unlink()
+
     def trials(self) -> list[Trial]:
         """Returns the trials ordered by number; the last line of each counts. Warns of damaged lines and skips them."""
-        return read_trials(self.path, (self.path / VERDICT).exists(), self._all_added())
+        trials = self._recorded()
+        self._tell([trial.number for trial in trials], [name for trial in trials for name in trial.others])
+        if added := self._all_added():
+            return [replace(trial, config=completed_config(trial.config, added)) for trial in trials]
+        return trials
+
+    def _tell(self, numbers: Iterable[int], others: Iterable[str]) -> None:
+        """Warns of fields of a later version, and of missing trials."""
+        if later := dict.fromkeys(others):
+            where = self.path / (TRIALS if (self.path / TRIALS).exists() else TABLE)
+            tell(f"{where} has fields that only a later autotune knows ({', '.join(later)}): they are kept unchanged")
+        if (outcome := self.outcome()) is None:
+            _tell_gaps(self.path, set(numbers))
+        else:
+            tell_missing(self.path, outcome, numbers)
+
+    def columns(self) -> Table:
+        """Returns all trials by column, as ``trials`` does."""
+        if (self.path / TRIALS).exists() or self._all_added():
+            return columns_of(self.trials())
+        table = self.table()
+        tell_damaged(self.path / TABLE, table.damaged)
+        self._tell(table.figures.get("number", ()), table.others)
+        return table
+
+    def _recorded(self) -> list[Trial]:
+        """Returns the trials with the configs that were recorded; warns of damaged lines. They are read once."""
+        files = tuple(map(self._stamp, FILES))
+        if self._read_trials is None or self._read_trials[0] != files:
+            found, damaged = self._read_recorded()
+            for name, lines in damaged.items():
+                tell_damaged(self.path / name, lines)
+            self._read_trials = files, found
+        return self._read_trials[1]
+
+    def _read_recorded(self) -> tuple[list[Trial], dict[str, dict[int, str]]]:
+        """Returns the trials, and file -> damaged line -> why it is left out."""
+        table, of_log = self.table(), dict[int, str]()
+        found = {(trial.number, trial.config): trial for trial in table.trials()}
+        found |= {(trial.number, trial.config): trial for trial in read_log(self.path, of_log)}
+        trials = sorted(found.values(), key=lambda trial: trial.number)
+        return trials, {TABLE: dict(table.damaged), TRIALS: of_log}
+
+    def _stamp(self, name: str) -> tuple[int, ...]:
+        with suppress(OSError):
+            status = os.stat(self.path / name)
+            return status.st_ino, status.st_mtime_ns, status.st_size
+        return ()
+
+    def table(self) -> Table:
+        """Returns the packed table; what cannot be read is in ``damaged``, line 0 being the whole file."""
+        try:
+            return read_table(self.path, self._derived())
+        except OSError as error:
+            return Table(damaged={0: f"it cannot be read: {error.strerror or error}"})
+        except Unsound as error:
+            return Table(damaged={0: str(error)})
+
+    def _derived(self) -> Derived:
+        """Returns the figures of a trial that follow from its time, the work, and the roofline."""
+        try:
+            work = Work(**self.about().work)
+        except (Damaged, TypeError, ValueError):
+            return {}
+        ceilings: Ceilings | None = None
+        with suppress(OSError, Unsound):
+            ceilings = ceilings_of(parse(content_of(self.path / VERDICT)))
+        return rates_of(work, ceilings)
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
         """Returns the trials that held when the sweep last ran, since their code and measurement had not changed.
@@ -131,7 +260,24 @@ class SweepFolder:
         return self._about
 
     def _read_about(self) -> About:
-        return About.read(_content(self.path / SWEEP, record_schema.as_sweep)).completed(self._added)
+        return _read(self.path / SWEEP, self._about_of).completed(self._added)
+
+    def _about_of(self, content: Any) -> About:
+        """Returns what the content of sweep.json says, with its setup."""
+        if isinstance(content, dict) and type(written := content.get("format", FORMAT)) is int and written > FORMAT:
+            raise _Newer(f"was written by a newer autotune (format {written}, this one knows {FORMAT}): update autotune")
+        own: Mapping[str, Any] = sealed(content)
+        if not isinstance(own, dict):
+            raise Unsound("it is not a JSON object")
+        own = {name: value for name, value in own.items() if name != "format"}
+        name = own.pop(SETUP, None)
+        if name is None:
+            return About.read(own)
+        if not isinstance(name, str) or not SETUP_NAME.fullmatch(name):
+            raise Unsound("its setup is no file of the form setup-<digest>.json")
+        path = self.path.absolute().parent / name
+        setup: Mapping[str, Any] = _read(path, lambda content: sealed(content, needed=True))
+        return About.read({**setup, **own})
 
     def of_space(self, space: Space) -> "SweepFolder":
         """Returns the folder with configs that include the parameters added to ``space`` later."""
@@ -155,20 +301,20 @@ class SweepFolder:
         if not path.exists():
             return Digests()
         try:
-            return Digests(**_content(path, record_schema.as_digests))
+            return _read(path, Digests.read)
         except Damaged as error:
             tell(f"{error}. It is ignored; `autotune digest` writes a new one")
             return Digests()
 
     def write_digests(self, digests: Digests) -> None:
         try:
-            self._write_whole(DIGESTS, asdict(digests))
+            self._write_whole(DIGESTS, digests.as_json())
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
     def write_outcome(self, outcome: Outcome) -> None:
         try:
-            self._write_whole(VERDICT, outcome.as_json())
+            self._write_whole(VERDICT, outcome.as_json(self._recorded()))
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
@@ -178,7 +324,7 @@ class SweepFolder:
         if not path.exists():
             return None
         try:
-            return Outcome.read(_content(path, record_schema.as_verdict), self._all_added())
+            return _read(path, lambda content: Outcome.read(content, self._recorded(), self._all_added()))
         except Damaged as error:
             tell(f"{error}. It is ignored; start the sweep again to write a new one")
             return None
@@ -207,13 +353,34 @@ class SweepFolder:
         self._about = None
 
     def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
-        as_read = json.loads(json.dumps(content, default=plain_number, allow_nan=False))
-        text = json.dumps(seal(as_read), indent=2)
-        write_whole(self.path / name, (NUMBERS.sub(_on_one_line, text) + "\n").encode())
+        """Writes JSON with one member a line, and of a list of objects one of these."""
+        content = seal(json.loads(json.dumps(content, default=plain_number, allow_nan=False)))
+        lines = ",\n".join(f"{json.dumps(name)}: {_member(value)}" for name, value in content.items())
+        write_whole(self.path / name, f"{{\n{lines}\n}}\n".encode(), is_durable=True)
 
 
-def _on_one_line(numbers: re.Match[str]) -> str:
-    return " ".join(numbers[0].split())
+def _member(value: object) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(map(_compact, value)) + "\n]"
+    return _compact(value)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _is_same(file: IO[Any], path: Path) -> bool:
+    """Returns whether ``path`` is still the opened file."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    return False
+
+
+def _tell_gaps(path: Path, numbers: set[int]) -> None:
+    n_gone = max(numbers, default=-1) + 1 - len(numbers)
+    if n_gone:
+        first = next(number for number in range(len(numbers) + 1) if number not in numbers)
+        tell(f"{path} lacks {n_gone} trials, such as number {first}: its figures cover only the other trials")
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:
@@ -250,14 +417,17 @@ def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
     return list({folder.path.resolve(): folder for path in paths for folder in find_sweeps(path)}.values())
 
 
-def _content(path: Path, check: Check) -> dict[str, Any]:
-    """Returns the checked JSON at ``path``. Raises Damaged."""
+class _Newer(Unsound):
+    """A later version wrote the file, in an unknown format."""
+
+
+def _read(path: Path, check: Callable[[Any], T]) -> T:
+    """Returns what ``check`` makes of the JSON at ``path``. Raises Damaged."""
     try:
-        content: dict[str, object] = check(parse(content_of(path)))
+        return check(parse(content_of(path)))
     except OSError as error:
         raise Damaged(f"{path} cannot be read: {error.strerror or error}") from error
-    except record_schema.Newer as error:
+    except _Newer as error:
         raise NewerFormat(f"{path} {error}") from error
     except Unsound as error:
         raise Damaged(f"{path} is damaged: {error}") from error
-    return content

@@ -1,6 +1,9 @@
 """The measurement of a launch: the protocol, samples, quartiles, and sustained runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,29 @@ class Measurement:
     watts: float | None = None  # mean power over the launches that took this energy
 
     def interval(self) -> tuple[float, float]:
-        """Returns a 95 % confidence interval of the median, from the order statistics of the samples."""
-        ordered, n = sorted(self.samples_s), len(self.samples_s)
-        half = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2), each sqrt(n)/2
-        low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
-        return ordered[low], ordered[high]
+        """Returns ``interval_of`` its samples."""
+        return interval_of(self.samples_s)
+
+
+def interval_of(samples_s: Sequence[float]) -> tuple[float, float]:
+    """Returns a 95 % confidence interval of the median, from the order statistics of the samples."""
+    ordered, n = sorted(samples_s), len(samples_s)
+    half = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2), each sqrt(n)/2
+    low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
+    return ordered[low], ordered[high]
+
+
+def quartiles_of(samples_s: Sequence[float]) -> tuple[float, float]:
+    """Returns the first and the third quartile."""
+    q1_s, _, q3_s = quantiles(samples_s, n=4, method="inclusive") if len(samples_s) > 1 else 3 * tuple(samples_s)
+    return q1_s, q3_s
+
+
+def summary_of(samples_s: Sequence[float]) -> dict[str, Any]:
+    """Returns the figures of a measurement that follow from its samples."""
+    q1_s, q3_s = quartiles_of(samples_s)
+    figures = {"median_s": median(samples_s), "q1_s": q1_s, "q3_s": q3_s, "interval_s": interval_of(samples_s)}
+    return {**figures, "n_samples": len(samples_s)}
 
 
 @dataclass(frozen=True)

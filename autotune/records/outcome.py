@@ -1,22 +1,38 @@
 """The outcome of a sweep: the configs of its final round, the winner first. verdict.json contains it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ..core.config import Config
 from ..core.device import Ceilings
 from ..core.errors import Status
 from ..core.parameter import Parameter, completed_config
+from ..core.schema import (
+    Unsound,
+    as_amount,
+    as_count,
+    as_integer,
+    as_number,
+    as_seconds,
+    as_text,
+    as_word,
+    mapping_of,
+    members_of,
+    optional,
+    sealed,
+    sequence_of,
+    value_text,
+)
 from .damage import tell
-from .figure import figures_of
-from .measurement import Measurement, Sustained
+from .figure import Figure, as_members, checked, defaults_of, figures_of, stated
+from .measurement import Measurement, Sustained, summary_of
 from .trial import Trial
-from .trial_log import TRIALS
 
 VERDICT = "verdict.json"
+OF_FINALISTS = ("winner", "default", "finalists")  # members that Outcome.read reads itself
 SAME = 0.005  # medians within half a percent are the same in practice
 
 
@@ -33,21 +49,73 @@ class Relation(StrEnum):
     SLOWER = "slower"
 
 
+_TIES = "numbers of the trials that are as fast as the fastest; the rule that chose among them"
+_ROUND = (
+    "timed launches of each finalist in one placement of the buffers; number of placements, for close finalists; "
+    "launches of the winner whose outputs were to be checked (the winner's own `checked_launches` says how many were)"
+)
+_COUNTS = "number of trials by status; number of allowed configs"
+_TRIALS = "numbers of the trials behind it, as runs from the first to the last"
+_SPENT = "wall time by activity; the share of it in which the device had nothing to do; processes that compiled"
+_roofline = members_of(dict.fromkeys([f.name for f in fields(Ceilings)], as_amount), ("bytes_per_s", "flops_per_s"))
+
+
+def _ceilings(value: object) -> Ceilings | None:
+    return None if value is None else Ceilings(**_roofline(value))
+
+
+def ceilings_of(content: object) -> Ceilings | None:
+    """Returns the roofline in the content of a verdict.json. Raises Unsound."""
+    return _ceilings(content.get("ceilings")) if isinstance(content, dict) else None
+
+
 UNNUMBERED = -1  # the number of a finalist whose record lacks it
+RATES = ("gb_per_s", "tflop_per_s", "efficiency")
+DIGITS = 7  # significant digits of a figure
+NEAR = 1e-6  # relative difference up to which a figure follows from others: it need not be written
+
+_run = members_of(
+    {
+        "short_s": as_seconds,
+        "sustained_s": as_seconds,
+        "n": as_count,
+        "duration_s": as_amount,
+        "joules": optional(as_amount),
+    },
+    needed=("short_s", "sustained_s", "n"),
+)
 
 
-@dataclass(frozen=True)
+def _sustained(value: object) -> Sustained | None:
+    return None if value is None else Sustained(**{"duration_s": 0.0, **_run(value)})
+
+
+def _interval(value: object) -> Any:
+    return None if value is None else _two_seconds(value)
+
+
+_two_seconds = sequence_of(as_seconds, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finalist(Trial):
     """A trial with its best measurement: from the final round, or from the search if there was no final round.
 
     Times are in seconds; rates correspond to ``median_s``. Fields that an older record lacks are None or empty.
     """
 
-    median_s: float = 0.0
-    relation: str = ""  # how it compares with the fastest: a Relation, or "" without a final round
-    interval_s: tuple[float, float] | None = None  # 95 % confidence interval of the median
-    sustained: Sustained | None = None  # None if it was not requested
-    checked_launches: int = 0  # further launches of the winner, all correct
+    median_s: Annotated[float, Figure(as_seconds, figures_of(Trial)["median_s"].meaning, "s", in_verdict=True)] = 0.0
+    relation: Annotated[str, Figure(as_word, "how it compares with the fastest: a Relation", in_verdict=True)] = ""
+    interval_s: Annotated[
+        tuple[float, float] | None,
+        Figure(_interval, "95 % confidence interval of the median", "s", plain=list, in_verdict=True),
+    ] = None
+    sustained: Annotated[
+        Sustained | None, Figure(_sustained, "times of many back-to-back launches", plain=asdict, in_verdict=True)
+    ] = None
+    checked_launches: Annotated[
+        int, Figure(as_count, "further launches of the winner, all correct", in_verdict=True)
+    ] = 0
 
     @staticmethod
     def measured(trial: Trial, m: Measurement, relation: Relation) -> "Finalist":
@@ -55,7 +123,8 @@ class Finalist(Trial):
         scale = (trial.median_s or m.median_s) / m.median_s
         rates = {name: None if (rate := getattr(trial, name)) is None else scale * rate for name in RATES}
         own = {field.name: value for field in fields(m) if (value := getattr(m, field.name)) is not None}
-        return Finalist(**vars(trial) | rates | own | {"interval_s": m.interval(), "relation": relation})
+        more = {"n_samples": len(m.samples_s), "interval_s": m.interval(), "relation": relation}
+        return Finalist(**vars(trial) | rates | own | more)
 
     @staticmethod
     def of_search(trial: Trial) -> "Finalist":
@@ -63,93 +132,204 @@ class Finalist(Trial):
         return Finalist(**vars(trial))
 
     @staticmethod
-    def read(row: Mapping[str, Any], added: Sequence[Parameter] = ()) -> "Finalist":
-        """Returns a finalist from a checked row of verdict.json; its config gets the ``added`` parameters."""
-        own = {name: value for name, value in row.items() if name in _FIELDS and value is not None}
-        figure = own.pop("sustained", None)
-        sustained = Sustained(**{"duration_s": 0.0, **figure}) if figure else None
-        unsaid = {"number": UNNUMBERED, "key": None, "status": Status.MEASURED, "stamp": ""}
-        return Finalist(**{**unsaid, **own, "config": completed_config(row["config"], added), "sustained": sustained})
+    def read(row: object, trials: Mapping[int, Trial], added: Sequence[Parameter] = ()) -> "Finalist":
+        """Returns a finalist from a row of verdict.json: its trial, with what the row states beside.
+
+        An older row states all. Its config gets the ``added`` parameters.
+
+        Raises:
+            Unsound: when the row is invalid, or neither it nor a trial has its config and its time.
+        """
+        found = checked(Finalist, row, (), IGNORED)
+        trial = trials.get(found.get("number", UNNUMBERED))
+        base = {} if trial is None else vars(trial)
+        own = {name: value for name, value in found.items() if value is not None}
+        base = {**base, **own, **_following(own.get("samples_s") or (), base, own)}
+        for name in ("config", "median_s"):
+            if name not in base:
+                raise Unsound(f"lacks {name}" if trial or not found.get("number") else "is of a trial that is missing")
+        config = completed_config(base["config"], added)
+        return Finalist(**{"number": UNNUMBERED, "status": Status.MEASURED, **base, "config": config})
 
     def as_json(self) -> dict[str, object]:
-        """Returns the row for verdict.json."""
-        row = {name: getattr(self, name) for name in VERDICT_FIGURES} | {"relation": self.relation}
-        row |= {"number": None if self.number == UNNUMBERED else self.number, "config": dict(self.config)}
-        row |= {name: list(value) for name, value in row.items() if isinstance(value, tuple)}
-        row["interval_s"] = list(self.interval_s) if self.interval_s else None
-        if self.sustained:
-            row["sustained"] = asdict(self.sustained)
-        if self.checked_launches:
-            row["checked_launches"] = self.checked_launches
+        """Returns all figures of the final round, for people and exports."""
+        row = {name: f.json(getattr(self, name)) for name, f in figures_of(Finalist).items() if f.in_verdict}
+        row |= {"number": None if self.number == UNNUMBERED else self.number, "samples_s": list(self.samples_s)}
+        empty = {"sustained": None, "checked_launches": 0, "checks": []}
+        return {name: value for name, value in row.items() if name not in empty or value != empty[name]}
+
+    def as_row(self, trial: Trial | None) -> dict[str, object]:
+        """Returns the row for verdict.json: what differs from its ``trial``, and does not follow from the samples."""
+        known: dict[str, Any] = dict(vars(trial)) if trial is not None else {}
+        known |= _following(self.samples_s, known, {}) if self.samples_s else {}
+        row: dict[str, object] = {}
+        for name, figure in figures_of(Finalist).items():
+            value = getattr(self, name)
+            if value != DEFAULTS.get(name) and (name == "number" or not _is_near(value, known.get(name))):
+                row[name] = figure.json(value)
+        if self.number == UNNUMBERED:
+            del row["number"]
         return row
 
 
-RATES = ("gb_per_s", "tflop_per_s", "efficiency")
-VERDICT_FIGURES = tuple(name for name, figure in figures_of(Trial).items() if figure.in_verdict)
-_FIELDS = {field.name for field in fields(Finalist)}
+def _following(samples_s: Sequence[float], trial: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the figures of a finalist that follow from its samples and its trial, except those in ``own``."""
+    found: dict[str, Any] = {}
+    if samples_s:
+        found = summary_of(samples_s)
+    median_s, before_s = own.get("median_s", found.get("median_s")), trial.get("median_s")
+    if median_s and before_s:
+        found |= {name: rate * before_s / median_s for name in RATES if (rate := trial.get(name)) is not None}
+    return {name: value for name, value in found.items() if name not in own}
 
 
-@dataclass(frozen=True)
+def _short(value: Any) -> Any:
+    """Returns JSON with its fractions rounded to what is known of them."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, list):
+        return [_short(each) for each in value]
+    return {name: _short(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _is_near(value: Any, other: Any) -> bool:
+    """Returns whether two values are equal but for rounding."""
+    if isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
+        return all(map(_is_near, value, other))
+    if isinstance(value, float) and isinstance(other, float | int):
+        return abs(value - other) <= NEAR * abs(value)
+    return bool(value == other)
+
+
+DEFAULTS = defaults_of(Finalist)
+IGNORED = ("reproduce",)  # members of older versions that follow from others
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The outcome of a sweep. Fields that an older record lacks are None or empty.
-
-    ``stamps``: number -> stamp of the trials from which it was computed. ``content``: the whole content of
-    verdict.json, if the outcome was read from it.
-    """
+    """The outcome of a sweep. Fields that an older record lacks are None or empty."""
 
     winner: Finalist
     default: Finalist | None = None
-    speed_up: float | None = None  # the default's median divided by the winner's
-    objectives: tuple[str, ...] = ("time",)  # the winner is the best by the first; a second one defines a front
-    ties: tuple[int, ...] = ()  # numbers of the finalists that are as fast as the winner
-    preference_among_ties: str = ""
-    finalist_samples: int = 0
-    placements: int = 0
-    checked_launches: int = 0  # requested further launches of the winner
     finalists: tuple[Finalist, ...] = ()  # the winner first
-    counts: Mapping[str, int] | None = None  # trials by status
-    stamps: Mapping[str, str] | None = None
-    n_configs: int | None = None
-    ceilings: Ceilings | None = None
-    spent_s: Mapping[str, float] = field(default_factory=dict)
-    idle_share: float | None = None
-    compile_processes: int | None = None
-    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    speed_up: Annotated[float | None, Figure(optional(as_amount), "the default's median over the winner's")] = None
+    objectives: Annotated[
+        tuple[str, ...],
+        Figure(sequence_of(as_text), "what the sweep looked for; the first decided on the winner", plain=list),
+    ] = ("time",)
+    ties: Annotated[tuple[int, ...], Figure(sequence_of(as_integer), _TIES, plain=list)] = ()
+    preference_among_ties: Annotated[str, Figure(as_text, _TIES)] = ""
+    finalist_samples: Annotated[int, Figure(as_count, _ROUND)] = 0
+    placements: Annotated[int, Figure(as_count, _ROUND)] = 0
+    checked_launches: Annotated[int, Figure(as_count, _ROUND)] = 0
+    counts: Annotated[
+        Mapping[str, int] | None, Figure(optional(mapping_of(as_word, as_count)), _COUNTS, plain=dict)
+    ] = None
+    n_configs: Annotated[int | None, Figure(optional(as_count), _COUNTS)] = None
+    trials: Annotated[
+        tuple[tuple[int, int], ...] | None,
+        Figure(optional(sequence_of(sequence_of(as_count, 2))), _TRIALS, plain=lambda runs: [list(run) for run in runs]),
+    ] = None
+    ceilings: Annotated[
+        Ceilings | None,
+        Figure(
+            _ceilings,
+            "the measured roofline: bytes/s of a copy, flop/s of multiply-adds; null where there is none",
+            plain=asdict,
+        ),
+    ] = None
+    spent_s: Annotated[Mapping[str, float], Figure(mapping_of(as_word, as_amount), _SPENT, plain=dict)] = field(
+        default_factory=dict
+    )
+    idle_share: Annotated[float | None, Figure(optional(as_number), _SPENT)] = None
+    compile_processes: Annotated[int | None, Figure(optional(as_count), _SPENT)] = None
+    others: Mapping[str, object] = field(default_factory=dict)  # members of a later version, unchanged
 
     @staticmethod
-    def read(content: Mapping[str, Any], added: Sequence[Parameter] = ()) -> "Outcome":
-        """Returns the outcome from a checked verdict.json; its configs get the ``added`` parameters."""
-        own = {f.name: content[f.name] for f in fields(Outcome) if content.get(f.name) is not None}
-        finalists = tuple(Finalist.read(row, added) for row in content["finalists"])
-        default = content.get("default")
-        own |= {"winner": Finalist.read(content["winner"], added)}
-        own |= {"default": Finalist.read(default, added) if default else None}
-        return Outcome(**own | {"finalists": finalists, "ceilings": None, "content": content})
+    def read(content: object, trials: Iterable[Trial], added: Sequence[Parameter] = ()) -> "Outcome":
+        """Returns the outcome that a verdict.json states of these trials; its configs get the ``added`` parameters.
 
-    def as_json(self) -> dict[str, object]:
-        """Returns the content of verdict.json."""
-        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
-        return content | {
-            "winner": self.winner.as_json(),
-            "default": self.default.as_json() if self.default else None,
-            "ties": list(self.ties),
-            "finalists": [finalist.as_json() for finalist in self.finalists],
-            "ceilings": asdict(self.ceilings) if self.ceilings else None,
-        }
+        Raises:
+            Unsound: when a member is missing or invalid.
+        """
+        row: dict[str, Any] = sealed(content)
+        members = {name: row[name] for name in row if name not in OF_FINALISTS} if isinstance(row, dict) else row
+        found = checked(Outcome, members, (), ("stamps",))
+        if isinstance(stamps := row.get("stamps"), dict):  # of an older version
+            found["trials"] = runs_of(int(number) for number in stamps if number.isdecimal())
+        by_number = {trial.number: trial for trial in trials}
+        read = lambda name, value: _named(name, lambda: Finalist.read(value, by_number, added))  # noqa: E731
+        rows = row.get("finalists") or []
+        if not isinstance(rows, list):
+            raise Unsound(f"finalists is {value_text(rows)}, must be a list")
+        finalists = tuple(read("finalists", each) for each in rows)
+        if finalists and not isinstance(row.get("winner"), dict):
+            default = row.get("default")
+            by = {finalist.number: finalist for finalist in finalists}
+            found |= {"winner": finalists[0], "default": by.get(default) if isinstance(default, int) else None}
+        elif "winner" not in row:
+            raise Unsound("lacks winner")
+        else:
+            found["winner"] = read("winner", row["winner"])
+        if isinstance(row.get("default"), dict):
+            found["default"] = read("default", row["default"])
+        if finalists and not any(finalist.config == found["winner"].config for finalist in finalists):
+            raise Unsound("the winner is not among the finalists")
+        return Outcome(**found, finalists=finalists)
+
+    @property
+    def content(self) -> Mapping[str, object]:
+        """Returns all members as JSON, for people and exports."""
+        rows = [finalist.as_json() for finalist in self.finalists]
+        chosen = {"winner": self.winner.as_json(), "default": self.default.as_json() if self.default else None}
+        return {**chosen, "finalists": rows, **as_members(self)}
+
+    def as_json(self, trials: Iterable[Trial]) -> dict[str, object]:
+        """Returns the content of verdict.json: of a finalist, what its trial does not say."""
+        by_number = {trial.number: trial for trial in trials}
+        one = lambda each: each.as_row(by_number.get(each.number))  # noqa: E731
+        content = stated(self)
+        if self.finalists:
+            content["finalists"] = [one(finalist) for finalist in self.finalists]
+            number = None if self.default is None else self.default.number
+        if not self.finalists or self.winner != self.finalists[0]:
+            content["winner"] = one(self.winner)
+        if self.default is not None:
+            is_named = self.default in self.finalists and self.default.number != UNNUMBERED
+            content["default"] = number if is_named else one(self.default)
+        return {name: _short(value) for name, value in content.items()}
 
     def finalist(self, config: Config) -> Finalist | None:
         """Returns the finalist with ``config``; None if the final round did not include it."""
         return next((each for each in self.finalists if each.config == config), None)
 
     def is_of(self, trials: Iterable[Trial]) -> bool:
-        """Returns whether it was computed from these trials; that may be false if sources changed and changed back.
+        """Returns whether it was computed from these trials, whose numbers are never used again.
 
-        An older outcome without stamps was computed from them if they include all of its finalists.
+        An older outcome was computed from them if they include all of its finalists.
         """
-        stamps = {str(trial.number): trial.stamp for trial in trials}
-        if self.stamps is not None:
-            return bool(self.stamps == stamps)
-        return all(str(finalist.number) in stamps for finalist in self.finalists)
+        numbers = {trial.number for trial in trials}
+        if self.trials is not None:
+            return runs_of(numbers) == self.trials
+        return all(finalist.number in numbers for finalist in self.finalists)
+
+
+def _named(name: str, read: Callable[[], Finalist]) -> Finalist:
+    try:
+        return read()
+    except Unsound as error:
+        raise Unsound(f"{name} {error}") from None
+
+
+def runs_of(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Returns numbers as runs (first, last): 0, 1, 2, 5 are (0, 2), (5, 5)."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return tuple(runs)
 
 
 @dataclass(frozen=True)
@@ -163,23 +343,23 @@ class Missing:
     numbers: tuple[int, ...]
 
 
-def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
-    """Returns the trials of ``outcome`` that ``trials`` lacks, judged by ``stamps`` or the sum of ``counts``."""
-    present = {trial.number: trial.stamp for trial in trials}
-    if outcome.stamps is not None:
-        gone = sorted(int(number) for number, stamp in outcome.stamps.items() if present.get(int(number)) != stamp)
+def missing(outcome: Outcome, numbers: Iterable[int]) -> Missing:
+    """Returns the trials of ``outcome`` that are not among ``numbers``, judged by its own or the sum of ``counts``."""
+    present = set(numbers)
+    if outcome.trials is not None:
+        gone = [n for first, last in outcome.trials for n in range(first, last + 1) if n not in present]
         return Missing(len(gone), tuple(gone))
     named = {f.number for f in outcome.finalists if f.number != UNNUMBERED}
-    gone = sorted(named - present.keys())
+    gone = sorted(named - present)
     return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(present)), tuple(gone))
 
 
-def tell_missing(path: Path, outcome: Outcome, trials: Iterable[Trial]) -> None:
-    """Warns if trials behind the outcome of the sweep at ``path`` are missing."""
-    gone = missing(outcome, trials)
+def tell_missing(path: Path, outcome: Outcome, numbers: Iterable[int]) -> None:
+    """Warns if trials behind the outcome of the sweep at ``path`` are missing; ``numbers``: of those that are there."""
+    gone = missing(outcome, numbers)
     if gone.n:
         numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
         tell(
-            f"{path / TRIALS} lacks {gone.n} trials{numbers} from which its {VERDICT} was computed: the outcome "
+            f"{path} lacks {gone.n} trials{numbers} from which its {VERDICT} was computed: the outcome "
             "stands, but the search's figures cover only the other trials; start the sweep again to replace them"
         )

@@ -13,7 +13,7 @@ from ..core.space import Space
 from .about import About
 from .folder import SweepFolder, all_sweeps
 from .objectives import FASTEST, Objective, Objectives
-from .outcome import Finalist, Outcome, tell_missing
+from .outcome import Finalist, Outcome
 from .trial import Trial
 
 
@@ -105,10 +105,7 @@ class SweepRecord:
         return stored if stored is not None else Counter(t.status for t in self.trials)
 
     def _current(self) -> list[Trial]:
-        recorded = self.folder.trials()
-        if self.outcome is not None:
-            tell_missing(self.folder.path, self.outcome, recorded)
-        return self.folder.current(recorded)
+        return self.folder.current()
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

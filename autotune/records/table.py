@@ -2,19 +2,21 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.config import merged_order
 from ..system.limits import check_type
-from .figure import figures_of
+from .figure import defaults_of, figures_of
 from .folder import SweepFolder, find_sweeps
-from .outcome import tell_missing
 from .trial import Trial
 
 if TYPE_CHECKING:
     import pandas as pd
 
-OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics"))  # columns of every trial
+OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics", "samples_s"))  # of every trial
+DEFAULTS = defaults_of(Trial)
 
 
 def load_trials(path: str | os.PathLike[str]) -> "pd.DataFrame":
@@ -37,25 +39,32 @@ def trials_table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
 
     columns: dict[str, list[object]] = {}
     n = 0
+
+    def extend(name: str, values: Sequence[object]) -> None:
+        column = columns.setdefault(name, [])
+        column.extend(repeat(None, n - len(column)))
+        column.extend(values)
+
     for folder in folders:
-        about = folder.about()
+        about, table = folder.about(), folder.columns()
+        n_own = len(table.configs)
         fixed: dict[str, object] = {"device": about.device.name, "kernel": about.kernel}
         fixed |= {f"problem.{name}": value for name, value in about.problem.items()}
-        trials, outcome = folder.trials(), folder.outcome()
-        if outcome is not None:
-            tell_missing(folder.path, outcome, trials)
-        for trial in trials:
-            row = {**fixed, **trial.config, **{name: getattr(trial, name) for name in OWN}}
-            row["status"] = str(trial.status)
-            row |= {f"metric.{name}": value for name, value in trial.metrics.items()}
-            row |= {name: value for name, value in trial.others.items() if name not in row}
-            for name, value in row.items():
-                column = columns.setdefault(name, [])
-                column.extend([None] * (n - len(column)))
-                column.append(value)
-            n += 1
+        for name, value in fixed.items():
+            extend(name, [value] * n_own)
+        for name in merged_order(table.configs):
+            extend(name, [config.get(name) for config in table.configs])
+        for name in OWN:
+            extend(name, table.figures.get(name) or [DEFAULTS.get(name)] * n_own)
+        metrics = table.figures.get("metrics", ())
+        for name in dict.fromkeys(name for own in metrics for name in own):
+            extend(f"metric.{name}", [own.get(name) for own in metrics])
+        for name, values in table.others.items():
+            if len(columns.get(name, ())) <= n:
+                extend(name, values)
+        n += n_own
     for column in columns.values():
-        column.extend([None] * (n - len(column)))
+        column.extend(repeat(None, n - len(column)))
     return pd.DataFrame({name: _column(columns.pop(name)) for name in list(columns)})
 
 
@@ -63,5 +72,5 @@ def _column(values: Sequence[object]) -> "pd.Series[Any]":
     """Returns a column whose integers stay integers even if some are missing."""
     import pandas as pd
 
-    kinds = {type(v) for v in values if v is not None}
+    kinds = set(map(type, values)) - {type(None)}
     return pd.Series(values, dtype="Int64" if kinds == {int} else None)

@@ -1,14 +1,15 @@
-"""The trials of a record: one JSON line each, with a checksum, on disk before the next trial begins.
+"""The trials of a running sweep: one JSON line each, with a checksum, on disk before the next trial begins.
 
-A torn last line is ignored. A trial that turns out wrong in the final round has a second line, which replaces the
-first.
+A line states what differs from a field's default. A torn last line is ignored. A trial that turns out wrong in the
+final round has a second line, which replaces the first. The trials of a finished sweep are in its packed table; lines
+beside it are newer.
 """
 
 import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,16 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 from ..core.files import opened
-from ..core.parameter import Parameter, completed_config
-from ..core.schema import Unsound, parse
-from . import record_schema
+from ..core.schema import Unsound, parse, plain
 from .damage import cannot_write, tell
-from .record_schema import SUM
-from .trial import Trial
+from .figure import as_members, stated
+from .trial import Trial, settled
 
-TRIALS = "trials.jsonl"
+TRIALS, SUM = "trials.jsonl", "sum"  # the file; the member of a line that contains its checksum
 MOST_LINE, PIECE = 1 << 26, 1 << 20  # limit of a line, in bytes; bytes that are read at a time
 
 
@@ -37,15 +36,17 @@ class TrialLog:
     trials: list[Trial]
     next_number: int
 
-    def add(self, trial: Trial) -> None:
-        """Records one more trial.
+    def add(self, trial: Trial) -> Trial:
+        """Records one more trial; returns it as the record gives it back, which is a failed one if a figure is unsound.
 
         Raises:
             UsageError: when it cannot be written.
         """
+        trial = recordable(trial)
         append(self.folder, trial)
         self.trials.append(trial)
         self.next_number = trial.number + 1
+        return trial
 
     def refute(self, trial: Trial, failure: TrialFailure) -> None:
         """Records that ``trial``, which must be in ``trials``, failed in a later check."""
@@ -66,10 +67,29 @@ class TrialLog:
         return dict(Counter(t.status for t in self.trials))
 
 
+def recordable(trial: Trial) -> Trial:
+    """Returns the trial as its record gives it back, without samples, which only finalists keep.
+
+    A trial with an unsound figure costs itself and never the record: it becomes a failed one, which says what was wrong.
+    """
+    try:
+        return replace(settled(trial), samples_s=())
+    except Unsound as error:
+        why = f"the device or the definition returned what cannot be recorded: {error}"
+        return Trial(
+            number=trial.number,
+            status=Status.DEFINITION_FAILED,
+            config=Config(trial.config),
+            key=trial.key if isinstance(trial.key, str) else None,
+            stamp=trial.stamp,
+            message=plain(why),
+            at=trial.at,
+        )
+
+
 def as_row(trial: Trial) -> dict[str, object]:
-    """Returns the members of a trial's line."""
-    row = {name: getattr(trial, name) for name in record_schema.TRIAL}
-    return row | {"status": str(trial.status), "config": dict(trial.config), **trial.others}
+    """Returns all members of a trial as JSON."""
+    return as_members(trial) | {"samples_s": list(trial.samples_s)}
 
 
 def append(folder: Path, trial: Trial) -> None:
@@ -92,19 +112,6 @@ def append(folder: Path, trial: Trial) -> None:
         raise cannot_write(path, error) from error
 
 
-def read_trials(folder: Path, with_outcome: bool, added: Sequence[Parameter] = ()) -> list[Trial]:
-    """Returns the trials ordered by number; the last line of each counts. Warns of damaged lines and skips them.
-
-    ``with_outcome``: the record has an outcome, by which missing trials are reported.
-    ``added``: parameters that older configs lack; the returned trials have them.
-    """
-    rows: Iterable[Trial] = _rows(folder, with_outcome)
-    if added:
-        rows = (replace(trial, config=completed_config(trial.config, added)) for trial in rows)
-    trials = {(trial.number, trial.config): trial for trial in rows}
-    return sorted(trials.values(), key=lambda trial: trial.number)
-
-
 def mend_last_line(folder: Path) -> None:
     """Removes a torn last line, which a kill or a full disk has left, so that the next one starts on its own line."""
     path = folder / TRIALS
@@ -123,53 +130,44 @@ def mend_last_line(folder: Path) -> None:
         os.truncate(path, end)
 
 
-def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
+def read_log(folder: Path, damaged: dict[int, str]) -> Iterator[Trial]:
+    """Yields the trials of a sweep's lines in their order, and adds to ``damaged`` why others are left out."""
     path = folder / TRIALS
-    damaged: dict[int, Unsound] = {}
-    numbers: set[int] = set()
-    later: dict[str, None] = {}  # names of a later version's fields
     shared: dict[Any, Any] = {}
     try:
         with opened(path, "rb") as file:
             for number, line in enumerate(iter(partial(file.readline, MOST_LINE), b""), 1):
                 if len(line) == MOST_LINE and not line.endswith(b"\n"):
-                    damaged[number] = Unsound(f"it is longer than {MOST_LINE} bytes; the rest of the file is ignored")
+                    damaged[number] = f"it is longer than {MOST_LINE} bytes; the rest of the file is ignored"
                     break
                 if not line.endswith(b"\n"):  # torn
                     break
                 try:
                     trial = _trial(line[:-1], shared)
                 except Unsound as error:
-                    damaged[number] = error
+                    damaged[number] = str(error)
                 else:
-                    numbers.add(trial.number)
-                    later.update(dict.fromkeys(trial.others))
                     yield trial
     except FileNotFoundError:
         return
     except OSError as error:
-        tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
-        return
-    if later:
-        tell(f"{path} has fields that only a later autotune knows ({', '.join(later)}): they are kept unchanged")
-    if not damaged and not with_outcome:  # an outcome reports missing trials itself
-        _tell_gaps(path, numbers)
+        damaged[0] = f"the file cannot be read: {error.strerror or error}"
+
+
+def tell_damaged(path: Path, damaged: Mapping[int, str]) -> None:
+    """Warns of damaged lines by number; 0 is the file as a whole."""
     if damaged:
-        (first, why), *more = damaged.items()
+        (first, why), *more = sorted(damaged.items())
         also = f" (and {len(more)} more, such as line {more[0][0]})" if more else ""
-        tell(f"{path}:{first}: this line is damaged and ignored{also}: {why}")
-
-
-def _tell_gaps(path: Path, numbers: set[int]) -> None:
-    n_gone = max(numbers, default=-1) + 1 - len(numbers)
-    if n_gone:
-        first = next(number for number in range(len(numbers) + 1) if number not in numbers)
-        tell(f"{path} lacks {n_gone} trials, such as number {first}: its figures cover only the other trials")
+        if first:
+            tell(f"{path}:{first}: this line is damaged and ignored{also}: {why}")
+        else:
+            tell(f"{path} is damaged: {why}. Its trials are left out")
 
 
 def line_of(trial: Trial) -> bytes:
     """Returns a trial's JSON; its last member is a checksum of the bytes before it."""
-    body = json.dumps(as_row(trial), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
+    body = json.dumps(stated(trial), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
     return body + _sum(body) + b"\n"
 
 
@@ -191,12 +189,11 @@ def _trial(line: bytes, shared: dict[Any, Any]) -> Trial:
     row = parse(line)
     if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
         raise Unsound("it does not have the checksum that it states")
-    values = record_schema.as_trial(row)
+    trial = Trial.read(row)
     for name in REPEATED:
-        if (value := values.get(name)) is not None:
-            values[name] = shared.setdefault(value, value)
-    config = {shared.setdefault(name, name): value for name, value in values["config"].items()}
-    return Trial(**{**values, "config": Config(config)})
+        if value := getattr(trial, name):
+            vars(trial)[name] = shared.setdefault(value, value)
+    return trial
 
 
 REPEATED = ("compiler", "conditions", "message", "at", "grid", "block", "verified_on")

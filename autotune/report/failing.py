@@ -31,7 +31,7 @@ HEIGHT = 180  # pixels
 
 def failure_blocks(sweep: SweepRecord) -> list[PageBlock | None]:
     """Returns the blocks about failed trials; None in place of an empty one."""
-    groups = failures(sweep.trials)
+    groups = failures(sweep)
     return [_failed(groups), _values(groups), _shares(sweep), _refused(sweep)]
 
 

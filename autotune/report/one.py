@@ -7,6 +7,7 @@ from ..analysis.importance import Importance, importances, marked_name, winners_
 from ..analysis.interactions import interactions
 from ..analysis.roofline import limit_of
 from ..analysis.show import (
+    Proof,
     clock_name,
     efficiency_of,
     figures_text,
@@ -74,7 +75,7 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
         return
     winner = proven.measured
     yield Fact("winner", (assignments(winner.config),), is_code=True)
-    launches = f", median of {len(winner.samples_s)} launches" if winner.samples_s else ""
+    launches = f", median of {winner.n_samples} launches" if winner.n_samples else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
     yield Fact("time", (f"{finalist_time(winner)}{launches}{cache}, {clock_name(sweep)}",))
     if text := figures_text(winner):
@@ -83,16 +84,17 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
         limit = limit_of(sweep)
         limit_text = f"; {limit.reason} at least {seconds_text(limit.least_s)}" if limit else ""
         yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline{limit_text}",))
-    yield from _correct(sweep, winner)
+    yield from _correct(sweep, proven)
     if proven.reproduce:
         yield Fact("reproduce", (proven.reproduce,), is_code=True)
     yield from _default(sweep, winner)
 
 
-def _correct(sweep: SweepRecord, winner: Finalist) -> Iterator[Fact]:
-    if winner.verified_on:
+def _correct(sweep: SweepRecord, proven: Proof) -> Iterator[Fact]:
+    winner = proven.measured
+    if proven.verified_on:
         error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
-        sizes = verified_sizes(winner.verified_on, sweep.problem)
+        sizes = verified_sizes(proven.verified_on, sweep.problem)
         yield Fact("verified", (f"against the reference at {sizes}{error}",))
     if winner.checked_launches:
         yield Fact("checked", (f"{winner.checked_launches} further launches, all correct",))

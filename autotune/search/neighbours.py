@@ -22,12 +22,10 @@ from ..core.definition import Device, Kernel, problem_name
 from ..core.parameter import Parameter
 from ..core.problem import Problem, named_fields
 from ..records.damage import Damaged, tell
-from ..records.folder import SWEEP, SweepFolder
+from ..records.folder import FILES, SETUP_NAME, SWEEP, SweepFolder
 from ..records.objectives import FASTEST, Objective
-from ..records.outcome import VERDICT
 from ..records.paths import kernel_path, part, sweep_path
 from ..records.record import earlier_medians, medians
-from ..records.trial_log import TRIALS
 from ..transfer.neighbour import (
     MISMATCH,
     OTHER_DEVICE,
@@ -104,7 +102,7 @@ class _Shelf:
 
     def look(self) -> None:
         """Reads the folder again; raises OSError if it does not exist."""
-        present = set(os.listdir(self.folder))
+        present = {name for name in os.listdir(self.folder) if not SETUP_NAME.fullmatch(name)}
         added = sorted(present.difference(self.names))
         if len(present) != len(self.names) + len(added):  # some are gone
             self.names, added = [], sorted(present)
@@ -199,8 +197,8 @@ def _about(folder: str, name: str) -> tuple[Mapping[str, object], Device] | None
 
 
 def _measured(folder: str, name: str, added: tuple[Parameter, ...]) -> tuple[tuple[Config, float], ...]:
-    stamps = tuple(_stamp(folder, name, file) for file in (TRIALS, SWEEP, VERDICT))
-    return _read_measured(os.path.join(folder, name), stamps, added) if stamps[0] else ()
+    stamps = tuple(_stamp(folder, name, file) for file in FILES)
+    return _read_measured(os.path.join(folder, name), stamps, added) if any(stamps) else ()
 
 
 def _stamp(folder: str, name: str, file: str) -> Stamp | None:

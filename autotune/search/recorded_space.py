@@ -1,6 +1,6 @@
 """A space whose configs were all measured, so that searches can be tested without a device.
 
-Three kinds of record are read: a sweep of autotune (its folder, or the folder's trials.jsonl), a Kernel Tuner cache and
+Three kinds of record are read: a sweep of autotune (its folder, or the trials in it), a Kernel Tuner cache and
 a T4 results file, the last two as JSON or gzipped JSON. Kernel Tuner appends to its cache while it runs and closes the
 brackets at the end. A file without closing brackets, or with a torn last entry, is an interrupted recording; it is
 read up to the last complete entry.
@@ -22,7 +22,7 @@ from ..core.problem import Problem
 from ..core.schema import Unsound, as_number, as_scalar, plain
 from ..records.about import About
 from ..records.folder import SWEEP, SweepFolder, find_sweeps
-from ..records.outcome import tell_missing
+from ..records.packed import TABLE
 from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
 from ..transfer.occupancy import known_of
@@ -74,8 +74,8 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
     Raises:
         UsageError: for a file in another format, a damaged file, fewer than 10 configs, or failed configs only.
     """
-    if (path / SWEEP).is_file() or path.name == TRIALS:
-        return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
+    if (path / SWEEP).is_file() or path.name in (TRIALS, TABLE):
+        return _from_sweep(path if path.is_dir() else path.parent, named_kernels(kernels))
     if path.is_dir():
         raise UsageError(f"{path} is not a recorded sweep: it has no {SWEEP}")
     return _space(path, path.name.removesuffix(".gz").removesuffix(".json"), _foreign_rows(path))
@@ -160,10 +160,7 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 # ---------------------------------------------------------------------- autotune's own sweeps
 def _from_sweep(path: Path, named: Mapping[str, Kernel[Problem]]) -> RecordedSpace:
     folder = SweepFolder(path)
-    about, recorded, outcome = folder.about(), folder.trials(), folder.outcome()
-    if outcome is not None:
-        tell_missing(path, outcome, recorded)
-    trials = folder.current(recorded)
+    about, trials = folder.about(), folder.current()
     name = f"{about.kernel} {plain(path.name)}, {about.device.name}"
     rows = [
         _Row(t.config, t.median_s or None, (t.compile_s or 0.0) + (t.verify_s or 0.0) + (t.measure_s or 0.0))

@@ -7,7 +7,7 @@ from ..core.definition import Device, Kernel
 from ..core.problem import Problem
 from ..core.units import counted
 from ..devices import device_module
-from ..records.folder import SweepFolder
+from ..records.folder import SWEEP, SweepFolder
 from ..records.paths import kernel_path
 
 N_SWEEPS = 3  # how many of the newest sweeps count
@@ -29,7 +29,7 @@ class Estimate:
 def estimate(results: Path, kernel: Kernel[Problem], device: Device, n_trials: int, compile_processes: int) -> Estimate:
     """Returns the time of ``n_trials`` more trials: the longer one of the parallel compilers' and the device's."""
     folder, defaults = kernel_path(results, device.name, kernel.name), device_module(device.kind).defaults
-    records = sorted(folder.glob("*/trials.jsonl"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
+    records = sorted(folder.glob(f"*/{SWEEP}"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
     rows = [t for path in records for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s]
     if not rows:
         compile_s, device_s = defaults.trial_s

@@ -6,12 +6,13 @@ from typing import Any
 
 from ..core.config import Config, Value
 from ..core.definition import Kernel, P
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 from ..core.kept import despite_deletion
+from ..records.checks import CARRIED, LAUNCHES
 from ..records.measurement import Measurement, Sustained
 from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import SAME, Finalist, Relation
-from ..records.trial import Trial
+from ..records.trial import Trial, settled
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
 from ..trial.compile import MOST_CACHES_LOST
@@ -186,7 +187,18 @@ class FinalRound:
             others.result()
             jobs = [(trial, replace(job, others=self.oracle.others_folder)) for trial, job in jobs]
         contestants = [(Contestant(t, measured[t.number], figures.get(t.number)), job) for t, job in jobs]
-        return tuple(self._with_proof(contestants, default))
+        sound = [each for each in contestants if self._is_sound(each[0])]
+        return tuple(map(settled, self._with_proof(sound, default)))
+
+    def _is_sound(self, contestant: Contestant) -> bool:
+        """Returns whether the device's figures can be recorded; leaves the config out otherwise."""
+        try:
+            settled(contestant.finalist(Relation.WORSE, self.objectives))
+        except Exception as error:  # it is of anybody's device
+            why = f"the device returned what cannot be recorded: {error}"
+            self.left_out(contestant.trial, TrialFailure(Status.DEFINITION_FAILED, why))
+            return False
+        return True
 
     @property
     def n_checked(self) -> int:
@@ -243,7 +255,9 @@ class FinalRound:
             with self.context.on_device("final round"):
                 try:
                     n = worker.repeat(job, self.n_checked, self.settings.launch_deadline_s)
-                    return [replace(ranked[0], checked_launches=n), *ranked[1:]]
+                    further = (LAUNCHES, *((CARRIED,) if job.others is not None else ())) if n else ()
+                    winner_checks = tuple(dict.fromkeys((*ranked[0].checks, *further)))
+                    return [replace(ranked[0], checked_launches=n, checks=winner_checks), *ranked[1:]]
                 except TrialFailure as failure:
                     self.left_out(winner.trial, failure)
             contestants = [each for each in contestants if each[0] is not winner]

@@ -16,9 +16,11 @@ from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
 from ..core.units import seconds_text
 from ..records.about import About
+from ..records.damage import Damaged
 from ..records.folder import SweepFolder
 from ..records.objectives import Objectives
-from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation
+from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation, runs_of
+from ..records.pack import pack
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
 from ..records.record import SweepRecord
@@ -157,7 +159,7 @@ def run_sweep(
         run = _Run(
             context, enumeration, default, settings, progress, folder, record.log, record.n_before, objectives, journal
         )
-        folder.take_up(run.about(record.stale).as_json())
+        folder.take_up(run.about(record.stale))
         return run.run()
 
 
@@ -224,7 +226,16 @@ class _Run:
         if sweep.finalists:
             self.folder.write_outcome(self._outcome(sweep))
         self._match_journal()
+        if not interrupted:
+            self._pack()
         return sweep
+
+    def _pack(self) -> None:
+        """Packs the record of a sweep that has ended."""
+        try:
+            pack(self.folder)
+        except Damaged as damaged:
+            self.progress.note(str(damaged))
 
     @property
     def budget(self) -> int:
@@ -263,6 +274,8 @@ class _Run:
             clock=target.module.clock,
             compiler=self.context.compiler,
             default=self.default,
+            work=asdict(kernel.work(problem)),
+            constraints=tuple(each.reason for each in kernel.space.constraints),
             refused=self.enumeration.refused,
             space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
             n_before=self.n_before,
@@ -368,7 +381,7 @@ class _Run:
             checked_launches=self.settings.n_checked(kind),
             finalists=finalists,
             counts=sweep.counts,
-            stamps={str(t.number): t.stamp for t in self.log.trials},
+            trials=runs_of(t.number for t in self.log.trials),
             n_configs=len(self.enumeration.configs),
             ceilings=bench.ceilings,
             spent_s={what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},

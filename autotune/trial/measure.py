@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from ..core.config import Config
 from ..core.definition import AnyKernel, Launch
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Function, Sample, Session
-from ..records.measurement import Measurement, Protocol, Sustained
+from ..records.measurement import Measurement, Protocol, Sustained, quartiles_of
 from .case import N_LARGE, POISONS, Case, CaseInMemory, bytes_of
 
 MEASURING = 1  # increase it when a change of this program lets a trial end in another way: older records become stale
@@ -182,12 +182,12 @@ class TimedSamples:
 
     def summary(self, stopped_early: bool, errors: tuple[float, float]) -> Measurement:
         seconds = tuple(s.seconds for s in self.kept)
-        q1, _, q3 = quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else seconds * 3
+        q1_s, q3_s = quartiles_of(seconds)
         return Measurement(
             samples_s=seconds,
             median_s=median(seconds),
-            q1_s=q1,
-            q3_s=q3,
+            q1_s=q1_s,
+            q3_s=q3_s,
             clock_hz=median(s.clock_hz for s in self.kept),
             cold=self.cold,
             n_throttled=self.n_throttled,

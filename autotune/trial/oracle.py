@@ -59,6 +59,7 @@ class PendingCase:
 class StandIn:
     """A verified config whose output at the timed size replaces the reference, with its own largest errors."""
 
+    number: int  # of its trial
     config: Config
     binary: Binary
     max_error: float
@@ -114,11 +115,12 @@ class Oracle:
         """Returns whether the files that ``job`` names are still there."""
         return self.folder.exists()
 
-    def after(self, config: Config, binary: Binary, verdict: Verdict) -> "Oracle":
-        """Returns the oracle after ``config`` has passed: if the oracle is open, this config becomes the stand-in."""
+    def after(self, number: int, config: Config, binary: Binary, verdict: Verdict) -> "Oracle":
+        """Returns the oracle after a trial has passed: if the oracle is open, its config becomes the stand-in."""
         if not self.is_open:
             return self
-        return replace(self, is_open=False, stand_in=StandIn(config, binary, verdict.max_error, verdict.rms_error))
+        stand_in = StandIn(number, config, binary, verdict.max_error, verdict.rms_error)
+        return replace(self, is_open=False, stand_in=stand_in)
 
     def against_reference(self, measurement: Measurement) -> Measurement:
         """Returns error bounds against the reference: the errors against the stand-in plus its own errors."""
@@ -127,14 +129,12 @@ class Oracle:
         max_error = measurement.max_error + self.stand_in.max_error
         return replace(measurement, max_error=max_error, rms_error=measurement.rms_error + self.stand_in.rms_error)
 
-    def __str__(self) -> str:
-        """Returns how the timed problem was checked, for records; "" if NumPy computed all outputs."""
-        if self.stand_in is None:
+    @property
+    def numpy_parts(self) -> str:
+        """Returns the parts of the timed outputs that NumPy computed, where it would need minutes for all; else ""."""
+        if self.stand_in is None or not too_large_for_numpy(self.context.kernel, self.context.problem):
             return ""
-        if not too_large_for_numpy(self.context.kernel, self.context.problem):
-            return f" (against {self.stand_in.config})"
-        parts = ", ".join(map(str, read_parts(self.folder)))
-        return f" (against {self.stand_in.config}; NumPy answers {parts or 'smaller sizes only'})"
+        return ", ".join(map(str, read_parts(self.folder))) or "smaller sizes only"
 
 
 @contextmanager
@@ -172,4 +172,4 @@ def _verified(context: Context[P], trial: Trial) -> StandIn | None:
             context.bench.worker.verify(_job(context, trial.config, binary), context.deadline_s)
     except TrialFailure:
         return None
-    return StandIn(trial.config, binary, trial.max_error or 0.0, trial.rms_error or 0.0)
+    return StandIn(trial.number, trial.config, binary, trial.max_error or 0.0, trial.rms_error or 0.0)

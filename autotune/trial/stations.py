@@ -1,6 +1,5 @@
 """Takes one compiled config through the stations: checked, verified, measured. The result is always a row."""
 
-import shlex
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -10,14 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..core.config import Config
-from ..core.definition import Device, Launch, P, Work, problem_name
-from ..core.device import Ceilings
+from ..core.definition import Device, Launch, P, problem_name
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
+from ..core.schema import Unsound
+from ..core.work import rates_of
 from ..devices.base import Binary
+from ..records.checks import TIMED_SIZE
 from ..records.measurement import Measurement
-from ..records.trial import Trial
-from ..rendering.render import Variant, render
+from ..records.trial import Trial, settled
 from ..runtime.nvrtc import Figures
 from .compile import MOST_CACHES_LOST, CompileResult
 from .context import Context
@@ -50,16 +50,14 @@ def run_stations(
         status=Status.MEASURED,
         config=config,
         key=variant.key if variant else None,
-        stamp=stamp(context, config, variant),
+        stamp=stamp(context),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
-        reproduce=_reproduce(context, config),
     )
     try:
         if isinstance(binary, TrialFailure):
             raise binary
         geometry = context.kernel.launch(context.problem, config)
-        trial = _with_binary(trial, context.compiler, binary, geometry)
-        check_limits(binary, geometry, context.target.device)
+        trial = _checked(context, trial, binary, geometry)
     except TrialFailure as failure:
         return Ran(replace(trial, status=failure.status, message=failure.message), oracle, {})
     tried, binary, spent_s = _on_device(context, oracle, config, binary, incumbent_s)
@@ -75,20 +73,25 @@ def run_stations(
     if failed is not None:
         return Ran(replace(trial, status=failed.status, message=failed.message), oracle, spent_s)
     assert told is not None and told.verdict is not None and tried.measurement is not None
-    oracle = oracle.after(config, binary, told.verdict)
+    oracle = oracle.after(number, config, binary, told.verdict)
     measured = _measured(replace(trial, message=remark), context, oracle, told.verdict, tried.measurement)
     return Ran(measured, oracle, spent_s)
 
 
-def stamp(context: Context[P], config: Config, variant: Variant | None = None) -> str:
-    """Returns a digest of everything that the outcome of ``config`` depends on: source, sizes, protocol, compiler .."""
+def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch) -> Trial:
+    """Returns ``trial`` with the figures of its binary. Raises TrialFailure where the device cannot launch it."""
     try:
-        text = (variant or render(context.kernel, context.problem, config)).source
-    except TrialFailure as failure:
-        text = failure.message
-    measuring = f"measuring {MEASURING}"
+        trial = settled(_with_binary(trial, context.compiler, binary, geometry))
+        check_limits(binary, geometry, context.target.device)
+    except (Unsound, TypeError, ValueError, AttributeError, StopIteration) as error:  # of anybody's device
+        raise TrialFailure(Status.DEFINITION_FAILED, f"the device's compile() returned a wrong Binary: {error}") from None
+    return trial
+
+
+def stamp(context: Context[P]) -> str:
+    """Returns a digest of what outcomes depend on beside the source: sizes, protocol, compiler, definition .."""
     name, protocol = problem_name(context.problem), str(context.protocol)
-    return digest(text, name, protocol, context.compiler, measuring, context.definition)
+    return digest(name, protocol, context.compiler, f"measuring {MEASURING}", context.definition)
 
 
 def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
@@ -119,8 +122,8 @@ def _check_limits(figures: Figures, launch: Launch, device: Device) -> None:
 def with_rates(trial: Trial, context: Context[P]) -> Trial:
     """Returns ``trial``, which must have a median, with its GB/s, TFLOP/s and efficiency."""
     assert trial.median_s is not None
-    work = context.kernel.work(context.problem)
-    return replace(trial, **asdict(rates(work, trial.median_s, context.bench.ceilings)))
+    rates = rates_of(context.kernel.work(context.problem), context.bench.ceilings)
+    return replace(trial, **{name: rate(trial.median_s) for name, rate in rates.items()})
 
 
 def _on_device(
@@ -206,41 +209,12 @@ def _measured(trial: Trial, context: Context[P], oracle: Oracle, verdict: Verdic
             **{name: value for name, value in asdict(m).items() if name not in ("max_error", "rms_error")},
             max_error=max(verdict.max_error, m.max_error),
             rms_error=max(verdict.rms_error, m.rms_error),
-            verified_on=(*verdict.verified_on, problem_name(context.problem) + str(oracle)),
+            n_samples=len(m.samples_s),
+            checks=(*verdict.checks, TIMED_SIZE),
+            rule=verdict.rule,
+            seed=verdict.seed,
+            stand_in=oracle.stand_in.number if oracle.stand_in else None,
+            numpy_parts=oracle.numpy_parts,
         ),
         context,
-    )
-
-
-def _reproduce(context: Context[P], config: Config) -> str:
-    arguments = ["autotune", "verify", "--kernel", context.reference, "--problem", problem_name(context.problem)]
-    return shlex.join([*arguments, "--config", str(config), "--device", context.target.identifier])
-
-
-# ---------------------------------------------------------------------- the roofline
-@dataclass(frozen=True)
-class Rates:
-    """The rates of a median for the stated work. ``efficiency`` is None without measured ceilings."""
-
-    gb_per_s: float
-    tflop_per_s: float
-    efficiency: float | None
-
-
-def floor_s(work: Work, ceilings: Ceilings) -> float:
-    """Returns the least seconds: the larger of bytes over the rate of copies and operations over the unit's rate.
-
-    Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
-    """
-    by_unit = {"float16": ceilings.float16_per_s, "int8": ceilings.int8_per_s}
-    rate = by_unit.get(work.unit, 0.0) or ceilings.flops_per_s  # the device may lack the unit
-    return max(work.bytes / ceilings.bytes_per_s, work.flops / rate)
-
-
-def rates(work: Work, median_s: float, ceilings: Ceilings | None) -> Rates:
-    """Returns the rates of ``work`` in ``median_s``."""
-    return Rates(
-        gb_per_s=work.bytes / median_s / 1e9,
-        tflop_per_s=work.flops / median_s / 1e12,
-        efficiency=floor_s(work, ceilings) / median_s if ceilings else None,
     )

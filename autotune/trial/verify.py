@@ -12,6 +12,8 @@ from ..core.config import Config
 from ..core.definition import AnyKernel, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
+from ..records.checks import EDGE_SIZES, FRESH_INPUTS, GUARDS, LONGER_ARRAYS, OLD_OUTPUTS, POISON, WORKSPACES
+from ..records.sizes import RULE, RULES
 from ..runtime.binding import Binding
 from ..runtime.comparison import OutputComparison, differs
 from .case import (
@@ -32,11 +34,17 @@ AROUND = 0xA5  # byte that fills the rest of the longer array
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result for a binary that passed: the checked problems, and the largest errors relative to rms(reference)."""
+    """The result for a binary that passed: the checked problems, and the largest errors relative to rms(reference).
+
+    ``checks``: those that were made, by their names in records. ``rule``, ``seed``: the edge sizes follow from them.
+    """
 
     verified_on: tuple[str, ...]
     max_error: float
     rms_error: float
+    checks: tuple[str, ...] = ()
+    rule: int = RULE
+    seed: int = 0
 
 
 def verify(
@@ -55,7 +63,7 @@ def verify(
     """
     names: list[str] = []
     errors = [(0.0, 0.0)]
-    edges = kernel.edge_problems(problem, config)
+    edges = RULES[RULE](kernel, problem, config, 0)
     if not edges:
         raise fault(
             kernel, "edge_problems", f"returns nothing at {problem_name(problem)}; it must return one problem at least"
@@ -64,6 +72,7 @@ def verify(
     by_size = sorted(edges, key=lambda p: bytes_of(kernel.arrays(p)))
     check_reference_repeats(kernel, problem, by_size[0])
     checked = tuple(builds or session.check_builds)
+    made = dict.fromkeys((EDGE_SIZES, POISON, GUARDS, WORKSPACES))
     for build in checked:
         function = session.load(binary, build)
         for seed, edge in enumerate(problems):
@@ -77,14 +86,16 @@ def verify(
                         placed.check_overwrites(function, kernel.launch(edge, config), case, seed)
                         other = small_case(kernel, edge, 1)
                         placed.check_other_inputs(function, kernel.launch(edge, config), other, seed)
+                        made |= dict.fromkeys((OLD_OUTPUTS, FRESH_INPUTS))
                     if edge == by_size[-1] and build == checked[-1]:
                         errors.append(_check_parts(session, kernel, edge, case, function, kernel.launch(edge, config)))
+                        made[LONGER_ARRAYS] = None
             except TrialFailure as failure:
                 where = f"at {problem_name(edge)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
                 raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
             if problem_name(edge) not in names:
                 names.append(problem_name(edge))
-    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors))
+    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors), tuple(made))
 
 
 def _check_parts(

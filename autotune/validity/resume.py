@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from ..core.definition import P
 from ..core.errors import Status, TrialFailure, UsageError
+from ..core.schema import plain
 from ..records.as_recorded import config_of
 from ..records.digests import Digests
 from ..records.folder import SweepFolder
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
+from ..rendering.render import render
 from ..system.processes import Died
 from ..trial.compile import RecordedConfig
 from ..trial.context import Context
@@ -39,13 +41,24 @@ def resume(context: Context[P], folder: SweepFolder) -> ResumedRecord:
     """Returns the trials in ``folder`` that hold for a sweep in this context; compiles rewritten sources."""
     recorded = folder.trials()
     allowed = [t for t in recorded if is_allowed(context, t)]
-    by_text = {t.number for t in allowed if t.stamp == stamp(context, t.config)}
+    now = stamp(context)
+    by_text = {t.number for t in allowed if t.stamp == now and _is_same_text(context, t)}
     made_by = folder.compiler() if recorded else ""
     by_code = _by_code(context, allowed, by_text, folder.digests(), made_by)
     held = [t for t in recorded if t.number in by_text | by_code]
     stale = [t.number for t in recorded if t.number not in by_text | by_code]
     next_number = 1 + max((t.number for t in recorded), default=-1)
     return ResumedRecord(TrialLog(folder.path, held, next_number), stale, len(by_code), len(recorded) - len(allowed))
+
+
+def _is_same_text(context: Context[P], trial: Trial) -> bool:
+    """Returns whether a config renders as it did then, or cannot be rendered or run for the same reason."""
+    try:
+        if trial.key is None and (reason := context.kernel.unsupported(trial.config, context.target.device)):
+            return trial.message == plain(reason)
+        return trial.key == render(context.kernel, context.problem, trial.config).key
+    except TrialFailure as failure:
+        return trial.key is None and trial.message == plain(failure.message)
 
 
 def is_allowed(context: Context[P], trial: Trial) -> bool:

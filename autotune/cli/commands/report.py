@@ -10,10 +10,8 @@ import typer
 from ...core.errors import UsageError
 from ...core.files import write_whole
 from ...core.units import counted
-from ...records.folder import SWEEP, SweepFolder, all_sweeps
-from ...records.outcome import VERDICT
+from ...records.folder import FILES, SweepFolder, all_sweeps
 from ...records.record import SweepRecord
-from ...records.trial_log import TRIALS
 from ...report.page import comparison, page
 from ...source.registry import named_kernels
 from ..console import note
@@ -115,7 +113,7 @@ def _watch(paths: list[Path], write: Callable[[Folders, bool], None]) -> None:
 
 def _state(folders: Folders) -> object:
     """Returns a value that changes with the records: sizes and times of their files."""
-    return [_stamp(folder.path / name) for folder in folders for name in (SWEEP, TRIALS, VERDICT)]
+    return [_stamp(folder.path / name) for folder in folders for name in FILES]
 
 
 def _stamp(path: Path) -> object:

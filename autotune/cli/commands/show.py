@@ -168,7 +168,7 @@ def _print_winner(sweep: SweepRecord) -> None:
     if proven is None:
         return _line("winner", "none: no config passed verification and was timed")
     winner, default = proven.measured, sweep.default
-    launches = f", {len(winner.samples_s)} launches" if winner.samples_s else ""
+    launches = f", {winner.n_samples} launches" if winner.n_samples else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
     _line("winner", assignments(winner.config), is_config=True)
     _line("", f"{finalist_time(winner)}{launches}{cache}, {clock_name(sweep)}")
@@ -181,9 +181,9 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", f"{percent(proven.efficiency)} of the measured roofline")
     if text := resources_text(winner):
         _line("", f"{text}; variant {winner.key or '-'}")
-    if winner.verified_on:
+    if proven.verified_on:
         error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
-        _line("", f"verified against the reference at {verified_sizes(winner.verified_on, sweep.problem)}{error}")
+        _line("", f"verified against the reference at {verified_sizes(proven.verified_on, sweep.problem)}{error}")
     if winner.checked_launches:
         _line("", f"{winner.checked_launches} further launches checked, all correct")
     if proven.reproduce:
@@ -247,7 +247,7 @@ def _print_trials(sweep: SweepRecord) -> None:
     if n_stale := len(sweep.about.stale):
         are = "trial does" if n_stale == 1 else "trials do"
         _line("", f"{n_stale} earlier {are} not count: code, measurement or the allowed configs have changed")
-    for failure in failures(sweep.trials):
+    for failure in failures(sweep):
         message = (failure.message.splitlines() or ["no message"])[0]
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
         if failure.reproduce:

@@ -1,0 +1,28 @@
+"""The checks that a result can have passed, as records name them. A check with nothing to do counts as made."""
+
+from collections.abc import Collection
+
+EDGE_SIZES, POISON, GUARDS, WORKSPACES = "edge-sizes", "poison", "guards", "workspaces"
+OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE = "old-outputs", "fresh-inputs", "longer-arrays", "timed-size"
+LAUNCHES, CARRIED = "launches", "carried"
+
+OF_TRIAL = {
+    EDGE_SIZES: "right at the edge sizes",
+    POISON: "outputs held bytes before the launch that are not the answer, and all were written",
+    GUARDS: "nothing beside the outputs was written",
+    WORKSPACES: "the workspace held bytes before the launch that are no answer either",
+    OLD_OUTPUTS: "right where outputs held the answer before, or another one",
+    FRESH_INPUTS: "right on other inputs, after a launch that left its remains",
+    LONGER_ARRAYS: "right with arrays as parts of longer ones, whose rest is unchanged",
+    TIMED_SIZE: "the timed binary is right at the timed size, also where outputs held another answer before",
+}
+OF_WINNER = {
+    LAUNCHES: "further launches at the timed size, with other contents before each",
+    CARRIED: "other inputs at the timed size, after launches that left their remains",
+}
+CHECKS = {**OF_TRIAL, **OF_WINNER}
+
+
+def lacking(made: Collection[str], usual: Collection[str] = tuple(OF_TRIAL)) -> tuple[str, ...]:
+    """Returns the ``usual`` checks that were not made."""
+    return tuple(check for check in usual if check not in made)

@@ -1,0 +1,104 @@
+"""Turns records of older versions over to today's form, in place: what follows from other facts is no longer written.
+
+The table of a sweep is packed by SweepFolder.pack. This module brings the trials, the outcome and the description of an
+older sweep to what a new one says, so that the same code writes both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..core.definition import AnyKernel
+from ..core.errors import TrialFailure, UsageError
+from .about import About
+from .as_recorded import of_definition, problem_of
+from .folder import SweepFolder
+from .outcome import Finalist, Outcome
+from .sizes import names_of
+from .trial import Trial
+
+OLD_RULE = 1  # the rule of all sizes that were recorded by name
+AGAINST, NUMPY = " (against ", "; NumPy answers "
+
+
+def pack(folder: SweepFolder, kernel: AnyKernel | None = None, constraints: Sequence[str] = ()) -> None:
+    """Packs the record in ``folder``, of any version. The caller holds its lock.
+
+    ``kernel``: the definition, by which sizes that were recorded by name follow from a rule; None if it is not here.
+    ``constraints``: reasons of the constraints, which the sweeps of a kernel share.
+
+    Raises:
+        UsageError: when the record is damaged or cannot be written; it stays as it is.
+    """
+    about, recorded, outcome = folder.whole()
+    digests = folder.digests()
+    turning = _Turning(kernel, about, constraints)
+    trials = turning.new_trials([digests.of_own_compiler(trial, about.compiler) for trial in recorded])
+    if outcome is not None:
+        outcome = turning.new_outcome(outcome, recorded, trials)
+    folder.write_packed(turning.new_about(trials), trials, outcome)
+
+
+@dataclass(frozen=True)
+class _Turning:
+    """Makes today's record of an older one. ``constraints``: reasons that the sweeps of a kernel share."""
+
+    kernel: AnyKernel | None  # None: its definition is not here, so names of sizes stay as they are
+    about: About
+    constraints: Sequence[str] = ()
+
+    def new_about(self, trials: Sequence[Trial]) -> About:
+        """Returns the description with the work, and the reasons of the constraints apart from their numbers."""
+        about = replace(self.about, constraints=tuple(dict.fromkeys((*self.about.constraints, *self.constraints))))
+        return about if about.work else replace(about, work=self._work(trials))
+
+    def _work(self, trials: Sequence[Trial]) -> dict[str, object]:
+        """Returns the work by the trials' rates; the unit is the definition's."""
+        unit = "float32"
+        if self.kernel is not None:
+            try:
+                problem = of_definition(self.kernel, problem_of, self.kernel, self.about)
+                unit = of_definition(self.kernel, self.kernel.work, problem).unit
+            except (UsageError, TrialFailure):
+                pass
+        rated = [t for t in trials if t.median_s and t.gb_per_s is not None and t.tflop_per_s is not None]
+        if not rated:
+            return {}
+        of = max(rated, key=lambda trial: trial.median_s or 0.0)  # its rates are rounded least
+        n_bytes, flops = (of.gb_per_s or 0.0) * 1e9, (of.tflop_per_s or 0.0) * 1e12
+        return {"bytes": float(round(n_bytes * of.median_s)), "flops": float(round(flops * of.median_s)), "unit": unit}
+
+    def new_trials(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Returns trials with the rule of their sizes instead of their names, and without samples and old stamps."""
+        numbers = {f"{AGAINST}{trial.config}": trial.number for trial in reversed(trials)}
+        return [self._new_trial(trial, trials, numbers) for trial in trials]
+
+    def _new_trial(self, trial: Trial, trials: Sequence[Trial], numbers: dict[str, int]) -> Trial:
+        n_samples = trial.n_samples if trial.n_samples is not None or not trial.median_s else len(trial.samples_s)
+        stamp = trial.stamp if trial.rule is not None else ""
+        trial = replace(trial, n_samples=n_samples, samples_s=(), stamp=stamp)
+        if not trial.verified_on or self.kernel is None:
+            return trial
+        _, _, against = trial.verified_on[-1].partition(AGAINST)
+        stand_in, _, parts = against.removesuffix(")").partition(NUMPY)
+        number = numbers.get(AGAINST + stand_in) if against else None
+        new = replace(trial, rule=OLD_RULE, seed=0, stand_in=number, numpy_parts=parts, verified_on=())
+        try:
+            names = of_definition(self.kernel, names_of, self.kernel, self.about, new, trials)
+        except (UsageError, TrialFailure):
+            return trial
+        return new if names == trial.verified_on else trial
+
+    def new_outcome(self, outcome: Outcome, old: Sequence[Trial], new: Sequence[Trial]) -> Outcome:
+        """Returns the outcome with the sizes of its trials as those state them now."""
+        before, after = ({trial.number: trial for trial in each} for each in (old, new))
+
+        def turned(finalist: Finalist) -> Finalist:
+            then, now = before.get(finalist.number), after.get(finalist.number)
+            if then is None or now is None or finalist.verified_on != then.verified_on:
+                return finalist
+            own = {name: getattr(now, name) for name in ("rule", "seed", "stand_in", "numpy_parts", "verified_on")}
+            return replace(finalist, **own)
+
+        default = turned(outcome.default) if outcome.default else None
+        finalists = tuple(map(turned, outcome.finalists))
+        return replace(outcome, winner=turned(outcome.winner), default=default, finalists=finalists)

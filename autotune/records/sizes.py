@@ -1,0 +1,55 @@
+"""The sizes at which configs are verified: by numbered rules, so that a record states a number and a seed for them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import AnyKernel, problem_name
+from ..core.errors import TrialFailure, UsageError
+from ..source.registry import recorded_kernel
+from .about import About
+from .as_recorded import config_of, of_definition, problem_of
+from .trial import Trial
+
+Sizes = tuple[Any, ...]  # problems
+
+
+def _of_definition(kernel: AnyKernel, problem: Any, config: Config, seed: int) -> Sizes:
+    return tuple(kernel.edge_problems(problem, config))
+
+
+RULES: Mapping[int, Callable[[AnyKernel, Any, Config, int], Sizes]] = {1: _of_definition}  # none is ever changed
+RULE = max(RULES)  # the rule of new trials
+
+
+def verified_on(about: About, trial: Trial, trials: Iterable[Trial], kernel: AnyKernel | None = None) -> tuple[str, ...]:
+    """Returns the names of the problems at which a trial was verified; the last is the timed one.
+
+    ``trials``: those of its sweep. ``kernel``: the definition; by default the installed one. () if the trial was not
+    verified, or its definition is not there or refuses the config today.
+    """
+    if trial.verified_on or trial.rule is None:
+        return trial.verified_on
+    try:
+        kernel = kernel or recorded_kernel(about.content, {})
+        return of_definition(kernel, names_of, kernel, about, trial, trials)
+    except (UsageError, TrialFailure):
+        return ()
+
+
+def names_of(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[Trial]) -> tuple[str, ...]:
+    """Returns the names of a trial's sizes by its rule; the definition may raise anything."""
+    assert trial.rule is not None
+    problem, config = problem_of(kernel, about), config_of(kernel, trial.config)
+    edges = RULES[trial.rule](kernel, problem, config, trial.seed or 0)
+    stand_in = next((each for each in trials if each.number == trial.stand_in), None)
+    reference = reference_text(None if stand_in is None else stand_in.config, trial.numpy_parts)
+    names = dict.fromkeys(map(problem_name, edges)) if edges != (problem,) else ()
+    return (*names, problem_name(problem) + reference)
+
+
+def reference_text(stand_in: Config | None, numpy_parts: str) -> str:
+    """Returns how the timed size was checked; "" if NumPy computed all outputs."""
+    if stand_in is None:
+        return ""
+    return f" (against {stand_in}; NumPy answers {numpy_parts})" if numpy_parts else f" (against {stand_in})"
