@@ -1,7 +1,7 @@
 """The content of a record's sweep.json: the kernel, the problem, the device, and how the sweep ran.
 
-What the sweeps of a kernel have in common (``of_setup``) is written once, in a file beside them that has its digest in
-its name: ``setup-<digest>.json``.
+What the sweeps of a kernel have in common (``shared``) is written once, in files beside them with a digest in their
+names: ``setup-<digest>.json`` and ``space-<digest>.json``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,7 +67,8 @@ def _refused(value: object) -> Any:
     return _in_order(value) if isinstance(value, list) else _by_reason(value)
 
 
-_setup = partial(Figure, of_setup=True)
+SETUP, SPACE = SHARED = "setup", "space"
+_setup, _space = partial(Figure, shared=SETUP), partial(Figure, shared=SPACE)
 _names: Check = sequence_of(as_name)
 _KERNEL = "the kernel's name; that name again, or the path of its definition"
 _PROBLEM = "every field by name; the fields that are constants of the source; those that are arguments"
@@ -91,11 +92,11 @@ class About:
     A field that an older record lacks is empty.
     """
 
-    kernel: Annotated[str, _setup(as_name, _KERNEL)]
-    definition: Annotated[str, _setup(as_text, _KERNEL)] = ""
+    kernel: Annotated[str, _space(as_name, _KERNEL)]
+    definition: Annotated[str, _space(as_text, _KERNEL)] = ""
     problem: Annotated[Mapping[str, Value], Figure(mapping_of(as_name, as_json_value), _PROBLEM, plain=dict)]
-    baked: Annotated[tuple[str, ...], _setup(_names, _PROBLEM, plain=list)] = ()
-    runtime: Annotated[tuple[str, ...], _setup(_names, _PROBLEM, plain=list)] = ()
+    baked: Annotated[tuple[str, ...], _space(_names, _PROBLEM, plain=list)] = ()
+    runtime: Annotated[tuple[str, ...], _space(_names, _PROBLEM, plain=list)] = ()
     work: Annotated[
         Mapping[str, Any], Figure(_work, "operations, bytes and unit of the work that every variant must do", plain=dict)
     ] = field(default_factory=dict)
@@ -103,16 +104,16 @@ class About:
     clock: Annotated[str, _setup(as_text, _CLOCK)] = ""
     compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # of the trials that do not name one themselves
     default: Annotated[Config, Figure(_config, "the config to compare with", plain=dict)]
-    constraints: Annotated[tuple[str, ...], _setup(sequence_of(as_text), _REFUSED, plain=list)] = ()
+    constraints: Annotated[tuple[str, ...], _space(sequence_of(as_text), _REFUSED, plain=list)] = ()
     refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(
         default_factory=dict
     )
     space: Annotated[
-        Mapping[str, tuple[Value, ...]], _setup(mapping_of(as_name, sequence_of(as_scalar)), _SPACE, plain=dict)
+        Mapping[str, tuple[Value, ...]], _space(mapping_of(as_name, sequence_of(as_scalar)), _SPACE, plain=dict)
     ] = field(default_factory=dict)
     added: Annotated[
         tuple[Parameter, ...],
-        _setup(sequence_of(_parameter), _SPACE, plain=lambda added: [_parameter_row(each) for each in added]),
+        _space(sequence_of(_parameter), _SPACE, plain=lambda added: [_parameter_row(each) for each in added]),
     ] = ()
     settings: Annotated[
         Mapping[str, Any],
@@ -128,6 +129,7 @@ class About:
         default_factory=dict
     )
     commit: Annotated[str, _setup(as_text, _STARTED)] = ""
+    preference_among_ties: Annotated[str, _space(as_text, "the rule that chooses among ties")] = ""
     stale: Annotated[tuple[int, ...], Figure(sequence_of(as_count), _STALE, plain=list)] = ()
     n_before: Annotated[int, Figure(as_count, _STALE)] = 0
     others: Mapping[str, object] = field(default_factory=dict)  # members of a later version, unchanged
@@ -155,13 +157,15 @@ class About:
         """Returns all members as JSON."""
         return as_members(self)
 
-    def as_files(self) -> tuple[dict[str, object], dict[str, object]]:
-        """Returns the members of sweep.json, and those of its setup."""
+    def as_files(self) -> dict[str, dict[str, object]]:
+        """Returns the members of sweep.json, under "", and those of each file that sweeps share."""
         reasons = tuple(dict.fromkeys((*self.constraints, *self.refused)))
         content = stated(replace(self, constraints=reasons))
         content["refused"] = [self.refused.get(reason, 0) for reason in reasons]
-        setup = {name: content.pop(name) for name, figure in FIGURES.items() if figure.of_setup and name in content}
-        return content, setup
+        files: dict[str, dict[str, object]] = {"": {}, **{name: {} for name in SHARED}}
+        for name, value in content.items():
+            files[FIGURES[name].shared if name in FIGURES else ""][name] = value
+        return files
 
     def completed(self, added: Iterable[Parameter]) -> "About":
         """Returns a copy with further ``added`` parameters."""

@@ -44,10 +44,16 @@ def config_of(kernel: Kernel[P], values: Mapping[str, Any]) -> Config:
         UsageError: for values outside the space; True is not 1 here, since a template writes them differently.
     """
     config = kernel.space.parse(values)
-    for name, value in config.items():
-        if not any(value == own and type(value) is type(own) for own in kernel.space.parameters[name].values):
-            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is not in the space")
+    check_values(kernel, config)
     return config
+
+
+def check_values(kernel: Kernel[P], config: Config) -> None:
+    """Raises UsageError for a value that is not of the kernel's space."""
+    for name, value in config.items():
+        parameter = kernel.space.parameters.get(name)
+        if parameter is None or not any(value == own and type(value) is type(own) for own in parameter.values):
+            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is not in the space")
 
 
 def problem_of(kernel: Kernel[P], about: About) -> P:

@@ -1,12 +1,14 @@
 """The digests that `autotune digest` stored: of trials whose own lines lack them, and of today's texts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.schema import Unsound, as_text, as_word, mapping_of, members_of, sealed, value_text
 from .cell import DIGEST
 from .trial import Trial
+
+GAP = "-"
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,14 @@ class Digests:
 
     def as_json(self) -> dict[str, object]:
         """Returns the content of digests.json: digests as cells write them, each behind its number or key."""
-        codes = {compiler: _listed(by_number, str) for compiler, by_number in self.codes.items() if by_number}
-        texts = {compiler: _listed(by_key, DIGEST.write) for compiler, by_key in self.texts.items() if by_key}
-        return {"codes": codes, "conditions": _listed(self.conditions, str), "texts": texts}
+        codes = {compiler: _listed(by_number) for compiler, by_number in self.codes.items() if by_number}
+        texts = {
+            compiler: " ".join(f"{DIGEST.write(key)}:{DIGEST.write(code)}" for key, code in by_key.items())
+            for compiler, by_key in self.texts.items()
+            if by_key
+        }
+        parts = {"codes": codes, "conditions": _listed(self.conditions), "texts": texts}
+        return {name: part for name, part in parts.items() if part}
 
     def of_numbers(self, trials: Mapping[int, Trial], compiler: str) -> "Digests":
         """Returns the digests that these trials do not have themselves; ``compiler``: of trials that name none."""
@@ -67,23 +74,25 @@ class Digests:
         return trial.conditions or self.conditions.get(str(trial.number), "")
 
 
-def _listed(digests: Mapping[str, str], name: Callable[[str], str]) -> str:
-    return " ".join(f"{name(key)}:{DIGEST.write(digest)}" for key, digest in digests.items())
+def _listed(digests: Mapping[str, str]) -> str:
+    """Returns the digests of trials in the order of their numbers, and GAP where one has none."""
+    own = {int(number): digest for number, digest in digests.items()}
+    return " ".join(DIGEST.write(own[n]) if n in own else GAP for n in range(max(own, default=-1) + 1))
 
 
-def _of_list(key: Callable[[Any], str]) -> Callable[[Any], dict[str, str]]:
-    """Returns a check for digests by name: a text of name:digest, or an object, as in older records."""
-    members = mapping_of(as_word, as_word)
-    read = DIGEST.read if key is as_word else str
+def _of_list(value: object) -> Any:
+    """Checks the digests of trials: the text of ``_listed``, or an object by number, as in older records."""
+    if isinstance(value, str):
+        return {str(n): DIGEST.read(cell) for n, cell in enumerate(value.split()) if cell != GAP}
+    return _by_number(value)
 
-    def checked(value: object) -> dict[str, str]:
-        if isinstance(value, str):
-            pairs = [each.partition(":") for each in value.split()]
-            value = {read(name): DIGEST.read(digest) for name, _, digest in pairs}
-        found: dict[str, str] = members(value)  # type: ignore[assignment]
-        return {key(name): digest for name, digest in found.items()}
 
-    return checked
+def _of_pairs(value: object) -> Any:
+    """Checks the digests of texts: a text of key:digest, or an object by key, as in older records."""
+    if isinstance(value, str):
+        pairs = [each.partition(":") for each in value.split()]
+        return {DIGEST.read(key): DIGEST.read(digest) for key, _, digest in pairs}
+    return _by_key(value)
 
 
 def _digits(value: object) -> str:
@@ -93,11 +102,7 @@ def _digits(value: object) -> str:
     raise Unsound(f"is {value_text(value)}, must be the number of a trial")
 
 
+_by_number, _by_key = mapping_of(_digits, as_word), mapping_of(as_word, as_word)
 _digests = members_of(
-    {
-        "codes": mapping_of(as_text, _of_list(_digits)),
-        "conditions": _of_list(_digits),
-        "texts": mapping_of(as_text, _of_list(as_word)),
-    },
-    needed=("codes", "conditions"),
+    {"codes": mapping_of(as_text, _of_list), "conditions": _of_list, "texts": mapping_of(as_text, _of_pairs)}
 )

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 from ..core.schema import Check, Unsound, as_json_value, as_name, mapping_of
 from .cell import NUMBER, Cell
 
+NEAR = 1e-6  # relative difference by rounding
 OTHERS = "others"  # the field of a record for members of a later version, which are kept unchanged
 
 
@@ -26,7 +27,7 @@ class Figure:
         in_verdict: whether a finalist's JSON contains it.
         in_exports: whether the formats t4 and kernel-tuner contain it beside the times.
         in_metrics: whether a metric may use it by its name; it must be a number.
-        of_setup: whether the sweeps of a kernel share its value, in a file beside them.
+        shared: the file beside the sweeps of a kernel in which they share its value, such as "setup"; or "".
     """
 
     check: Check
@@ -38,11 +39,17 @@ class Figure:
     in_verdict: bool = False
     in_exports: bool = False
     in_metrics: bool = False
-    of_setup: bool = False
+    shared: str = ""
 
     def json(self, value: Any) -> object:
         """Returns a value as JSON."""
         return value if value is None or self.plain is None else self.plain(value)
+
+    def is_same(self, value: Any, other: Any) -> bool:
+        """Returns whether two values are the same as far as the figure is known."""
+        if is_near(value, other) or value is None or other is None or self.plain is not None:
+            return is_near(value, other)
+        return self.cell.write(value) == self.cell.write(other)
 
 
 @cache
@@ -117,3 +124,12 @@ def stated(record: Any) -> dict[str, object]:
         for name, value in as_members(record).items()
         if name not in defaults or getattr(record, name) != defaults[name]
     }
+
+
+def is_near(value: Any, other: Any) -> bool:
+    """Returns whether two values are equal but for rounding, so that one need not be written beside the other."""
+    if isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
+        return all(map(is_near, value, other))
+    if isinstance(value, float) and isinstance(other, float | int):
+        return abs(value - other) <= NEAR * abs(value)
+    return bool(value == other)

@@ -1,7 +1,8 @@
 """The record of a sweep: one folder. Each trial is on disk before the next one begins; a finished sweep is packed.
 
 results/<device>/<kernel>/
-    setup-<digest>.json   what sweeps have in common: device, space, settings, machine, versions, commit
+    setup-<digest>.json   what sweeps have in common: device, settings, machine, versions, commit
+    space-<digest>.json   the same: parameters, constraints, fields of the problem
     <problem>/            one sweep
         sweep.json        problem, default and setup; `stale`: numbers of the recorded trials that no longer held when it
                           last ran (other sources, another definition, compiler or protocol)
@@ -29,21 +30,22 @@ from ..core.digest import digest
 from ..core.errors import UsageError
 from ..core.files import content_of, opened, write_whole
 from ..core.parameter import Parameter, completed_config
-from ..core.schema import Unsound, parse, seal, sealed
+from ..core.schema import LEAST_DIGITS, Unsound, parse, seal, sealed
 from ..core.space import Space
 from ..core.work import Work, rates_of
-from .about import About
+from .about import SHARED, About
+from .as_recorded import protocol_of
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
 from .outcome import VERDICT, Outcome, ceilings_of, tell_missing
-from .packed import TABLE, Derived, Table, columns_of, read_table, write_table
+from .packed import TABLE, Known, Table, columns_of, read_table, write_table
 from .trial import Trial
 from .trial_log import TRIALS, mend_last_line, plain_number, read_log, tell_damaged
 
 FORMAT = 2
-SWEEP, DIGESTS, SETUP = "sweep.json", "digests.json", "setup"
+SWEEP, DIGESTS = "sweep.json", "digests.json"
 FILES = (SWEEP, TRIALS, TABLE, VERDICT)  # those on which an answer about a sweep depends
-SETUP_NAME = re.compile(r"setup-[0-9a-f]{16}\.json")
+SHARED_NAME = re.compile(rf"({'|'.join(SHARED)})-[0-9a-f]{{16}}\.json")
 T = TypeVar("T")
 
 
@@ -81,14 +83,19 @@ class SweepFolder:
         """Writes ``sweep.json``, and repairs the last line of the trials, so that the record can be continued."""
         try:
             mend_last_line(self.path)
-            content, setup = about.as_files()
-            name = f"{SETUP}-{digest(json.dumps(setup, sort_keys=True, default=plain_number))}.json"
-            if not (self.path.parent / name).exists():
-                self._write_whole(f"../{name}", setup)
-            self._write_whole(SWEEP, {"format": FORMAT, SETUP: name, **content})
+            content, *shared = about.as_files().items()
+            names = {kind: self._write_shared(kind, members) for kind, members in shared if members}
+            self._write_whole(SWEEP, {"format": FORMAT, **names, **content[1]})
             self._about = None
         except OSError as error:
             raise cannot_write(self.path, error) from error
+
+    def _write_shared(self, kind: str, members: Mapping[str, object]) -> str:
+        """Writes members that other sweeps may share beside their folders, and returns the name of the file."""
+        name = f"{kind}-{digest(json.dumps(members, sort_keys=True, default=plain_number))}.json"
+        if not (self.path.parent / name).exists():
+            self._write_whole(f"../{name}", members)
+        return name
 
     def whole(self) -> tuple[About, list[Trial], Outcome | None]:
         """Returns the whole record as it is written, to be packed.
@@ -102,7 +109,7 @@ class SweepFolder:
                 line, why = min(lines.items())
                 raise Damaged(f"{self.path / name}:{line} is damaged: {why}. The record stays as it is, unpacked")
         path = self.path / VERDICT
-        outcome = _read(path, lambda content: Outcome.read(content, trials)) if path.exists() else None
+        outcome = _read(path, lambda content: self._outcome_of(content, trials)) if path.exists() else None
         return self.about(), trials, outcome
 
     def write_packed(self, about: About, trials: Sequence[Trial], outcome: Outcome | None) -> None:
@@ -113,18 +120,17 @@ class SweepFolder:
         Raises:
             UsageError: when it cannot be written; the lines stay as they are.
         """
-        rates = rates_of(Work(**about.work), outcome.ceilings if outcome else None) if about.work else {}
         own = {trial.number: trial for trial in trials}
         rest = self.digests().of_numbers(own, about.compiler)
         try:
-            write_table(self.path, trials, rates)
+            write_table(self.path, trials, _known_of(about, outcome.ceilings if outcome else None))
             self.take_up(about)
             if rest == Digests():
                 (self.path / DIGESTS).unlink(missing_ok=True)
             else:
                 self._write_whole(DIGESTS, rest.as_json())
             if outcome is not None:
-                self._write_whole(VERDICT, outcome.as_json(trials))
+                self._write_whole(VERDICT, outcome.as_json(trials, _known_of_outcome(about)))
             (self.path / TRIALS).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -219,22 +225,22 @@ class SweepFolder:
     def table(self) -> Table:
         """Returns the packed table; what cannot be read is in ``damaged``, line 0 being the whole file."""
         try:
-            return read_table(self.path, self._derived())
+            return read_table(self.path, self._known())
         except OSError as error:
             return Table(damaged={0: f"it cannot be read: {error.strerror or error}"})
         except Unsound as error:
             return Table(damaged={0: str(error)})
 
-    def _derived(self) -> Derived:
-        """Returns the figures of a trial that follow from its time, the work, and the roofline."""
+    def _known(self) -> Known:
+        """Returns what the table does not say."""
         try:
-            work = Work(**self.about().work)
-        except (Damaged, TypeError, ValueError):
+            about = self.about()
+        except Damaged:
             return {}
         ceilings: Ceilings | None = None
         with suppress(OSError, Unsound):
             ceilings = ceilings_of(parse(content_of(self.path / VERDICT)))
-        return rates_of(work, ceilings)
+        return _known_of(about, ceilings)
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
         """Returns the trials that held when the sweep last ran, since their code and measurement had not changed.
@@ -269,15 +275,19 @@ class SweepFolder:
         own: Mapping[str, Any] = sealed(content)
         if not isinstance(own, dict):
             raise Unsound("it is not a JSON object")
-        own = {name: value for name, value in own.items() if name != "format"}
-        name = own.pop(SETUP, None)
-        if name is None:
-            return About.read(own)
-        if not isinstance(name, str) or not SETUP_NAME.fullmatch(name):
-            raise Unsound("its setup is no file of the form setup-<digest>.json")
-        path = self.path.absolute().parent / name
-        setup: Mapping[str, Any] = _read(path, lambda content: sealed(content, needed=True))
-        return About.read({**setup, **own})
+        members = {name: value for name, value in own.items() if name not in ("format", *SHARED)}
+        for kind in SHARED:
+            if (name := own.get(kind)) is not None and not isinstance(name, dict):
+                members = {**self._shared(kind, name), **members}
+            elif name is not None:  # an older record has the member "space"
+                members[kind] = name
+        return About.read(members)
+
+    def _shared(self, kind: str, name: object) -> Mapping[str, Any]:
+        if not isinstance(name, str) or not SHARED_NAME.fullmatch(name):
+            raise Unsound(f"its {kind} is no file of the form {kind}-<digest>.json")
+        found: Mapping[str, Any] = _read(self.path.absolute().parent / name, lambda each: sealed(each, needed=True))
+        return found
 
     def of_space(self, space: Space) -> "SweepFolder":
         """Returns the folder with configs that include the parameters added to ``space`` later."""
@@ -314,7 +324,7 @@ class SweepFolder:
 
     def write_outcome(self, outcome: Outcome) -> None:
         try:
-            self._write_whole(VERDICT, outcome.as_json(self._recorded()))
+            self._write_whole(VERDICT, outcome.as_json(self._recorded(), _known_of_outcome(self.about())))
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
@@ -324,10 +334,14 @@ class SweepFolder:
         if not path.exists():
             return None
         try:
-            return _read(path, lambda content: Outcome.read(content, self._recorded(), self._all_added()))
+            return _read(path, lambda content: self._outcome_of(content, self._recorded(), self._all_added()))
         except Damaged as error:
             tell(f"{error}. It is ignored; start the sweep again to write a new one")
             return None
+
+    def _outcome_of(self, content: object, trials: list[Trial], added: Sequence[Parameter] = ()) -> Outcome:
+        outcome, about = Outcome.read(content, trials, added), self.about()
+        return replace(outcome, preference_among_ties=outcome.preference_among_ties or about.preference_among_ties)
 
     def current_outcome(self) -> Outcome | None:
         """Returns ``outcome``, or None if one of its finalists no longer holds."""
@@ -354,19 +368,35 @@ class SweepFolder:
 
     def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
         """Writes JSON with one member a line, and of a list of objects one of these."""
-        content = seal(json.loads(json.dumps(content, default=plain_number, allow_nan=False)))
+        content = seal(json.loads(json.dumps(content, default=plain_number, allow_nan=False)), LEAST_DIGITS)
         lines = ",\n".join(f"{json.dumps(name)}: {_member(value)}" for name, value in content.items())
         write_whole(self.path / name, f"{{\n{lines}\n}}\n".encode(), is_durable=True)
 
 
 def _member(value: object) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
         return "[\n" + ",\n".join(map(_compact, value)) + "\n]"
     return _compact(value)
 
 
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def _known_of(about: About, ceilings: Ceilings | None) -> Known:
+    """Returns the figures of a trial that follow from the work, the roofline, the protocol and the compiler."""
+    known: dict[str, tuple[str, Callable[[Any], Any]]] = {"compiler": ("code", lambda code: about.compiler if code else "")}
+    with suppress(TypeError, ValueError):  # a unit of a later version
+        rates = rates_of(Work(**about.work), ceilings) if about.work else {}
+        known |= {name: ("median_s", rate) for name, rate in rates.items()}
+    with suppress(UsageError):
+        n_samples = protocol_of(about).n_samples
+        known["stopped_early"] = "n_samples", lambda n: n < n_samples
+    return known
+
+
+def _known_of_outcome(about: About) -> dict[str, object]:
+    return {"preference_among_ties": about.preference_among_ties}
 
 
 def _is_same(file: IO[Any], path: Path) -> bool:

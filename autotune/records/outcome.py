@@ -1,9 +1,11 @@
 """The outcome of a sweep: the configs of its final round, the winner first. verdict.json contains it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from ..core.config import Config
@@ -72,7 +74,6 @@ def ceilings_of(content: object) -> Ceilings | None:
 UNNUMBERED = -1  # the number of a finalist whose record lacks it
 RATES = ("gb_per_s", "tflop_per_s", "efficiency")
 DIGITS = 7  # significant digits of a figure
-NEAR = 1e-6  # relative difference up to which a figure follows from others: it need not be written
 
 _run = members_of(
     {
@@ -165,7 +166,7 @@ class Finalist(Trial):
         row: dict[str, object] = {}
         for name, figure in figures_of(Finalist).items():
             value = getattr(self, name)
-            if value != DEFAULTS.get(name) and (name == "number" or not _is_near(value, known.get(name))):
+            if value != DEFAULTS.get(name) and (name == "number" or not figure.is_same(value, known.get(name))):
                 row[name] = figure.json(value)
         if self.number == UNNUMBERED:
             del row["number"]
@@ -190,15 +191,6 @@ def _short(value: Any) -> Any:
     if isinstance(value, list):
         return [_short(each) for each in value]
     return {name: _short(each) for name, each in value.items()} if isinstance(value, dict) else value
-
-
-def _is_near(value: Any, other: Any) -> bool:
-    """Returns whether two values are equal but for rounding."""
-    if isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
-        return all(map(_is_near, value, other))
-    if isinstance(value, float) and isinstance(other, float | int):
-        return abs(value - other) <= NEAR * abs(value)
-    return bool(value == other)
 
 
 DEFAULTS = defaults_of(Finalist)
@@ -254,14 +246,13 @@ class Outcome:
         """
         row: dict[str, Any] = sealed(content)
         members = {name: row[name] for name in row if name not in OF_FINALISTS} if isinstance(row, dict) else row
+        trials = list(trials)
         found = checked(Outcome, members, (), ("stamps",))
         if isinstance(stamps := row.get("stamps"), dict):  # of an older version
             found["trials"] = runs_of(int(number) for number in stamps if number.isdecimal())
         by_number = {trial.number: trial for trial in trials}
         read = lambda name, value: _named(name, lambda: Finalist.read(value, by_number, added))  # noqa: E731
-        rows = row.get("finalists") or []
-        if not isinstance(rows, list):
-            raise Unsound(f"finalists is {value_text(rows)}, must be a list")
+        rows = _rows_of(row.get("finalists") or [])
         finalists = tuple(read("finalists", each) for each in rows)
         if finalists and not isinstance(row.get("winner"), dict):
             default = row.get("default")
@@ -273,6 +264,7 @@ class Outcome:
             found["winner"] = read("winner", row["winner"])
         if isinstance(row.get("default"), dict):
             found["default"] = read("default", row["default"])
+        found.setdefault("counts", counts_of(trials, found.get("trials")))
         if finalists and not any(finalist.config == found["winner"].config for finalist in finalists):
             raise Unsound("the winner is not among the finalists")
         return Outcome(**found, finalists=finalists)
@@ -284,13 +276,19 @@ class Outcome:
         chosen = {"winner": self.winner.as_json(), "default": self.default.as_json() if self.default else None}
         return {**chosen, "finalists": rows, **as_members(self)}
 
-    def as_json(self, trials: Iterable[Trial]) -> dict[str, object]:
-        """Returns the content of verdict.json: of a finalist, what its trial does not say."""
+    def as_json(self, trials: Iterable[Trial], known: Mapping[str, object] = MappingProxyType({})) -> dict[str, object]:
+        """Returns the content of verdict.json: of a finalist, what its trial does not say.
+
+        ``known``: members that the sweep's description says.
+        """
+        trials = list(trials)
         by_number = {trial.number: trial for trial in trials}
         one = lambda each: each.as_row(by_number.get(each.number))  # noqa: E731
-        content = stated(self)
+        if self.counts == counts_of(trials, self.trials):
+            known = {**known, "counts": self.counts}
+        content = {name: value for name, value in stated(self).items() if name not in known or value != known[name]}
         if self.finalists:
-            content["finalists"] = [one(finalist) for finalist in self.finalists]
+            content["finalists"] = _in_columns([one(finalist) for finalist in self.finalists])
             number = None if self.default is None else self.default.number
         if not self.finalists or self.winner != self.finalists[0]:
             content["winner"] = one(self.winner)
@@ -312,6 +310,35 @@ class Outcome:
         if self.trials is not None:
             return runs_of(numbers) == self.trials
         return all(finalist.number in numbers for finalist in self.finalists)
+
+
+def counts_of(trials: Iterable[Trial], runs: tuple[tuple[int, int], ...] | None) -> dict[str, int] | None:
+    """Returns the number of trials by status, of those with a number in ``runs``."""
+    if runs is None:
+        return None
+    counts = Counter(t.status for t in trials if any(first <= t.number <= last for first, last in runs))
+    return {str(status): n for status, n in counts.items()}
+
+
+def _in_columns(rows: Sequence[Mapping[str, object]]) -> list[list[object]]:
+    """Returns rows as a table: names, and the values of each row; null where a row lacks a name."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [list[object](names), *([row.get(name) for name in names] for row in rows)]
+
+
+def _rows_of(rows: object) -> list[Any]:
+    """Returns the rows of ``_in_columns``; older records have objects."""
+    if not isinstance(rows, list):
+        raise Unsound(f"finalists is {value_text(rows)}, must be a list")
+    if not rows or isinstance(rows[0], dict):
+        return rows
+    names, *values = rows
+    if any(not isinstance(row, list) or len(row) != len(names) for row in rows) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise Unsound("finalists is no table of names and as many values in each row")
+    pairs = (zip(names, row, strict=True) for row in values)
+    return [{name: value for name, value in each if value is not None} for each in pairs]
 
 
 def _named(name: str, read: Callable[[], Finalist]) -> Finalist:

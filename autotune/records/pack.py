@@ -14,9 +14,10 @@ from .as_recorded import of_definition, problem_of
 from .folder import SweepFolder
 from .outcome import Finalist, Outcome
 from .sizes import names_of
-from .trial import Trial
+from .trial import Trial, settled
 
 OLD_RULE = 1  # the rule of all sizes that were recorded by name
+OF_SIZES = ("rule", "seed", "stand_in", "numpy_parts", "verified_on", "stamp")
 AGAINST, NUMPY = " (against ", "; NumPy answers "
 
 
@@ -35,7 +36,7 @@ def pack(folder: SweepFolder, kernel: AnyKernel | None = None, constraints: Sequ
     trials = turning.new_trials([digests.of_own_compiler(trial, about.compiler) for trial in recorded])
     if outcome is not None:
         outcome = turning.new_outcome(outcome, recorded, trials)
-    folder.write_packed(turning.new_about(trials), trials, outcome)
+    folder.write_packed(turning.new_about(trials, outcome), trials, outcome)
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,11 @@ class _Turning:
     about: About
     constraints: Sequence[str] = ()
 
-    def new_about(self, trials: Sequence[Trial]) -> About:
+    def new_about(self, trials: Sequence[Trial], outcome: Outcome | None) -> About:
         """Returns the description with the work, and the reasons of the constraints apart from their numbers."""
         about = replace(self.about, constraints=tuple(dict.fromkeys((*self.about.constraints, *self.constraints))))
+        if outcome is not None and not about.preference_among_ties:
+            about = replace(about, preference_among_ties=outcome.preference_among_ties)
         return about if about.work else replace(about, work=self._work(trials))
 
     def _work(self, trials: Sequence[Trial]) -> dict[str, object]:
@@ -73,9 +76,8 @@ class _Turning:
         return [self._new_trial(trial, trials, numbers) for trial in trials]
 
     def _new_trial(self, trial: Trial, trials: Sequence[Trial], numbers: dict[str, int]) -> Trial:
-        n_samples = trial.n_samples if trial.n_samples is not None or not trial.median_s else len(trial.samples_s)
         stamp = trial.stamp if trial.rule is not None else ""
-        trial = replace(trial, n_samples=n_samples, samples_s=(), stamp=stamp)
+        trial = settled(replace(trial, samples_s=(), stamp=stamp))
         if not trial.verified_on or self.kernel is None:
             return trial
         _, _, against = trial.verified_on[-1].partition(AGAINST)
@@ -96,7 +98,7 @@ class _Turning:
             then, now = before.get(finalist.number), after.get(finalist.number)
             if then is None or now is None or finalist.verified_on != then.verified_on:
                 return finalist
-            own = {name: getattr(now, name) for name in ("rule", "seed", "stand_in", "numpy_parts", "verified_on")}
+            own = {name: getattr(now, name) for name in OF_SIZES}
             return replace(finalist, **own)
 
         default = turned(outcome.default) if outcome.default else None

@@ -1,11 +1,12 @@
 """The table of a finished sweep, trials.csv: a head of what all trials have in common, and one line a trial.
 
-    # {"parameters": {"WGS": null, "STORE": "direct"}, "same": {"compiler": "NVRTC 13.0.88 sm_90", "cold": "1"}}
-    WGS,number,key,code,median_ns,q1_ns,q3_ns,registers,sum
-    64,0,r5AMUgxC,2EtVMDZfmxs,57088,56384,57536,128,8Q
+    # {"begun": "2026-11-26T15:22:09+00:00", "parameters": {"STORE": [1, "direct"]}, "same": {"status": "measured"}}
+    WGS,number,key,code,median_ns,q1_ns,q3_ns,registers,after_s,sum
+    64,0,r5AMUgxC,2EtVMDZfmxs,57088,56384,57536,128,13,8Q
 
-A parameter, or another column, that has one value in the whole sweep is in the head. Cells are as ``cell`` writes them; a
-figure that follows from others (rates) has an empty one. ``sum`` is a checksum of its line, the names and the head.
+The columns before ``number`` are parameters. What is the same in all trials is in the head: parameters with their place
+among the others, and figures. Cells are as ``cell`` writes them; a figure that follows from others (rates) has an empty
+one. ``sum`` is a checksum of its line, the names and the head.
 """
 
 import csv
@@ -14,16 +15,26 @@ import json
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from hashlib import sha256
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..core.config import Config, merged_order
 from ..core.files import content_of, write_whole
-from ..core.schema import Check, Unsound, as_json_value, as_name, as_scalar
-from .cell import JSON, value_cell, value_of_cell
-from .figure import OTHERS, defaults_of, figures_of
+from ..core.schema import (
+    Check,
+    Unsound,
+    as_json_value,
+    as_name,
+    as_scalar,
+    as_text,
+    as_word,
+    mapping_of,
+    members_of,
+)
+from .cell import JSON, number_of, value_cell, value_of_cell
+from .figure import OTHERS, defaults_of, figures_of, is_near
 from .trial import Trial, contradiction
 
 TABLE, SUM = "trials.csv", "sum"
@@ -34,7 +45,11 @@ NEEDED_COLUMNS = ("number", "status")
 COLUMNS = {figure.cell.column(name): name for name, figure in FIGURES.items()}
 DEFAULTS = defaults_of(Trial)
 
-Derived = Mapping[str, Callable[[float], float]]  # figure -> its value from a median in seconds, where it follows
+AFTER = "after_s"  # the column of seconds from ``begun`` in the head to the end of a trial
+
+
+# figure -> another figure from which it follows, and how: a table does not write it, since the rest of its record tells
+Known = Mapping[str, tuple[str, Callable[[Any], Any]]]
 
 
 @dataclass(frozen=True)
@@ -76,58 +91,68 @@ def columns_of(trials: Sequence[Trial]) -> Table:
 
 
 # ---------------------------------------------------------------------- writing
-def write_table(folder: Path, trials: Sequence[Trial], derived: Derived) -> None:
+def write_table(folder: Path, trials: Sequence[Trial], known: Known) -> None:
     """Writes the table of these trials whole, and flushes it to the disk."""
-    write_whole(folder / TABLE, text_of(trials, derived).encode(), is_durable=True)
+    write_whole(folder / TABLE, text_of(trials, known).encode(errors="surrogateescape"), is_durable=True)
 
 
-def text_of(trials: Sequence[Trial], derived: Derived) -> str:
-    """Returns the text of the table; ``derived``: figures that are not written where they follow from the median."""
-    parameters = merged_order(trial.config for trial in trials)
-    cells = {_column(name): _parameter_cells(trials, name) for name in parameters}
-    varying = {column: own for column, own in cells.items() if len(set(own)) > 1 or not trials}
-    head: dict[str, Any] = {
-        "parameters": {
-            name: None if _column(name) in varying else cells[_column(name)][0] for name in parameters
-        }
-    }
-    columns = _figure_cells(trials, derived)
+def text_of(trials: Sequence[Trial], known: Known) -> str:
+    """Returns the text of the table. What ``known`` says is not written."""
+    columns: dict[str, list[str]] = {}
+    parameters: dict[str, list[object]] = {}
+    for place, name in enumerate(merged_order(trial.config for trial in trials)):
+        cells = [value_cell(trial.config[name]) if name in trial.config else "" for trial in trials]
+        if len(set(cells)) > 1:
+            columns[_column(name)] = cells
+        else:
+            parameters[name] = [place, cells[0]]
+    begun = min((trial.at for trial in trials if _seconds_between(trial.at, trial.at) == 0), default="")
+    figures = {column: cells for column, cells in _figure_cells(trials, known, begun).items() if any(cells)}
     for name in dict.fromkeys(name for trial in trials for name in trial.others):
-        columns[name] = [JSON.write(trial.others[name]) if name in trial.others else "" for trial in trials]
-    head["same"] = {name: own[0] for name, own in columns.items() if name != "number" and len(set(own)) == 1}
-    varying |= {name: own for name, own in columns.items() if name not in head["same"]}
-    head["same"] = {name: cell for name, cell in head["same"].items() if cell}
-    lines = [f"# {json.dumps(head, ensure_ascii=False)}"]
-    seed, out = _seed(lines[0], varying), io.StringIO()
+        figures[name] = [JSON.write(trial.others[name]) if name in trial.others else "" for trial in trials]
+    same = {name: cells[0] for name, cells in figures.items() if name != "number" and len(set(cells)) == 1}
+    columns |= {name: cells for name, cells in figures.items() if name not in same}
+    head = {"begun": begun, "parameters": parameters, "same": same}
+    first = "# " + json.dumps({name: part for name, part in head.items() if part}, ensure_ascii=False)
+    seed, out = _seed(first, columns), io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*varying, SUM])
-    writer.writerows([*row, _sum(seed, row)] for row in zip(*varying.values(), strict=True))
-    return f"{lines[0]}\n{out.getvalue()}"
+    writer.writerow([*columns, SUM])
+    writer.writerows([*row, _sum(seed, row)] for row in zip(*columns.values(), strict=True))
+    return f"{first}\n{out.getvalue()}"
 
 
 def _column(parameter: str) -> str:
     return OF_CONFIG + parameter if parameter in COLUMNS or parameter == SUM else parameter
 
 
-def _parameter_cells(trials: Sequence[Trial], name: str) -> list[str]:
-    return [value_cell(trial.config[name]) if name in trial.config else "" for trial in trials]
-
-
-def _figure_cells(trials: Sequence[Trial], derived: Derived) -> dict[str, list[str]]:
+def _figure_cells(trials: Sequence[Trial], known: Known, begun: str) -> dict[str, list[str]]:
     columns = {}
     for name, figure in FIGURES.items():
         write, empty = figure.cell.write, (None, DEFAULTS.get(name)) if name not in NEEDED_COLUMNS else ()
         values = [getattr(trial, name) for trial in trials]
-        if (formula := derived.get(name)) is not None:
+        if name in known:
+            source, formula = known[name]
+            given = [getattr(trial, source) for trial in trials]
             values = [
-                None if value and trial.median_s and abs(formula(trial.median_s) - value) <= NEAR * value else value
-                for value, trial in zip(values, trials, strict=True)
+                None if other is not None and is_near(value, formula(other)) else value
+                for value, other in zip(values, given, strict=True)
             ]
         columns[figure.cell.column(name)] = ["" if value in empty else write(value) for value in values]
+    after = [_seconds_between(begun, trial.at) for trial in trials]
+    if None not in after:
+        columns[AFTER] = [str(seconds) for seconds in after]
+        del columns["at"]
     return columns
 
 
-NEAR = 1e-6  # relative difference of a figure from what follows from others
+def _seconds_between(first: str, then: str) -> int | None:
+    """Returns the whole seconds between two times as trials state them; None for any other text."""
+    try:
+        moments = [datetime.fromisoformat(text) for text in (first, then)]
+        exact = [moment.isoformat(timespec="seconds") for moment in moments]
+        return int((moments[1] - moments[0]).total_seconds()) if exact == [first, then] else None
+    except (ValueError, TypeError):
+        return None
 
 
 def _seed(head: str, names: Iterable[str]) -> bytes:
@@ -140,113 +165,126 @@ def _sum(seed: bytes, row: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------------- reading
-def read_table(path: Path, derived: Derived) -> Table:
-    """Returns the table of the sweep in the folder ``path``; empty if there is none.
+def read_table(folder: Path, known: Known) -> Table:
+    """Returns the table of the sweep in ``folder``; empty if there is none.
 
     Raises:
         Unsound: when its head or its names cannot be read.
         OSError: when the file cannot be read.
     """
     try:
-        data = content_of(path / TABLE)
+        text = content_of(folder / TABLE).decode(errors="surrogateescape")
     except FileNotFoundError:
         return Table()
-    text = data.decode(errors="surrogateescape")
     first, _, rest = text.partition("\n")
-    head, first = _head(first.rstrip("\r")), first.rstrip("\r")
+    first = first.rstrip("\r")
     csv.field_size_limit(max(len(rest) + 1, csv.field_size_limit()))
     try:
         names, *rows = csv.reader(io.StringIO(rest, newline=""), strict=True)
     except (ValueError, csv.Error) as error:
         raise Unsound(f"it is no table: {error}") from error
-    if not names or names[-1] != SUM or len(set(names)) != len(names):
-        raise Unsound(f"the names of its columns do not end with {SUM}, or one is there twice")
-    return _Reading(names[:-1], head, rows, _seed(first, names[:-1])).table(derived)
+    if names[-1:] != [SUM] or "number" not in names or len(set(names)) != len(names):
+        raise Unsound(f"its columns have no number, do not end with {SUM}, or one of them is there twice")
+    return _Reading(_head(first), names[:-1], rows, _seed(first, names[:-1])).table(known)
 
 
-def _head(line: str) -> Mapping[str, Mapping[str, str | None]]:
+_head_members = members_of(
+    {
+        "begun": as_text,
+        "parameters": mapping_of(as_name, as_json_value),
+        "same": mapping_of(as_word, as_text),
+    }
+)
+
+
+def _head(line: str) -> dict[str, Any]:
     if not line.startswith("# "):
         raise Unsound("its first line is no head")
-    head = JSON.read(line[2:])
-    parts = [head.get(name) if isinstance(head, dict) else None for name in ("parameters", "same")]
-    if not all(isinstance(part, dict) for part in parts):
-        raise Unsound("its first line lacks the parameters, or what all trials have in common")
-    for part in parts:
-        if any(not isinstance(cell, str) and (cell is not None or part is parts[1]) for cell in part.values()):
-            raise Unsound("a cell in its first line is no text")
-    for name in parts[0]:
-        as_name(name)
-    return head  # type: ignore[no-any-return]
+    head: dict[str, Any] = _head_members(JSON.read(line[2:]))
+    for value in head.get("parameters", {}).values():
+        if not (isinstance(value, list) and [type(each) for each in value] == [int, str]):
+            raise Unsound("a parameter in its head has no place, or no value")
+    return head
 
 
 class _Reading:
     """A table while it is read. Lines with a wrong checksum, or an unsound cell, are left out."""
 
-    def __init__(self, names: Sequence[str], head: Mapping[str, Any], rows: list[list[str]], seed: bytes) -> None:
+    def __init__(self, head: Mapping[str, Any], names: list[str], rows: list[list[str]], seed: bytes) -> None:
         self.damaged: dict[int, str] = {}
         self._lines, kept = [], []
-        for number, row in enumerate(rows, 3):
-            if len(row) == len(names) + 1 and _sum(seed, row[:-1]) == row[-1]:
-                self._lines.append(number)
-                kept.append(row)
-            elif len(row) == len(names) + 1:
-                self.damaged[number] = "it does not have the checksum that it states"
+        for line, row in enumerate(rows, 3):
+            if len(row) != len(names) + 1:
+                self.damaged[line] = f"it has {len(row)} cells, and there are {len(names) + 1} columns"
+            elif _sum(seed, row[:-1]) != row[-1]:
+                self.damaged[line] = "it does not have the checksum that it states"
             else:
-                self.damaged[number] = f"it has {len(row)} cells, and there are {len(names) + 1} columns"
-        self._parameters = head["parameters"]
-        same = {_column(name): cell for name, cell in self._parameters.items() if cell is not None} | head["same"]
-        self._cells: dict[str, Sequence[str]] = {name: [cell] * len(kept) for name, cell in same.items()}
-        self._cells |= zip(names, zip(*kept, strict=True), strict=False) if kept else {}
+                self._lines.append(line)
+                kept.append(row)
+        n, self._begun = len(kept), head.get("begun", "")
+        cells: dict[str, Sequence[str]] = dict(zip(names, zip(*kept, strict=True), strict=False))
+        of_config = names[: names.index("number")]
+        self._figures = {name: [cell] * n for name, cell in head.get("same", {}).items()}
+        self._figures |= {name: cells.get(name, ()) for name in names[len(of_config) :]}
+        self._config = {name.removeprefix(OF_CONFIG): cells.get(name, ()) for name in of_config}
+        for name, (place, cell) in head.get("parameters", {}).items():
+            pairs = list(self._config.items())
+            self._config = dict([*pairs[:place], (name, [cell] * n), *pairs[place:]])
 
-    def table(self, derived: Derived) -> Table:
+    def table(self, known: Known) -> Table:
         """Returns the table. Raises Unsound when a column is missing."""
         if not self._lines:
             return Table(damaged=self.damaged)
-        columns = [_column(name) for name in self._parameters]
-        if lacking := [name for name in (*columns, *NEEDED_COLUMNS) if name not in self._cells]:
+        if lacking := [name for name in NEEDED_COLUMNS if name not in self._figures]:
             raise Unsound(f"it lacks the column {lacking[0]}")
-        configs = self._configs([self._cells.pop(name) for name in columns])
-        figures = {
-            name: self._values(column, self._cells.pop(column), FIGURES[name].check, FIGURES[name].cell.read, DEFAULTS.get(name))
-            for column, name in COLUMNS.items()
-            if column in self._cells
-        }
-        others = {name: self._values(name, cells, as_json_value, JSON.read, None) for name, cells in self._cells.items()}
+        configs = self._configs()
+        after = self._figures.pop(AFTER, None)
+        figures: dict[str, Sequence[Any]] = {}
+        for column, name in COLUMNS.items():
+            if (cells := self._figures.pop(column, None)) is not None:
+                figure = FIGURES[name]
+                figures[name] = self._values(column, cells, figure.cell.read, figure.check, DEFAULTS.get(name))
+        if after is not None:
+            figures["at"] = self._values(AFTER, after, self._moment, str, "")
+        others = {name: self._values(name, cells, JSON.read, as_json_value, None) for name, cells in self._figures.items()}
         self._check_times(figures)
         good = [i for i, line in enumerate(self._lines) if line not in self.damaged]
         if len(good) < len(self._lines):
             configs = [configs[i] for i in good]
             figures, others = ({n: [v[i] for i in good] for n, v in each.items()} for each in (figures, others))
-        return Table(configs, figures | _derived(figures, derived), others, self.damaged)
+        return Table(configs, _filled(figures, known), others, self.damaged)
 
-    def _values(self, name: str, cells: Sequence[str], check: Check, read: Callable[[str], Any], empty: Any) -> list[Any]:
+    def _moment(self, cell: str) -> str:
+        begun = datetime.fromisoformat(self._begun)
+        return (begun + timedelta(seconds=number_of(cell))).isoformat(timespec="seconds")
+
+    def _values(
+        self, name: str, cells: Sequence[str], read: Callable[[str], Any], check: Check, empty: Any
+    ) -> list[Any]:
         """Returns the values of a column; equal cells are read once, and share their value."""
-        known: dict[str, Any] = {"": empty}
+        values: dict[str, Any] = {"": empty}
         for cell in set(cells) - {""}:
             try:
-                known[cell] = check(read(cell))
-            except (Unsound, RecursionError) as error:
-                known[cell] = empty
+                values[cell] = check(read(cell))
+            except (ValueError, OverflowError, RecursionError) as error:
+                values[cell] = empty
                 self._leave_out((i for i, each in enumerate(cells) if each == cell), f"{name} {error}")
-        return [known[cell] for cell in cells]
+        return [values[cell] for cell in cells]
 
     def _leave_out(self, rows: Iterable[int], why: str) -> None:
         for i in rows:
             self.damaged.setdefault(self._lines[i], why)
 
-    def _configs(self, columns: list[Sequence[str]]) -> list[Config]:
+    def _configs(self) -> list[Config]:
         """Returns the configs of the rows; equal ones are one object."""
-        names = list(self._parameters)
-        read = [self._values(n, cells, as_scalar, value_of_cell, None) for n, cells in zip(names, columns, strict=True)]
-        known: dict[tuple[str, ...], Config] = {}
-        rows = zip(*columns, strict=True) if columns else repeat((), len(self._lines))
-        configs = []
-        for i, row in enumerate(rows):
-            if row not in known:
-                values = {name: values[i] for name, values in zip(names, read, strict=True)}
-                known[row] = Config({name: value for name, value in values.items() if value is not None})
-            configs.append(known[row])
-        return configs
+        columns = {n: self._values(n, cells, value_of_cell, as_scalar, None) for n, cells in self._config.items()}
+        rows = list(zip(*self._config.values(), strict=True)) if columns else [()] * len(self._lines)
+        places = {row: i for i, row in enumerate(rows)}
+        made = {}
+        for row, i in places.items():
+            values = {name: column[i] for name, column in columns.items()}
+            made[row] = Config({name: value for name, value in values.items() if value is not None})
+        return [made[row] for row in rows]
 
     def _check_times(self, figures: Mapping[str, Sequence[Any]]) -> None:
         """Leaves out rows whose times contradict their status or each other."""
@@ -257,14 +295,13 @@ class _Reading:
                 self._leave_out([i], why)
 
 
-def _derived(figures: Mapping[str, Sequence[Any]], derived: Derived) -> dict[str, list[Any]]:
-    """Returns the figures that follow from the medians, where they are not given."""
-    medians = figures.get("median_s", ())
-    return {
-        name: [
-            formula(median_s) if value is None and median_s else value
-            for value, median_s in zip(figures.get(name) or [None] * len(medians), medians, strict=True)
+def _filled(figures: dict[str, Sequence[Any]], known: Known) -> dict[str, Sequence[Any]]:
+    """Returns the figures with those that follow from others."""
+    for name, (source, formula) in known.items():
+        others = figures.get(source, ())
+        given = figures.get(name) or [None] * len(others)
+        figures[name] = [
+            formula(other) if value in (None, "") and other is not None else value
+            for value, other in zip(given, others, strict=True)
         ]
-        for name, formula in derived.items()
-        if medians
-    }
+    return {name: values for name, values in figures.items() if values}

@@ -6,9 +6,10 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import AnyKernel, problem_name
 from ..core.errors import TrialFailure, UsageError
+from ..core.parameter import completed_config
 from ..source.registry import recorded_kernel
 from .about import About
-from .as_recorded import config_of, of_definition, problem_of
+from .as_recorded import check_values, of_definition, problem_of
 from .trial import Trial
 
 Sizes = tuple[Any, ...]  # problems
@@ -40,12 +41,13 @@ def verified_on(about: About, trial: Trial, trials: Iterable[Trial], kernel: Any
 def names_of(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[Trial]) -> tuple[str, ...]:
     """Returns the names of a trial's sizes by its rule; the definition may raise anything."""
     assert trial.rule is not None
-    problem, config = problem_of(kernel, about), config_of(kernel, trial.config)
+    problem = problem_of(kernel, about)
+    config = completed_config(trial.config, kernel.space.added)
+    check_values(kernel, config)  # the space may have had other parameters then
     edges = RULES[trial.rule](kernel, problem, config, trial.seed or 0)
     stand_in = next((each for each in trials if each.number == trial.stand_in), None)
     reference = reference_text(None if stand_in is None else stand_in.config, trial.numpy_parts)
-    names = dict.fromkeys(map(problem_name, edges)) if edges != (problem,) else ()
-    return (*names, problem_name(problem) + reference)
+    return (*dict.fromkeys(map(problem_name, edges)), problem_name(problem) + reference)
 
 
 def reference_text(stand_in: Config | None, numpy_parts: str) -> str:

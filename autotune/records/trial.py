@@ -97,7 +97,7 @@ def _as_samples(value: object) -> Any:
 
 
 _amount, _count, _seconds, _sizes = map(optional, (as_amount, as_count, as_seconds, sequence_of(as_count)))
-_NS, _MS, _MHZ, _3_DIGITS = rounded(7, "n"), rounded(3, "m"), rounded(4, "M"), rounded(3)
+_NS, _MS, _MHZ, _3_DIGITS = rounded(7, "n"), rounded(2, "m", 0.1), rounded(4, "M"), rounded(3)
 _number = partial(Figure, in_exports=True, in_metrics=True)
 _final = partial(Figure, in_verdict=True, in_exports=True, in_metrics=True)
 _time = partial(Figure, _seconds, _TIME, "s", cell=_NS, in_verdict=True)
@@ -182,6 +182,8 @@ class Trial:
             Unsound: when a field is missing or invalid, or when fields contradict each other.
         """
         found = checked(Trial, row, NEEDED, OF_OLDER)
+        if samples_s := found.get("samples_s"):
+            found.setdefault("n_samples", len(samples_s))
         return consistent(Trial(**{**found, "config": Config(found["config"])}))
 
     def refuted(self, failure: TrialFailure) -> "Trial":
@@ -247,7 +249,7 @@ def settled(trial: T) -> T:
         try:
             if figure.plain is not None:
                 values[name] = figure.check(json.loads(json.dumps(figure.plain(value)))) if value is not None else None
-            elif value != defaults.get(name, MISSING):
+            elif value is not None and value != defaults.get(name, MISSING):
                 values[name] = figure.check(figure.cell.read(figure.cell.write(value)))
         except Exception as error:  # it is a figure of anybody's device or definition
             why = str(error) if isinstance(error, Unsound) else f"is {value_text(value)}: {error}"

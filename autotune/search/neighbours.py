@@ -22,7 +22,7 @@ from ..core.definition import Device, Kernel, problem_name
 from ..core.parameter import Parameter
 from ..core.problem import Problem, named_fields
 from ..records.damage import Damaged, tell
-from ..records.folder import FILES, SETUP_NAME, SWEEP, SweepFolder
+from ..records.folder import FILES, SHARED_NAME, SWEEP, SweepFolder
 from ..records.objectives import FASTEST, Objective
 from ..records.paths import kernel_path, part, sweep_path
 from ..records.record import earlier_medians, medians
@@ -102,7 +102,7 @@ class _Shelf:
 
     def look(self) -> None:
         """Reads the folder again; raises OSError if it does not exist."""
-        present = {name for name in os.listdir(self.folder) if not SETUP_NAME.fullmatch(name)}
+        present = {name for name in os.listdir(self.folder) if not SHARED_NAME.fullmatch(name)}
         added = sorted(present.difference(self.names))
         if len(present) != len(self.names) + len(added):  # some are gone
             self.names, added = [], sorted(present)

@@ -281,6 +281,7 @@ class _Run:
             n_before=self.n_before,
             added=kernel.space.added,
             settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE},
+            preference_among_ties=PREFERENCE,
             stale=tuple(stale),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=origin.machine,
