@@ -13,13 +13,13 @@ from pathlib import Path
 from autotune.cli.tables import print_table
 from autotune.core.errors import UsageError
 from autotune.core.units import seconds_text
+from autotune.core.work import rates_of
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet
 from autotune.sweep.request import problems_on, resolve
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
-from autotune.trial.stations import rates
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
             if not winners:
                 continue
             for found in side_by_side(kernel, problem, bench, winners, settings):
-                share = rates(kernel.work(problem), found.median_s, bench.ceilings).efficiency
+                share = rates_of(kernel.work(problem), bench.ceilings)["efficiency"](found.median_s)
                 rows.append(
                     (
                         given.problems[number],

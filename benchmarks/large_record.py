@@ -13,18 +13,22 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from autotune import Config, Device
+from autotune.core.device import Ceilings
 from autotune.core.errors import Status
+from autotune.records.about import About
 from autotune.records.folder import SweepFolder
 from autotune.records.outcome import Finalist, Outcome, Relation
+from autotune.records.pack import pack
 from autotune.records.paths import sweep_path
 from autotune.records.trial import Trial
 from autotune.records.trial_log import TRIALS, line_of
 
 DEVICE = Device("NVIDIA H200", "cuda", "sm_90", n_multiprocessors=132)
+CEILINGS = Ceilings(bytes_per_s=4e12, flops_per_s=6e13)
 SPACE = {f"P{i}": (1, 2, 4, 8) for i in range(10)}
 N_SAMPLES = 12
 CALL = "from autotune.cli import main; sys.argv = ['autotune', {}]; main()"
@@ -44,7 +48,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with ProcessPoolExecutor(1) as pool:  # a child's memory counts from what its parent had
             path = pool.submit(make, given.keep or Path(folder), given.trials).result()
-        print(f"{given.trials} trials, {(path / TRIALS).stat().st_size / 1e6:.0f} MB")
+        n_bytes = sum(file.stat().st_size for file in path.iterdir())
+        print(f"{given.trials} trials, {n_bytes / 1e6:.1f} MB")
         for name, code in COMMANDS.items():
             seconds, megabytes = measured(code, path)
             print(f"{name:<12} {seconds:6.1f} s {megabytes:6.0f} MB")
@@ -62,35 +67,37 @@ def measured(code: str, path: Path) -> tuple[float, float]:
     return time.monotonic() - began, int(done.stderr.split()[-1]) / 1024
 
 
-def make(results: Path, n: int) -> Path:
-    """Returns the folder of a made-up sweep of ``n`` trials, which has a verdict."""
+def make(results: Path, n: int, is_packed: bool = True) -> Path:
+    """Returns the folder of a made-up sweep of ``n`` trials, which has a verdict; packed, as a sweep that has ended."""
     path = sweep_path(results, DEVICE.name, "filter", "n=4096")
     folder = SweepFolder.opened(path)
     trials = list(_trials(n))
     (path / TRIALS).write_bytes(b"".join(map(line_of, trials)))
-    folder.take_up(
-        {
-            "kernel": "filter",
-            "definition": "filter",
-            "problem": {"n": 4096},
-            "baked": [],
-            "runtime": ["n"],
-            "device": asdict(DEVICE),
-            "clock": "GPU time",
-            "compiler": "NVRTC 13.0.88",
-            "default": dict(trials[0].config),
-            "space": SPACE,
-            "settings": {},
-            "started": "2026-11-01T10:00:00+00:00",
-        }
+    about = About(
+        kernel="filter",
+        definition="filter",
+        problem={"n": 4096},
+        runtime=("n",),
+        work={"bytes": 1e6, "flops": 1e9, "unit": "float32"},
+        device=DEVICE,
+        clock="GPU time",
+        compiler="NVRTC 13.0.88",
+        default=trials[0].config,
+        space=SPACE,
+        started="2026-11-01T10:00:00+00:00",
     )
+    folder.take_up(about)
     best = sorted((t for t in trials if t.median_s), key=lambda t: t.median_s or 0.0)[:3]
     finalists = tuple(
         replace(Finalist.of_search(t), relation=Relation.SAME, interval_s=(t.q1_s or 0.0, t.q3_s or 0.0)) for t in best
     )
     counts = {str(s): sum(t.status == s for t in trials) for s in (Status.MEASURED, Status.WRONG)}
-    stamps = {str(t.number): t.stamp for t in trials}
-    folder.write_outcome(Outcome(finalists[0], finalists=finalists, counts=counts, stamps=stamps, n_configs=n))
+    runs = ((0, n - 1),)
+    folder.write_outcome(
+        Outcome(winner=finalists[0], finalists=finalists, counts=counts, trials=runs, n_configs=n, ceilings=CEILINGS)
+    )
+    if is_packed:
+        pack(folder)
     return path
 
 
@@ -99,11 +106,17 @@ def _trials(n: int) -> Iterator[Trial]:
     for number, values in enumerate(_drawn(rng, n)):
         config = Config(dict(zip(SPACE, values, strict=True)))
         trial = Trial(
-            number, Status.MEASURED, config, f"{number:012x}", f"{number:016x}", "NVRTC 13.0.88", f"{number:016x}"
-        )
-        trial = replace(trial, conditions="0" * 16, at="2026-11-01T10:00:00+00:00", compile_s=0.5, verify_s=0.01)
-        trial = replace(
-            trial, reproduce=f"autotune verify --kernel filter --problem n=4096 --config {config} --device cuda"
+            number=number,
+            status=Status.MEASURED,
+            config=config,
+            key=f"{number:012x}",
+            stamp="0" * 16,
+            compiler="NVRTC 13.0.88",
+            code=f"{number:016x}",
+            conditions="0" * 16,
+            at="2026-11-01T10:00:00+00:00",
+            compile_s=0.5,
+            verify_s=0.01,
         )
         if number % 5 == 4:
             yield replace(
@@ -117,19 +130,17 @@ def _trials(n: int) -> Iterator[Trial]:
             median_s=median_s,
             q1_s=samples[3],
             q3_s=samples[9],
-            samples_s=samples,
+            n_samples=len(samples),
             registers=32 + number % 90,
             shared_bytes=1024,
             spill_bytes=0,
             grid=(132, 1, 1),
             block=(128, 1, 1),
-            gb_per_s=1e3,
-            tflop_per_s=1.0,
-            efficiency=0.5,
             max_error=1e-7,
             rms_error=1e-8,
             cold=True,
-            verified_on=("n=1", "n=1000", "n=4096"),
+            rule=1,
+            seed=0,
         )
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/packed.py BEFORE AFTER
 
-BEFORE are records of format 1, read here as the JSON that they are; AFTER is a packed copy, read by autotune. Each member
-of each file is stored, follows from others, or is in DROPPED with the reason. The exit code is 1 if a value differs.
+BEFORE are records of format 1, read here as the JSON that they are; AFTER is a packed copy, read by autotune. Each
+member of each file is stored, follows from others, or is in DROPPED with the reason. The exit code is 1 if a value differs.
 """
 
 import argparse
@@ -100,7 +100,9 @@ def compared(before: Path, after: SweepFolder) -> Iterator[tuple[str, bool]]:
             yield "digests.json texts", new.texts[compiler][key] == code
 
 
-def of_verdict(old: Mapping[str, Any], new: Outcome | None, about: Any, trials: list[Trial]) -> Iterator[tuple[str, bool]]:
+def of_verdict(
+    old: Mapping[str, Any], new: Outcome | None, about: Any, trials: list[Trial]
+) -> Iterator[tuple[str, bool]]:
     assert new is not None
     for name in ("winner", "default"):
         finalist: Finalist | None = getattr(new, name)
@@ -147,7 +149,9 @@ def same(new: Any, old: Any, relative: float, least: float = 0.0) -> bool:
     if isinstance(new, list) and isinstance(old, list):
         return len(new) == len(old) and all(same(a, b, relative, least) for a, b in zip(new, old, strict=True))
     if isinstance(new, dict) and isinstance(old, dict):
-        return not any(new[name] for name in new.keys() - old.keys()) and all(same(new[name], old[name], relative, least) for name in old)
+        return not any(new[name] for name in new.keys() - old.keys()) and all(
+            same(new[name], old[name], relative, least) for name in old
+        )
     if isinstance(new, float) or isinstance(old, float):
         return isclose(new, old, rel_tol=relative, abs_tol=least)
     return bool(new == old and type(new) is type(old))

@@ -85,7 +85,6 @@ def _measured(number: int, config: Config, median_s: float) -> Trial:
         config=config,
         key=f"key{number}",
         stamp=f"stamp{number}",
-        reproduce=f"autotune verify {number}",
         at="2026-11-01T10:00:01+00:00",
         compile_s=0.25,
         verify_s=0.125,

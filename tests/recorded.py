@@ -10,6 +10,7 @@ from autotune import Config, Device
 from autotune.core.definition import baked_values, problem_name, runtime_fields
 from autotune.core.problem import named_fields
 from autotune.core.schema import seal
+from autotune.records.about import About
 from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
 from autotune.records.trial import Trial
@@ -35,7 +36,7 @@ TALL = Config(BLOCK_C=32, BLOCK_T=16, UNROLL=4)
 def created(path: Path, about: dict[str, Any]) -> SweepFolder:
     """The folder of a sweep, as one that begins there leaves it."""
     folder = SweepFolder.opened(path)
-    folder.take_up(about)
+    folder.take_up(About.read(json.loads(json.dumps(about))))
     return folder
 
 

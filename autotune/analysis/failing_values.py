@@ -4,13 +4,16 @@ It also counts the failed configs for each value.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
+
+import numpy as np
 
 from ..core.config import Value
 from ..core.errors import Status
 from ..records.trial import Trial
+from .coded import coded
 
 LEAST_TRIALS = 3  # failures that a rule must explain; fewer may coincide by chance
 MOST_RULES = 3
@@ -34,19 +37,40 @@ def failing_values(trials: Sequence[Trial], status: Status) -> list[FailingValue
 
     Single values come before pairs. Each one explains at least LEAST_TRIALS failures that earlier ones do not.
     """
-    tried, failed = _groups(trials), _groups(trial for trial in trials if trial.status == status)
-    rules = [rule for rule, numbers in failed.items() if len(numbers) == len(tried[rule])]
-    left = {trial.number for trial in trials if trial.status == status}
-    if not left or len(left) == len(trials):
+    is_failed = np.array([trial.status == status for trial in trials], bool)
+    if not is_failed.any() or is_failed.all():
         return []  # no trial or every trial has this status, so no value explains it
-    failing: list[FailingValues] = []
+    rules = _failing_rules(trials, is_failed)
+    left, failing = np.ones(np.count_nonzero(is_failed), bool), list[FailingValues]()
     while len(failing) < MOST_RULES and rules:
-        best = max(rules, key=lambda rule: (len(failed[rule] & left), -len(rule)))
-        if len(failed[best] & left) < LEAST_TRIALS:
+        best = max(rules, key=lambda rule: (np.count_nonzero(rules[rule] & left), -len(rule)))
+        if np.count_nonzero(rules[best] & left) < LEAST_TRIALS:
             break
-        failing.append(FailingValues(best, len(failed[best])))
-        left -= failed[best]
+        failing.append(FailingValues(best, int(np.count_nonzero(rules[best]))))
+        left &= ~rules[best]
     return failing
+
+
+def _failing_rules(trials: Sequence[Trial], is_failed: np.ndarray) -> dict[tuple[ParameterValue, ...], np.ndarray]:
+    """Returns the values, and pairs of values, with which all trials failed: rule -> bool [n_failed], those with it.
+
+    They are in the order of the first trial with each, and of the parameters in it.
+    """
+    parameters = coded(trials)
+    rules: list[tuple[int, tuple[ParameterValue, ...], np.ndarray]] = []
+    for names in chain(((name,) for name in parameters), combinations(parameters, 2)):
+        codes, has = np.zeros(len(trials), np.int64), np.ones(len(trials), bool)
+        for each in map(parameters.__getitem__, names):
+            codes, has = codes * len(each.values) + each.codes, has & (each.codes >= 0)
+        n = int(np.prod([len(parameters[name].values) for name in names]))
+        tried = np.bincount(codes[has], minlength=n)
+        failed = np.bincount(codes[has & is_failed], minlength=n)
+        for code in np.flatnonzero((failed > 0) & (failed == tried)):
+            own = (has & (codes == code))[is_failed]
+            places = np.unravel_index(code, [len(parameters[name].values) for name in names])
+            values = tuple((name, parameters[name].values[place]) for name, place in zip(names, places, strict=True))
+            rules.append((int(own.argmax()), values, own))
+    return {values: own for _, values, own in sorted(rules, key=lambda rule: rule[0])}
 
 
 @dataclass(frozen=True)
@@ -81,17 +105,3 @@ def failure_counts(trials: Sequence[Trial]) -> dict[str, list[FailureCount]]:
     }
     ranges = {name: max(each.share for each in own) - min(each.share for each in own) for name, own in counts.items()}
     return {name: counts[name] for name in sorted(counts, key=lambda name: -ranges[name]) if ranges[name] > 0}
-
-
-def _groups(trials: Iterable[Trial]) -> dict[tuple[ParameterValue, ...], set[int]]:
-    """Returns the numbers of the trials with each value, and with each pair of values."""
-    groups: dict[tuple[ParameterValue, ...], set[int]] = {}
-    for trial in trials:
-        for rule in _rules(list(trial.config.items())):
-            groups.setdefault(rule, set()).add(trial.number)
-    return groups
-
-
-def _rules(pairs: Sequence[ParameterValue]) -> Iterator[tuple[ParameterValue, ...]]:
-    yield from ((pair,) for pair in pairs)
-    yield from combinations(pairs, 2)

@@ -8,14 +8,15 @@ by chance. A share refers to the configs with the parameter. Shares need not add
 to a single parameter, and values that a search or a constraint combines explain the same variance.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
-from statistics import fmean
+from math import exp
 
-from ..core.config import Value, merged_order
+import numpy as np
+
+from ..core.config import Value
 from ..records.trial import Trial
+from .coded import Coded, coded
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Importance:
 def importances(trials: Iterable[Trial]) -> tuple[Importance, ...]:
     """Returns all parameters of the measured trials, most important first; those without a share come last."""
     measured = [trial for trial in trials if trial.median_s]
-    parameters = [_importance(name, measured) for name in merged_order(trial.config for trial in measured)]
+    logs = np.log([trial.median_s or 1.0 for trial in measured])
+    parameters = [_importance(name, each, logs) for name, each in coded(measured).items()]
     return tuple(sorted(parameters, key=lambda each: -1.0 if each.share is None else each.share, reverse=True))
 
 
@@ -67,39 +69,36 @@ def marked_name(name: str, winner: Mapping[str, Value]) -> str:
     return name if not winner or name in winner else f"{name}*"
 
 
-def _importance(name: str, measured: list[Trial]) -> Importance:
-    groups: defaultdict[Value, list[float]] = defaultdict(list)
-    for trial in measured:
-        if name in trial.config and trial.median_s:
-            groups[trial.config[name]].append(log(trial.median_s))
-    best = min(min(group) for group in groups.values())
+def _importance(name: str, parameter: Coded, logs: np.ndarray) -> Importance:
+    """``logs``: float64 [n_trials], the logarithms of the medians."""
+    groups = [logs[parameter.codes == code] for code in range(len(parameter.values))]
+    best = min(float(group.min()) for group in groups)
     effects = [
         ValueEffect(
             value=value,
             n_trials=len(group),
-            best_s=exp(min(group)),
-            mean_s=exp(fmean(group)),
-            loss=exp(min(group) - best) - 1,
+            best_s=exp(group.min()),
+            mean_s=exp(group.mean()),
+            loss=exp(group.min() - best) - 1,
         )
-        for value, group in groups.items()
+        for value, group in zip(parameter.values, groups, strict=True)
     ]
     ordered = tuple(sorted(effects, key=lambda effect: effect.loss))
-    n_trials = sum(map(len, groups.values()))
-    return Importance(name, epsilon_squared(list(groups.values())), n_trials, ordered)
+    return Importance(name, epsilon_squared(groups), sum(map(len, groups)), ordered)
 
 
-def epsilon_squared(groups: list[list[float]]) -> float | None:
+def epsilon_squared(groups: Sequence[Sequence[float] | np.ndarray]) -> float | None:
     """Returns the share of variance between groups, corrected for their number (0 to 1; None if undefined)."""
     n, k = sum(map(len, groups)), len(groups)
     if k < 2 or n <= k:
         return None
-    mean = fmean(x for group in groups for x in group)
-    total = sum(_squares(group, mean) for group in groups)
+    total = _squares(np.concatenate([np.asarray(group, np.float64) for group in groups]))
     if total == 0:
         return None
-    within = sum(_squares(group, fmean(group)) for group in groups)
+    within = sum(_squares(np.asarray(group, np.float64)) for group in groups)
     return max(0.0, 1 - (within / (n - k)) / (total / (n - 1)))
 
 
-def _squares(group: list[float], mean: float) -> float:
-    return sum((x - mean) ** 2 for x in group)
+def _squares(group: np.ndarray) -> float:
+    """Returns the sum of the squared distances from the mean."""
+    return float(np.sum((group - group.mean()) ** 2))

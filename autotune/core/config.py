@@ -130,6 +130,24 @@ def configs_of(names: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> tuple
     return tuple(map(made, rows))
 
 
+def columns_of(configs: Sequence[Config]) -> dict[str, Sequence[Value | None]]:
+    """Returns parameter -> its value in each config, None where a config lacks it; names are in ``merged_order``."""
+    places: dict[int, list[int]] = {}  # configs of the same parameters share their names
+    for place, config in enumerate(configs):
+        places.setdefault(id(config._numbers), []).append(place)
+    if len(places) == 1:
+        return dict(zip(configs[0], zip(*(config._values for config in configs), strict=True), strict=True))
+    columns: dict[str, list[Value | None]] = {
+        name: [None] * len(configs) for name in merged_order(configs[own[0]] for own in places.values())
+    }
+    for own in places.values():
+        values = zip(*(configs[place]._values for place in own), strict=True)
+        for name, column in zip(configs[own[0]], values, strict=True):
+            for place, value in zip(own, column, strict=True):
+                columns[name][place] = value
+    return dict(columns)
+
+
 def merged_order(configs: Iterable[Config]) -> list[str]:
     """Returns parameter names in an order that agrees with each config's own.
 

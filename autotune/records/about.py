@@ -41,7 +41,7 @@ _work = members_of({"flops": as_amount, "bytes": as_amount, "unit": as_word}, ne
 
 
 def _parameter(value: object) -> Parameter:
-    row: Mapping[str, Any] = _row(value)  # type: ignore[assignment]
+    row: Mapping[str, Any] = _row(value)
     condition = tuple((name, tuple(values)) for name, values in row["condition"].items())
     return Parameter(row["name"], (row["since"],), condition, row["since"])
 
@@ -56,7 +56,6 @@ def _device(value: object) -> Device:
 
 def _config(value: object) -> Config:
     return Config(as_config(value))
-
 
 
 _by_reason, _in_order = mapping_of(as_text, as_count), sequence_of(as_count)
@@ -80,8 +79,8 @@ _STARTED = (
     "edited"
 )
 _STALE = (
-    "numbers of trials that no longer held when it last ran; how many trials are from before the space grew, and do not "
-    "count for those that are asked for"
+    "numbers of trials that no longer held when it last ran; how many trials are from before the space grew, and so do "
+    "not count for those that are asked for"
 )
 
 
@@ -98,16 +97,15 @@ class About:
     baked: Annotated[tuple[str, ...], _space(_names, _PROBLEM, plain=list)] = ()
     runtime: Annotated[tuple[str, ...], _space(_names, _PROBLEM, plain=list)] = ()
     work: Annotated[
-        Mapping[str, Any], Figure(_work, "operations, bytes and unit of the work that every variant must do", plain=dict)
+        Mapping[str, Any],
+        Figure(_work, "operations, bytes and unit of the work that every variant must do", plain=dict),
     ] = field(default_factory=dict)
     device: Annotated[Device, _setup(_device, "name, kind, architecture and limits", plain=asdict)]
     clock: Annotated[str, _setup(as_text, _CLOCK)] = ""
     compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # of the trials that do not name one themselves
     default: Annotated[Config, Figure(_config, "the config to compare with", plain=dict)]
     constraints: Annotated[tuple[str, ...], _space(sequence_of(as_text), _REFUSED, plain=list)] = ()
-    refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(
-        default_factory=dict
-    )
+    refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(default_factory=dict)
     space: Annotated[
         Mapping[str, tuple[Value, ...]], _space(mapping_of(as_name, sequence_of(as_scalar)), _SPACE, plain=dict)
     ] = field(default_factory=dict)

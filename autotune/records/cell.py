@@ -1,12 +1,13 @@
 """How the cells of a packed table write the figures of a trial, and how they read them.
 
-A cell is as short as its figure is known: times have whole nanoseconds where a clock has no finer ones, digests have six
-bits a character, launch geometry leaves out ones at its end. An empty cell stands for a missing figure.
+A cell is as short as its figure is known: times have whole nanoseconds where a clock has no finer ones, digests have
+six bits a character, launch geometry leaves out ones at its end. An empty cell stands for a missing figure.
 """
 
 import json
 import zlib
-from base64 import b85decode, b85encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b85decode, b85encode, urlsafe_b64encode
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from ..core.config import Value
 from ..core.schema import Unsound, parse, value_text
 
 PREFIXES = {"n": 1e9, "m": 1e3, "M": 1e-6, "": 1.0}
+PADDING = ("", "===", "==", "=")
 PLAIN = "="  # begins a digest that is not hexadecimal
 STEPS_NS = (32, 1)  # the step of a GPU's event clock, and that of most others
 SAMPLE_ROUNDING = 1e-7  # relative; event times are float32
@@ -76,7 +78,7 @@ def _of_digest(cell: str) -> str:
     if cell.startswith(PLAIN):
         return cell[len(PLAIN) :]
     try:
-        return urlsafe_b64decode(cell + "=" * (-len(cell) % 4)).hex()
+        return a2b_base64(cell.replace("-", "+").replace("_", "/") + PADDING[len(cell) % 4]).hex()
     except ValueError as error:
         raise Unsound(f"is {value_text(cell)}, must be a digest") from error
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
-from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
 from ..core.schema import Check, Unsound, as_json_value, as_name, mapping_of
@@ -52,31 +50,25 @@ class Figure:
         return self.cell.write(value) == self.cell.write(other)
 
 
-@cache
 def figures_of(record: type[Any]) -> Mapping[str, Figure]:
     """Returns field name -> figure of a dataclass, in the order of declaration."""
-    hints = get_type_hints(record, include_extras=True)
-    figures = {
-        field.name: figure
-        for field in fields(record)
-        for figure in get_args(hints[field.name])[1:]
-        if isinstance(figure, Figure)
-    }
-    return MappingProxyType(figures)
+    if record not in _figures:
+        hints = get_type_hints(record, include_extras=True)
+        pairs = [(field.name, part) for field in fields(record) for part in get_args(hints[field.name])[1:]]
+        _figures[record] = {name: part for name, part in pairs if isinstance(part, Figure)}
+    return _figures[record]
 
 
-@cache
 def defaults_of(record: type[Any]) -> Mapping[str, Any]:
     """Returns field name -> default of a dataclass, for the fields that have one."""
-    found = {}
-    for field in fields(record):
-        if field.default is not MISSING:
-            found[field.name] = field.default
-        elif field.default_factory is not MISSING:
-            found[field.name] = field.default_factory()
-    return MappingProxyType(found)
+    if record not in _defaults:
+        made = {f.name: f.default_factory() for f in fields(record) if f.default_factory is not MISSING}
+        _defaults[record] = made | {f.name: f.default for f in fields(record) if f.default is not MISSING}
+    return _defaults[record]
 
 
+_figures: dict[type[Any], Mapping[str, Figure]] = {}
+_defaults: dict[type[Any], Mapping[str, Any]] = {}
 _others = mapping_of(as_name, as_json_value)
 
 

@@ -4,8 +4,8 @@ results/<device>/<kernel>/
     setup-<digest>.json   what sweeps have in common: device, settings, machine, versions, commit
     space-<digest>.json   the same: parameters, constraints, fields of the problem
     <problem>/            one sweep
-        sweep.json        problem, default and setup; `stale`: numbers of the recorded trials that no longer held when it
-                          last ran (other sources, another definition, compiler or protocol)
+        sweep.json        problem, default and setup; `stale`: numbers of the recorded trials that no longer held when
+                          it last ran (other sources, another definition, compiler or protocol)
         trials.jsonl      while it runs: one trial per line, winners and failures alike; a torn last line is ignored
         trials.csv        once it has ended: its trials as a table. Lines of trials.jsonl beside it are newer
         verdict.json      written when a sweep ends: winner, default, ties, and the samples of its final round
@@ -38,7 +38,7 @@ from .as_recorded import protocol_of
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
 from .outcome import VERDICT, Outcome, ceilings_of, tell_missing
-from .packed import TABLE, Known, Table, columns_of, read_table, write_table
+from .packed import TABLE, Known, Table, read_table, write_table
 from .trial import Trial
 from .trial_log import TRIALS, mend_last_line, plain_number, read_log, tell_damaged
 
@@ -184,15 +184,17 @@ class SweepFolder:
         if later := dict.fromkeys(others):
             where = self.path / (TRIALS if (self.path / TRIALS).exists() else TABLE)
             tell(f"{where} has fields that only a later autotune knows ({', '.join(later)}): they are kept unchanged")
-        if (outcome := self.outcome()) is None:
+        try:
+            content = parse(content_of(self.path / VERDICT))
+        except (OSError, Unsound):
             _tell_gaps(self.path, set(numbers))
         else:
-            tell_missing(self.path, outcome, numbers)
+            tell_missing(self.path, content, numbers)
 
     def columns(self) -> Table:
         """Returns all trials by column, as ``trials`` does."""
         if (self.path / TRIALS).exists() or self._all_added():
-            return columns_of(self.trials())
+            return Table.of(self.trials())
         table = self.table()
         tell_damaged(self.path / TABLE, table.damaged)
         self._tell(table.figures.get("number", ()), table.others)
@@ -211,9 +213,10 @@ class SweepFolder:
     def _read_recorded(self) -> tuple[list[Trial], dict[str, dict[int, str]]]:
         """Returns the trials, and file -> damaged line -> why it is left out."""
         table, of_log = self.table(), dict[int, str]()
-        found = {(trial.number, trial.config): trial for trial in table.trials()}
-        found |= {(trial.number, trial.config): trial for trial in read_log(self.path, of_log)}
-        trials = sorted(found.values(), key=lambda trial: trial.number)
+        trials, newer = table.trials(), list(read_log(self.path, of_log))
+        if newer:
+            trials = list({(trial.number, trial.config): trial for trial in (*trials, *newer)}.values())
+        trials.sort(key=lambda trial: trial.number)
         return trials, {TABLE: dict(table.damaged), TRIALS: of_log}
 
     def _stamp(self, name: str) -> tuple[int, ...]:
@@ -271,7 +274,9 @@ class SweepFolder:
     def _about_of(self, content: Any) -> About:
         """Returns what the content of sweep.json says, with its setup."""
         if isinstance(content, dict) and type(written := content.get("format", FORMAT)) is int and written > FORMAT:
-            raise _Newer(f"was written by a newer autotune (format {written}, this one knows {FORMAT}): update autotune")
+            raise _Newer(
+                f"was written by a newer autotune (format {written}, this one knows {FORMAT}): update autotune"
+            )
         own: Mapping[str, Any] = sealed(content)
         if not isinstance(own, dict):
             raise Unsound("it is not a JSON object")
@@ -385,7 +390,9 @@ def _compact(value: object) -> str:
 
 def _known_of(about: About, ceilings: Ceilings | None) -> Known:
     """Returns the figures of a trial that follow from the work, the roofline, the protocol and the compiler."""
-    known: dict[str, tuple[str, Callable[[Any], Any]]] = {"compiler": ("code", lambda code: about.compiler if code else "")}
+    known: dict[str, tuple[str, Callable[[Any], Any]]] = {
+        "compiler": ("code", lambda code: about.compiler if code else "")
+    }
     with suppress(TypeError, ValueError):  # a unit of a later version
         rates = rates_of(Work(**about.work), ceilings) if about.work else {}
         known |= {name: ("median_s", rate) for name, rate in rates.items()}

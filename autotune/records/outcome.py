@@ -1,7 +1,7 @@
 """The outcome of a sweep: the configs of its final round, the winner first. verdict.json contains it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -133,7 +133,7 @@ class Finalist(Trial):
         return Finalist(**vars(trial))
 
     @staticmethod
-    def read(row: object, trials: Mapping[int, Trial], added: Sequence[Parameter] = ()) -> "Finalist":
+    def of_row(row: object, trials: Mapping[int, Trial], added: Sequence[Parameter] = ()) -> "Finalist":
         """Returns a finalist from a row of verdict.json: its trial, with what the row states beside.
 
         An older row states all. Its config gets the ``added`` parameters.
@@ -156,8 +156,7 @@ class Finalist(Trial):
         """Returns all figures of the final round, for people and exports."""
         row = {name: f.json(getattr(self, name)) for name, f in figures_of(Finalist).items() if f.in_verdict}
         row |= {"number": None if self.number == UNNUMBERED else self.number, "samples_s": list(self.samples_s)}
-        empty = {"sustained": None, "checked_launches": 0, "checks": []}
-        return {name: value for name, value in row.items() if name not in empty or value != empty[name]}
+        return {name: value for name, value in row.items() if name not in SELDOM or value}
 
     def as_row(self, trial: Trial | None) -> dict[str, object]:
         """Returns the row for verdict.json: what differs from its ``trial``, and does not follow from the samples."""
@@ -193,6 +192,7 @@ def _short(value: Any) -> Any:
     return {name: _short(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
+SELDOM = ("sustained", "checked_launches", "checks")  # figures that as_json states only if they are there
 DEFAULTS = defaults_of(Finalist)
 IGNORED = ("reproduce",)  # members of older versions that follow from others
 
@@ -220,7 +220,9 @@ class Outcome:
     n_configs: Annotated[int | None, Figure(optional(as_count), _COUNTS)] = None
     trials: Annotated[
         tuple[tuple[int, int], ...] | None,
-        Figure(optional(sequence_of(sequence_of(as_count, 2))), _TRIALS, plain=lambda runs: [list(run) for run in runs]),
+        Figure(
+            optional(sequence_of(sequence_of(as_count, 2))), _TRIALS, plain=lambda runs: [list(run) for run in runs]
+        ),
     ] = None
     ceilings: Annotated[
         Ceilings | None,
@@ -251,9 +253,8 @@ class Outcome:
         if isinstance(stamps := row.get("stamps"), dict):  # of an older version
             found["trials"] = runs_of(int(number) for number in stamps if number.isdecimal())
         by_number = {trial.number: trial for trial in trials}
-        read = lambda name, value: _named(name, lambda: Finalist.read(value, by_number, added))  # noqa: E731
         rows = _rows_of(row.get("finalists") or [])
-        finalists = tuple(read("finalists", each) for each in rows)
+        finalists = tuple(_named("finalists", each, by_number, added) for each in rows)
         if finalists and not isinstance(row.get("winner"), dict):
             default = row.get("default")
             by = {finalist.number: finalist for finalist in finalists}
@@ -261,9 +262,9 @@ class Outcome:
         elif "winner" not in row:
             raise Unsound("lacks winner")
         else:
-            found["winner"] = read("winner", row["winner"])
+            found["winner"] = _named("winner", row["winner"], by_number, added)
         if isinstance(row.get("default"), dict):
-            found["default"] = read("default", row["default"])
+            found["default"] = _named("default", row["default"], by_number, added)
         found.setdefault("counts", counts_of(trials, found.get("trials")))
         if finalists and not any(finalist.config == found["winner"].config for finalist in finalists):
             raise Unsound("the winner is not among the finalists")
@@ -283,18 +284,18 @@ class Outcome:
         """
         trials = list(trials)
         by_number = {trial.number: trial for trial in trials}
-        one = lambda each: each.as_row(by_number.get(each.number))  # noqa: E731
         if self.counts == counts_of(trials, self.trials):
             known = {**known, "counts": self.counts}
         content = {name: value for name, value in stated(self).items() if name not in known or value != known[name]}
-        if self.finalists:
-            content["finalists"] = _in_columns([one(finalist) for finalist in self.finalists])
-            number = None if self.default is None else self.default.number
-        if not self.finalists or self.winner != self.finalists[0]:
-            content["winner"] = one(self.winner)
+        rows = [each.as_row(by_number.get(each.number)) for each in self.finalists]
+        if rows:
+            content["finalists"] = _in_columns(rows)
+        if self.winner not in self.finalists[:1]:
+            content["winner"] = self.winner.as_row(by_number.get(self.winner.number))
         if self.default is not None:
             is_named = self.default in self.finalists and self.default.number != UNNUMBERED
-            content["default"] = number if is_named else one(self.default)
+            row = self.default.as_row(by_number.get(self.default.number))
+            content["default"] = self.default.number if is_named else row
         return {name: _short(value) for name, value in content.items()}
 
     def finalist(self, config: Config) -> Finalist | None:
@@ -341,9 +342,9 @@ def _rows_of(rows: object) -> list[Any]:
     return [{name: value for name, value in each if value is not None} for each in pairs]
 
 
-def _named(name: str, read: Callable[[], Finalist]) -> Finalist:
+def _named(name: str, row: object, trials: Mapping[int, Trial], added: Sequence[Parameter]) -> Finalist:
     try:
-        return read()
+        return Finalist.of_row(row, trials, added)
     except Unsound as error:
         raise Unsound(f"{name} {error}") from None
 
@@ -359,34 +360,39 @@ def runs_of(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(runs)
 
 
-@dataclass(frozen=True)
-class Missing:
-    """The trials from which the outcome was computed and that are missing or changed now.
+def missing(content: Any, numbers: Iterable[int]) -> tuple[int, list[int]]:
+    """Returns how many trials of a verdict.json are not among ``numbers``, and those whose numbers it says.
 
-    ``numbers``: their known numbers; in an older outcome only numbers of finalists are known.
+    An older one says the numbers of its finalists alone, and how many trials there were.
     """
-
-    n: int
-    numbers: tuple[int, ...]
-
-
-def missing(outcome: Outcome, numbers: Iterable[int]) -> Missing:
-    """Returns the trials of ``outcome`` that are not among ``numbers``, judged by its own or the sum of ``counts``."""
-    present = set(numbers)
-    if outcome.trials is not None:
-        gone = [n for first, last in outcome.trials for n in range(first, last + 1) if n not in present]
-        return Missing(len(gone), tuple(gone))
-    named = {f.number for f in outcome.finalists if f.number != UNNUMBERED}
+    content, present = content if isinstance(content, dict) else {}, set(numbers)
+    try:
+        runs = OUTCOME["trials"].check(content.get("trials"))
+        counts = OUTCOME["counts"].check(content.get("counts")) or {}
+        rows = [row for row in _rows_of(content.get("finalists") or []) if isinstance(row, dict)]
+    except Unsound:
+        return 0, []
+    named = {number for first, last in runs or () for number in range(first, last + 1)}
+    if runs is None:
+        stated = content.get("stamps") or [row.get("number") for row in rows]
+        named = {int(number) for number in stated if str(number).isdecimal()}
     gone = sorted(named - present)
-    return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(present)), tuple(gone))
+    is_whole = runs is not None or "stamps" in content
+    return len(gone) if is_whole else max(len(gone), sum(counts.values()) - len(present)), gone
 
 
-def tell_missing(path: Path, outcome: Outcome, numbers: Iterable[int]) -> None:
-    """Warns if trials behind the outcome of the sweep at ``path`` are missing; ``numbers``: of those that are there."""
-    gone = missing(outcome, numbers)
-    if gone.n:
-        numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
+def tell_missing(path: Path, content: Any, numbers: Iterable[int]) -> None:
+    """Warns if trials behind the outcome of the sweep at ``path`` are missing.
+
+    ``content``: of its verdict.json. ``numbers``: of the trials that are there.
+    """
+    n, gone = missing(content, numbers)
+    if n:
+        named = f" (numbers {', '.join(map(str, gone[:5]))}{', ...' * (len(gone) > 5)})" if gone else ""
         tell(
-            f"{path} lacks {gone.n} trials{numbers} from which its {VERDICT} was computed: the outcome "
+            f"{path} lacks {n} trials{named} from which its {VERDICT} was computed: the outcome "
             "stands, but the search's figures cover only the other trials; start the sweep again to replace them"
         )
+
+
+OUTCOME = figures_of(Outcome)

@@ -66,9 +66,9 @@ class _Turning:
         rated = [t for t in trials if t.median_s and t.gb_per_s is not None and t.tflop_per_s is not None]
         if not rated:
             return {}
-        of = max(rated, key=lambda trial: trial.median_s or 0.0)  # its rates are rounded least
-        n_bytes, flops = (of.gb_per_s or 0.0) * 1e9, (of.tflop_per_s or 0.0) * 1e12
-        return {"bytes": float(round(n_bytes * of.median_s)), "flops": float(round(flops * of.median_s)), "unit": unit}
+        median_s = rated[0].median_s or 0.0
+        n_bytes, flops = 1e9 * (rated[0].gb_per_s or 0.0) * median_s, 1e12 * (rated[0].tflop_per_s or 0.0) * median_s
+        return {"bytes": float(round(n_bytes)), "flops": float(round(flops)), "unit": unit}
 
     def new_trials(self, trials: Sequence[Trial]) -> list[Trial]:
         """Returns trials with the rule of their sizes instead of their names, and without samples and old stamps."""

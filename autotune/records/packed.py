@@ -12,15 +12,15 @@ one. ``sum`` is a checksum of its line, the names and the head.
 import csv
 import io
 import json
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from ..core.config import Config, merged_order
+from ..core.config import Config, columns_of, configs_of
 from ..core.files import content_of, write_whole
 from ..core.schema import (
     Check,
@@ -38,7 +38,7 @@ from .figure import OTHERS, defaults_of, figures_of, is_near
 from .trial import Trial, contradiction
 
 TABLE, SUM = "trials.csv", "sum"
-N_SUM = 2  # characters of a line's checksum
+SIX_BITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 OF_CONFIG = "config."  # begins the column of a parameter that has the name of another column
 FIGURES = {name: figure for name, figure in figures_of(Trial).items() if name not in ("config", "samples_s")}
 NEEDED_COLUMNS = ("number", "status")
@@ -54,40 +54,52 @@ Known = Mapping[str, tuple[str, Callable[[Any], Any]]]
 
 @dataclass(frozen=True)
 class Table:
-    """The trials of a packed table by column, without those whose lines are damaged.
+    """Trials by column, without those whose lines are damaged.
 
-    ``configs``: of each trial. ``figures``: field of a trial -> its values; a field that no trial has is left out.
-    ``others``: column of a later version -> JSON values. ``damaged``: number of a line -> why it is left out.
+    ``n``: how many. ``parameters``: name -> its values; None where a config does not have it. ``figures``: field of a
+    trial -> its values; a field that no trial has is left out. ``others``: column of a later version -> JSON values.
+    ``damaged``: number of a line -> why it is left out; 0 is the whole file.
     """
 
-    configs: Sequence[Config] = ()
+    n: int = 0
+    parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     figures: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     others: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     damaged: Mapping[int, str] = field(default_factory=dict)
 
+    @staticmethod
+    def of(trials: Sequence[Trial]) -> "Table":
+        """Returns trials by column."""
+        later = dict.fromkeys(name for trial in trials for name in trial.others)
+        return Table(
+            len(trials),
+            columns_of([trial.config for trial in trials]),
+            {name: [getattr(trial, name) for trial in trials] for name in figures_of(Trial) if name != "config"},
+            {name: [trial.others.get(name) for trial in trials] for name in later},
+        )
+
+    def configs(self) -> list[Config]:
+        """Returns the config of each trial."""
+        made: dict[tuple[bool, ...], Iterator[Config]] = {}
+        rows = list(zip(*self.parameters.values(), strict=True)) if self.parameters else [()] * self.n
+        masks = [tuple([value is not None for value in row]) for row in rows]
+        for mask in dict.fromkeys(masks):
+            names = [name for name, is_there in zip(self.parameters, mask, strict=True) if is_there]
+            own = [row for row, its_own in zip(rows, masks, strict=True) if its_own == mask]
+            made[mask] = iter(configs_of(names, (tuple(value for value in row if value is not None) for row in own)))
+        return [next(made[mask]) for mask in masks]
+
     def trials(self) -> list[Trial]:
         """Returns the trials in the order of the table."""
-        names, columns = list(self.figures), list(self.figures.values())
-        rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else ()
-        made = [
-            Trial(config=config, **dict(zip(names, row, strict=True)))
-            for config, row in zip(self.configs, rows, strict=True)
-        ]
-        if not self.others:
-            return made
-        rest = zip(*self.others.values(), strict=True)
-        own = [{n: v for n, v in zip(self.others, row, strict=True) if v is not None} for row in rest]
-        for trial, others in zip(made, own, strict=True):
-            vars(trial)[OTHERS] = others
+        names = list(self.figures)
+        rows: Iterable[tuple[Any, ...]] = zip(*self.figures.values(), strict=True) if names else ()
+        pairs = zip(self.configs(), rows, strict=True)
+        made = [Trial(config=config, **dict(zip(names, row, strict=True))) for config, row in pairs]
+        for name, values in self.others.items():
+            for trial, value in zip(made, values, strict=True):
+                if value is not None:
+                    vars(trial)[OTHERS] = {**trial.others, name: value}
         return made
-
-
-def columns_of(trials: Sequence[Trial]) -> Table:
-    """Returns trials by column."""
-    figures = {name: [getattr(trial, name) for trial in trials] for name in figures_of(Trial) if name != "config"}
-    later = dict.fromkeys(name for trial in trials for name in trial.others)
-    others = {name: [trial.others.get(name) for trial in trials] for name in later}
-    return Table([trial.config for trial in trials], figures, others)
 
 
 # ---------------------------------------------------------------------- writing
@@ -100,8 +112,8 @@ def text_of(trials: Sequence[Trial], known: Known) -> str:
     """Returns the text of the table. What ``known`` says is not written."""
     columns: dict[str, list[str]] = {}
     parameters: dict[str, list[object]] = {}
-    for place, name in enumerate(merged_order(trial.config for trial in trials)):
-        cells = [value_cell(trial.config[name]) if name in trial.config else "" for trial in trials]
+    for place, (name, values) in enumerate(columns_of([trial.config for trial in trials]).items()):
+        cells = ["" if value is None else value_cell(value) for value in values]
         if len(set(cells)) > 1:
             columns[_column(name)] = cells
         else:
@@ -155,13 +167,14 @@ def _seconds_between(first: str, then: str) -> int | None:
         return None
 
 
-def _seed(head: str, names: Iterable[str]) -> bytes:
-    return sha256("\0".join([head, *names]).encode(errors="surrogatepass")).digest()
+def _seed(head: str, names: Iterable[str]) -> int:
+    return crc32("\0".join([head, *names]).encode(errors="surrogatepass"))
 
 
-def _sum(seed: bytes, row: Sequence[str]) -> str:
-    data = "\0".join(row).encode(errors="surrogatepass")
-    return urlsafe_b64encode(sha256(seed + data).digest()[:3]).decode()[:N_SUM]
+def _sum(seed: int, row: Sequence[str]) -> str:
+    """Returns 12 bits of a CRC-32 as two characters."""
+    bits = crc32("\0".join(row).encode(errors="surrogatepass"), seed)
+    return SIX_BITS[bits >> 26] + SIX_BITS[bits >> 20 & 63]
 
 
 # ---------------------------------------------------------------------- reading
@@ -210,7 +223,7 @@ def _head(line: str) -> dict[str, Any]:
 class _Reading:
     """A table while it is read. Lines with a wrong checksum, or an unsound cell, are left out."""
 
-    def __init__(self, head: Mapping[str, Any], names: list[str], rows: list[list[str]], seed: bytes) -> None:
+    def __init__(self, head: Mapping[str, Any], names: list[str], rows: list[list[str]], seed: int) -> None:
         self.damaged: dict[int, str] = {}
         self._lines, kept = [], []
         for line, row in enumerate(rows, 3):
@@ -224,7 +237,7 @@ class _Reading:
         n, self._begun = len(kept), head.get("begun", "")
         cells: dict[str, Sequence[str]] = dict(zip(names, zip(*kept, strict=True), strict=False))
         of_config = names[: names.index("number")]
-        self._figures = {name: [cell] * n for name, cell in head.get("same", {}).items()}
+        self._figures: dict[str, Sequence[str]] = {name: [cell] * n for name, cell in head.get("same", {}).items()}
         self._figures |= {name: cells.get(name, ()) for name in names[len(of_config) :]}
         self._config = {name.removeprefix(OF_CONFIG): cells.get(name, ()) for name in of_config}
         for name, (place, cell) in head.get("parameters", {}).items():
@@ -237,7 +250,8 @@ class _Reading:
             return Table(damaged=self.damaged)
         if lacking := [name for name in NEEDED_COLUMNS if name not in self._figures]:
             raise Unsound(f"it lacks the column {lacking[0]}")
-        configs = self._configs()
+        parameters: dict[str, Sequence[Any]] = {}
+        parameters |= {n: self._values(n, cells, value_of_cell, as_scalar, None) for n, cells in self._config.items()}
         after = self._figures.pop(AFTER, None)
         figures: dict[str, Sequence[Any]] = {}
         for column, name in COLUMNS.items():
@@ -246,13 +260,13 @@ class _Reading:
                 figures[name] = self._values(column, cells, figure.cell.read, figure.check, DEFAULTS.get(name))
         if after is not None:
             figures["at"] = self._values(AFTER, after, self._moment, str, "")
-        others = {name: self._values(name, cells, JSON.read, as_json_value, None) for name, cells in self._figures.items()}
+        others: dict[str, Sequence[Any]] = {}
+        others |= {n: self._values(n, cells, JSON.read, as_json_value, None) for n, cells in self._figures.items()}
         self._check_times(figures)
         good = [i for i, line in enumerate(self._lines) if line not in self.damaged]
         if len(good) < len(self._lines):
-            configs = [configs[i] for i in good]
-            figures, others = ({n: [v[i] for i in good] for n, v in each.items()} for each in (figures, others))
-        return Table(configs, _filled(figures, known), others, self.damaged)
+            parameters, figures, others = (_only(good, each) for each in (parameters, figures, others))
+        return Table(len(good), parameters, _filled(figures, known), others, self.damaged)
 
     def _moment(self, cell: str) -> str:
         begun = datetime.fromisoformat(self._begun)
@@ -275,17 +289,6 @@ class _Reading:
         for i in rows:
             self.damaged.setdefault(self._lines[i], why)
 
-    def _configs(self) -> list[Config]:
-        """Returns the configs of the rows; equal ones are one object."""
-        columns = {n: self._values(n, cells, value_of_cell, as_scalar, None) for n, cells in self._config.items()}
-        rows = list(zip(*self._config.values(), strict=True)) if columns else [()] * len(self._lines)
-        places = {row: i for i, row in enumerate(rows)}
-        made = {}
-        for row, i in places.items():
-            values = {name: column[i] for name, column in columns.items()}
-            made[row] = Config({name: value for name, value in values.items() if value is not None})
-        return [made[row] for row in rows]
-
     def _check_times(self, figures: Mapping[str, Sequence[Any]]) -> None:
         """Leaves out rows whose times contradict their status or each other."""
         n = len(self._lines)
@@ -293,6 +296,10 @@ class _Reading:
         for i, (status, median_s, q1_s, q3_s) in enumerate(zip(*times, strict=True)):
             if median_s is not None and (why := contradiction(status, median_s, q1_s, q3_s)):
                 self._leave_out([i], why)
+
+
+def _only(rows: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    return {name: [values[i] for i in rows] for name, values in columns.items()}
 
 
 def _filled(figures: dict[str, Sequence[Any]], known: Known) -> dict[str, Sequence[Any]]:

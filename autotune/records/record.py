@@ -75,10 +75,9 @@ class SweepRecord:
     def trials(self) -> tuple[Trial, ...]:
         """Returns the latest valid trial of each config, in the order of recording."""
         latest: dict[Config, Trial] = {}
-        for trial in self._current():
-            latest.pop(trial.config, None)
-            latest[trial.config] = trial
-        return tuple(latest.values())
+        for trial in reversed(self._current()):
+            latest.setdefault(trial.config, trial)
+        return tuple(reversed(latest.values()))
 
     @cached_property
     def measured(self) -> list[Trial]:

@@ -23,7 +23,9 @@ RULES: Mapping[int, Callable[[AnyKernel, Any, Config, int], Sizes]] = {1: _of_de
 RULE = max(RULES)  # the rule of new trials
 
 
-def verified_on(about: About, trial: Trial, trials: Iterable[Trial], kernel: AnyKernel | None = None) -> tuple[str, ...]:
+def verified_on(
+    about: About, trial: Trial, trials: Iterable[Trial], kernel: AnyKernel | None = None
+) -> tuple[str, ...]:
     """Returns the names of the problems at which a trial was verified; the last is the timed one.
 
     ``trials``: those of its sweep. ``kernel``: the definition; by default the installed one. () if the trial was not

@@ -6,7 +6,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.config import merged_order
 from ..system.limits import check_type
 from .figure import defaults_of, figures_of
 from .folder import SweepFolder, find_sweeps
@@ -47,13 +46,13 @@ def trials_table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
 
     for folder in folders:
         about, table = folder.about(), folder.columns()
-        n_own = len(table.configs)
+        n_own = table.n
         fixed: dict[str, object] = {"device": about.device.name, "kernel": about.kernel}
         fixed |= {f"problem.{name}": value for name, value in about.problem.items()}
         for name, value in fixed.items():
             extend(name, [value] * n_own)
-        for name in merged_order(table.configs):
-            extend(name, [config.get(name) for config in table.configs])
+        for name, values in table.parameters.items():
+            extend(name, values)
         for name in OWN:
             extend(name, table.figures.get(name) or [DEFAULTS.get(name)] * n_own)
         metrics = table.figures.get("metrics", ())

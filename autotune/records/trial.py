@@ -124,9 +124,9 @@ class Trial:
         Status, Figure(_status, "see [sweeps.md](sweeps.md); only `measured` has times", cell=TEXT, in_exports=True)
     ]
     config: Annotated[Config, Figure(as_config, _CONFIG, plain=dict, in_verdict=True)]
-    key: Annotated[
-        str | None, Figure(optional(as_word), _IDENTITY, cell=DIGEST, in_verdict=True, in_exports=True)
-    ] = None
+    key: Annotated[str | None, Figure(optional(as_word), _IDENTITY, cell=DIGEST, in_verdict=True, in_exports=True)] = (
+        None
+    )
     stamp: Annotated[str, Figure(as_word, _IDENTITY, cell=DIGEST)] = ""
     compiler: Annotated[str, Figure(as_text, _CODE, cell=TEXT, in_verdict=True)] = ""
     code: Annotated[str, _digest(_CODE)] = ""

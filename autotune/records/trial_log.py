@@ -70,7 +70,7 @@ class TrialLog:
 def recordable(trial: Trial) -> Trial:
     """Returns the trial as its record gives it back, without samples, which only finalists keep.
 
-    A trial with an unsound figure costs itself and never the record: it becomes a failed one, which says what was wrong.
+    A trial with an unsound figure costs itself, and never the record: it becomes a failed one that says what was wrong.
     """
     try:
         return replace(settled(trial), samples_s=())

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Device, Launch, P, problem_name
@@ -84,7 +85,9 @@ def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch
         trial = settled(_with_binary(trial, context.compiler, binary, geometry))
         check_limits(binary, geometry, context.target.device)
     except (Unsound, TypeError, ValueError, AttributeError, StopIteration) as error:  # of anybody's device
-        raise TrialFailure(Status.DEFINITION_FAILED, f"the device's compile() returned a wrong Binary: {error}") from None
+        raise TrialFailure(
+            Status.DEFINITION_FAILED, f"the device's compile() returned a wrong Binary: {error}"
+        ) from None
     return trial
 
 
@@ -123,7 +126,8 @@ def with_rates(trial: Trial, context: Context[P]) -> Trial:
     """Returns ``trial``, which must have a median, with its GB/s, TFLOP/s and efficiency."""
     assert trial.median_s is not None
     rates = rates_of(context.kernel.work(context.problem), context.bench.ceilings)
-    return replace(trial, **{name: rate(trial.median_s) for name, rate in rates.items()})
+    own: dict[str, Any] = {name: rate(trial.median_s) for name, rate in rates.items()}
+    return replace(trial, **own)
 
 
 def _on_device(

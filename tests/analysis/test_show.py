@@ -196,7 +196,7 @@ def test_parameters_across_sweeps(tmp_path: Path, capsys: pytest.CaptureFixture[
 # ---------------------------------------------------------------------- importance
 def made(effects: dict[Config, float]) -> list[Trial]:
     """Trials whose log times are given."""
-    return [Trial(i, "measured", c, "k", "s", median_s=exp(y)) for i, (c, y) in enumerate(effects.items())]
+    return [Trial(number=i, status="measured", config=c, median_s=exp(y)) for i, (c, y) in enumerate(effects.items())]
 
 
 def test_importance_is_the_share_of_variance_that_a_parameter_explains() -> None:

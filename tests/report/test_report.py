@@ -177,7 +177,7 @@ def test_two_sets_of_records_are_compared(tmp_path: Path) -> None:
 def test_text_of_a_record_stays_text(tmp_path: Path) -> None:
     path = outcomes.sweep(tmp_path / "results", compiler=EVIL, refused={EVIL: 3})
     bad = Config(ALGORITHM=EVIL, WGS=64)
-    failed = Trial(number=90, status="noisy", config=bad, key=None, stamp="s90", message=EVIL, reproduce=EVIL)
+    failed = Trial(number=90, status="noisy", config=bad, key=None, stamp="s90", message=EVIL)
     append(path, failed)
     append(path, replace(failed, number=91, status="measured", config=Config(ALGORITHM=EVIL, WGS=32), median_s=1e-3))
     (path / "verdict.json").unlink()

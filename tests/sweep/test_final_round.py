@@ -24,7 +24,14 @@ def measured(centre: float, spread: float, n: int = 41, seed: int = 0) -> Measur
 
 
 def trial(number: int, registers: int, shared: int = 0, **config: int) -> Trial:
-    return Trial(number, "measured", Config(config), "k", "s", registers=registers, shared_bytes=shared)
+    return Trial(
+        number=number,
+        status=Status.MEASURED,
+        config=Config(config),
+        key="k",
+        registers=registers,
+        shared_bytes=shared,
+    )
 
 
 @pytest.mark.parametrize(

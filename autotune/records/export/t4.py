@@ -6,6 +6,7 @@ Times are in milliseconds, as the file's ``metadata.timeunit`` says, because pro
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ...core.config import Value
@@ -70,7 +71,7 @@ def metadata(sweep: SweepRecord) -> dict[str, object]:
     """Returns the metadata file: device, machine, versions, commit, settings, and the outcome."""
     about, content = sweep.about, sweep.about.content
     members: dict[str, object] = {
-        "hardware": {"hardware_description": [dict(content["device"])], "operating_system": about.machine},
+        "hardware": {"hardware_description": [asdict(about.device)], "operating_system": about.machine},
         "environment": {
             "device_query": {"name": sweep.device.name, "compiler": about.compiler},
             "requirements": [f"{name}=={version}" for name, version in about.versions.items()],
