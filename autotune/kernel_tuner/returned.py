@@ -10,6 +10,7 @@ from ..porting.call_tuning import PortedSweep
 from ..records.folder import SweepFolder
 from ..records.objectives import unbeaten
 from ..records.record import SweepRecord
+from ..records.trial import times_of
 from ..sweep.run import Sweep
 
 # names that Kernel Tuner's own tools expect in its files
@@ -37,7 +38,7 @@ def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -
             continue
         result: dict[str, object] = {name: trial.config[name] for name in call.space}
         result["time"] = 1e3 * trial.median_s
-        result["times"] = [1e3 * seconds for seconds in trial.samples_s or (trial.median_s,)]
+        result["times"] = [1e3 * seconds for seconds in times_of(trial)]
         took = {"compile_time": trial.compile_s, "verification_time": trial.verify_s, "benchmark_time": trial.measure_s}
         result |= {name: 1e3 * (took.get(name) or 0.0) for name in TIMES}
         result["timestamp"] = trial.at

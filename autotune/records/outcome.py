@@ -28,6 +28,7 @@ from ..core.schema import (
     sequence_of,
     value_text,
 )
+from .cell import TEXT
 from .damage import tell
 from .figure import Figure, as_members, checked, defaults_of, figures_of, stated
 from .measurement import Measurement, Sustained, summary_of
@@ -106,7 +107,9 @@ class Finalist(Trial):
     """
 
     median_s: Annotated[float, Figure(as_seconds, figures_of(Trial)["median_s"].meaning, "s", in_verdict=True)] = 0.0
-    relation: Annotated[str, Figure(as_word, "how it compares with the fastest: a Relation", in_verdict=True)] = ""
+    relation: Annotated[
+        str, Figure(as_word, "how it compares with the fastest: a Relation", cell=TEXT, in_verdict=True)
+    ] = ""
     interval_s: Annotated[
         tuple[float, float] | None,
         Figure(_interval, "95 % confidence interval of the median", "s", plain=list, in_verdict=True),
@@ -141,6 +144,8 @@ class Finalist(Trial):
         Raises:
             Unsound: when the row is invalid, or neither it nor a trial has its config and its time.
         """
+        if not isinstance(row, dict):
+            raise Unsound(f"is {value_text(row)}, must be an object")
         found = checked(Finalist, row, (), IGNORED)
         trial = trials.get(found.get("number", UNNUMBERED))
         base = {} if trial is None else vars(trial)
@@ -251,11 +256,11 @@ class Outcome:
         trials = list(trials)
         found = checked(Outcome, members, (), ("stamps",))
         if isinstance(stamps := row.get("stamps"), dict):  # of an older version
-            found["trials"] = runs_of(int(number) for number in stamps if number.isdecimal())
+            found["trials"] = runs_of(int(_stamped(number)) for number in stamps)
         by_number = {trial.number: trial for trial in trials}
         rows = _rows_of(row.get("finalists") or [])
         finalists = tuple(_named("finalists", each, by_number, added) for each in rows)
-        if finalists and not isinstance(row.get("winner"), dict):
+        if finalists and "winner" not in row:
             default = row.get("default")
             by = {finalist.number: finalist for finalist in finalists}
             found |= {"winner": finalists[0], "default": by.get(default) if isinstance(default, int) else None}
@@ -313,6 +318,12 @@ class Outcome:
         return all(finalist.number in numbers for finalist in self.finalists)
 
 
+def _stamped(number: str) -> str:
+    if number.isascii() and number.isdecimal() and len(number) < 10:
+        return number
+    raise Unsound(f"stamps: {value_text(number)[1:-1]} is {value_text(number)}, must be the number of a trial")
+
+
 def counts_of(trials: Iterable[Trial], runs: tuple[tuple[int, int], ...] | None) -> dict[str, int] | None:
     """Returns the number of trials by status, of those with a number in ``runs``."""
     if runs is None:
@@ -331,7 +342,7 @@ def _rows_of(rows: object) -> list[Any]:
     """Returns the rows of ``_in_columns``; older records have objects."""
     if not isinstance(rows, list):
         raise Unsound(f"finalists is {value_text(rows)}, must be a list")
-    if not rows or isinstance(rows[0], dict):
+    if not rows or not isinstance(rows[0], list):
         return rows
     names, *values = rows
     if any(not isinstance(row, list) or len(row) != len(names) for row in rows) or not all(

@@ -209,6 +209,11 @@ class Trial:
 T = TypeVar("T", bound=Trial)
 
 
+def times_of(trial: Trial) -> tuple[float, ...]:
+    """Returns the recorded times of single launches in seconds: the samples, or the median alone; () without a time."""
+    return trial.samples_s or (() if trial.median_s is None else (trial.median_s,))
+
+
 def contradiction(status: Status, median_s: float, q1_s: float | None, q3_s: float | None) -> str:
     """Returns why such times cannot be: only measured trials have times, and medians lie within quartiles."""
     if status != Status.MEASURED:

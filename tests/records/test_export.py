@@ -46,7 +46,7 @@ def test_parquet_reads_back_equal(tmp_path: Path) -> None:
     export([tmp_path / "results"], "parquet", tmp_path / "trials.parquet")
     again, table = pd.read_parquet(tmp_path / "trials.parquet"), uniform(load(tmp_path / "results"))
     assert {str(again[name].dtype) for name in ("WGS", "SG_SIZE", "registers", "problem.taps")} == {"Int64"}
-    lists = ["samples_s", "verified_on", "grid", "block"]
+    lists = ["verified_on", "grid", "block"]
     for name in lists:
         as_lists = [None if cell is None else list(cell) for cell in again[name]]
         assert as_lists == list(table[name]) and isinstance(table[name][0], list)

@@ -43,7 +43,7 @@ def folder_in(path: Path) -> SweepFolder:
 def test_trials_come_back_as_they_went(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     trials = [
-        trial(0, samples_s=(1e-3, 2e-3), median_s=1.5e-3, verified_on=("n_chan=1",)),
+        trial(0, samples_s=(1e-3, 2e-3), n_samples=2, median_s=1.5e-3, verified_on=("n_chan=1",)),
         trial(1, message='a "quote"\n'),
     ]
     for one in trials:

@@ -26,7 +26,7 @@ def measured(centre: float, spread: float, n: int = 41, seed: int = 0) -> Measur
 def trial(number: int, registers: int, shared: int = 0, **config: int) -> Trial:
     return Trial(
         number=number,
-        status=Status.MEASURED,
+        status="measured",
         config=Config(config),
         key="k",
         registers=registers,

@@ -11,7 +11,7 @@ from ...core.config import Value, merged_order
 from ...core.errors import Status, UsageError
 from ..figure import figures_of
 from ..record import SweepRecord
-from ..trial import Trial
+from ..trial import Trial, times_of
 from .exporter import Contents
 
 MS = 1e3  # milliseconds per second
@@ -78,7 +78,7 @@ def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, 
     error = "" if trial.median_s is not None else _error(trial)
     own: dict[str, object] = {
         "time": error or MS * (trial.median_s or 0.0),
-        "times": [MS * s for s in trial.samples_s],
+        "times": [MS * s for s in times_of(trial)],
         "compile_time": MS * (trial.compile_s or 0.0),
         "verification_time": MS * (trial.verify_s or 0.0),
         "benchmark_time": MS * (trial.measure_s or 0.0),

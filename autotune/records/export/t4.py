@@ -13,7 +13,7 @@ from ...core.config import Value
 from ...core.errors import Status
 from ..figure import figures_of
 from ..record import SweepRecord
-from ..trial import Trial
+from ..trial import Trial, times_of
 from .exporter import Contents
 
 SCHEMA_VERSION = "1.0.0"
@@ -101,7 +101,7 @@ def _result(trial: Trial, final_s: float | None) -> dict[str, object]:
 
 def _times(trial: Trial) -> dict[str, object]:
     """Returns times in ms, under the schema's ``compilation_time`` and Kernel Tuner's ``compilation``."""
-    times: dict[str, object] = {"runtimes": [MS * s for s in trial.samples_s]}
+    times: dict[str, object] = {"runtimes": [MS * s for s in times_of(trial)]}
     stages = {"compilation": trial.compile_s, "validation": trial.verify_s, "benchmark": trial.measure_s}
     if trial.status in (Status.CONSTRAINT, Status.SKIPPED, Status.RENDER_FAILED):
         stages = dict.fromkeys(stages, 0.0)
