@@ -105,7 +105,8 @@ def write_verdict(path: Path, verdict: dict[str, Any]) -> None:
 
 def rewrite_about(path: Path, **changes: Any) -> None:
     """Change fields of a recorded sweep.json."""
-    (path / "sweep.json").write_text(json.dumps({**unsealed((path / "sweep.json").read_text()), **changes}))
+    content = json.loads(json.dumps(SweepFolder(path).about().content))
+    (path / "sweep.json").write_text(json.dumps({**content, **changes}))
 
 
 def unsealed(text: str) -> dict[str, Any]:

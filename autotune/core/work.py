@@ -39,10 +39,15 @@ def rates_of(work: Work, ceilings: Ceilings | None) -> Mapping[str, Callable[[fl
     ``efficiency``, the share of the roofline, is missing without measured ceilings.
     """
     rates: dict[str, Callable[[float], float]] = {
-        "gb_per_s": lambda median_s: work.bytes / median_s / 1e9,
-        "tflop_per_s": lambda median_s: work.flops / median_s / 1e12,
+        "gb_per_s": lambda median_s: _rounded(work.bytes / median_s / 1e9),
+        "tflop_per_s": lambda median_s: _rounded(work.flops / median_s / 1e12),
     }
     if ceilings is not None:
         least_s = floor_s(work, ceilings)
-        rates["efficiency"] = lambda median_s: least_s / median_s
+        rates["efficiency"] = lambda median_s: _rounded(least_s / median_s)
     return rates
+
+
+def _rounded(rate: float) -> float:
+    """Returns a rate with as many digits as times have."""
+    return float(f"{rate:.7g}")

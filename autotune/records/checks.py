@@ -1,6 +1,6 @@
 """The checks that a result can have passed, as records name them. A check with nothing to do counts as made."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 EDGE_SIZES, POISON, GUARDS, WORKSPACES = "edge-sizes", "poison", "guards", "workspaces"
 OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE = "old-outputs", "fresh-inputs", "longer-arrays", "timed-size"
@@ -21,8 +21,12 @@ OF_WINNER = {
     CARRIED: "other inputs at the timed size, after launches that left their remains",
 }
 CHECKS = {**OF_TRIAL, **OF_WINNER}
+USUAL: Mapping[int, tuple[str, ...]] = {  # rule of a trial -> the checks that trials passed then; none is ever changed
+    0: (),  # before checks were recorded
+    1: (EDGE_SIZES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),
+}
 
 
-def lacking(made: Collection[str], usual: Collection[str] = tuple(OF_TRIAL)) -> tuple[str, ...]:
-    """Returns the ``usual`` checks that were not made."""
-    return tuple(check for check in usual if check not in made)
+def lacking(made: Collection[str], rule: int) -> tuple[str, ...]:
+    """Returns the checks that are usual by a rule and were not made."""
+    return tuple(check for check in USUAL.get(rule, ()) if check not in made)

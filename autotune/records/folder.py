@@ -35,6 +35,7 @@ from ..core.space import Space
 from ..core.work import Work, rates_of
 from .about import SHARED, About
 from .as_recorded import protocol_of
+from .checks import USUAL
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
 from .outcome import VERDICT, Outcome, ceilings_of, tell_missing
@@ -63,6 +64,7 @@ class SweepFolder:
         self.path, self._added = path, tuple(added)
         self._about: About | None = None
         self._read_trials: tuple[object, list[Trial]] | None = None
+        self._is_damaged = False
 
     @staticmethod
     def opened(path: Path, added: Sequence[Parameter] = ()) -> "SweepFolder":
@@ -96,6 +98,10 @@ class SweepFolder:
         if not (self.path.parent / name).exists():
             self._write_whole(f"../{name}", members)
         return name
+
+    def is_old(self) -> bool:
+        """Returns whether an older version wrote the record."""
+        return bool(_read(self.path / SWEEP, lambda content: content.get("format", 0) < FORMAT))
 
     def whole(self) -> tuple[About, list[Trial], Outcome | None]:
         """Returns the whole record as it is written, to be packed.
@@ -174,16 +180,19 @@ class SweepFolder:
     def trials(self) -> list[Trial]:
         """Returns the trials ordered by number; the last line of each counts. Warns of damaged lines and skips them."""
         trials = self._recorded()
-        self._tell([trial.number for trial in trials], [name for trial in trials for name in trial.others])
+        later = dict.fromkeys(name for trial in trials for name in trial.others)
+        self._tell([trial.number for trial in trials], later, self._is_damaged)
         if added := self._all_added():
             return [replace(trial, config=completed_config(trial.config, added)) for trial in trials]
         return trials
 
-    def _tell(self, numbers: Iterable[int], others: Iterable[str]) -> None:
-        """Warns of fields of a later version, and of missing trials."""
-        if later := dict.fromkeys(others):
+    def _tell(self, numbers: Iterable[int], later: Iterable[str], is_damaged: bool) -> None:
+        """Warns of fields of a later version, and of missing trials unless damaged lines have been told already."""
+        if later:
             where = self.path / (TRIALS if (self.path / TRIALS).exists() else TABLE)
             tell(f"{where} has fields that only a later autotune knows ({', '.join(later)}): they are kept unchanged")
+        if is_damaged:
+            return
         try:
             content = parse(content_of(self.path / VERDICT))
         except (OSError, Unsound):
@@ -197,7 +206,7 @@ class SweepFolder:
             return Table.of(self.trials())
         table = self.table()
         tell_damaged(self.path / TABLE, table.damaged)
-        self._tell(table.figures.get("number", ()), table.others)
+        self._tell(table.figures.get("number", ()), table.others, bool(table.damaged))
         return table
 
     def _recorded(self) -> list[Trial]:
@@ -207,7 +216,7 @@ class SweepFolder:
             found, damaged = self._read_recorded()
             for name, lines in damaged.items():
                 tell_damaged(self.path / name, lines)
-            self._read_trials = files, found
+            self._read_trials, self._is_damaged = (files, found), any(damaged.values())
         return self._read_trials[1]
 
     def _read_recorded(self) -> tuple[list[Trial], dict[str, dict[int, str]]]:
@@ -291,7 +300,10 @@ class SweepFolder:
     def _shared(self, kind: str, name: object) -> Mapping[str, Any]:
         if not isinstance(name, str) or not SHARED_NAME.fullmatch(name):
             raise Unsound(f"its {kind} is no file of the form {kind}-<digest>.json")
-        found: Mapping[str, Any] = _read(self.path.absolute().parent / name, lambda each: sealed(each, needed=True))
+        path = self.path.absolute().parent / name
+        if not path.exists():
+            raise Unsound(f"it lacks {path}: copy that file, too, from where the record was")
+        found: Mapping[str, Any] = _read(path, lambda each: sealed(each, needed=True))
         return found
 
     def of_space(self, space: Space) -> "SweepFolder":
@@ -391,7 +403,8 @@ def _compact(value: object) -> str:
 def _known_of(about: About, ceilings: Ceilings | None) -> Known:
     """Returns the figures of a trial that follow from the work, the roofline, the protocol and the compiler."""
     known: dict[str, tuple[str, Callable[[Any], Any]]] = {
-        "compiler": ("code", lambda code: about.compiler if code else "")
+        "compiler": ("code", lambda code: about.compiler if code else ""),
+        "checks": ("rule", lambda rule: USUAL.get(rule, ())),
     }
     with suppress(TypeError, ValueError):  # a unit of a later version
         rates = rates_of(Work(**about.work), ceilings) if about.work else {}

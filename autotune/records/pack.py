@@ -16,7 +16,7 @@ from .outcome import Finalist, Outcome
 from .sizes import names_of
 from .trial import Trial, settled
 
-OLD_RULE = 1  # the rule of all sizes that were recorded by name
+OLD_RULE = 0  # the rule of all sizes that were recorded by name
 OF_SIZES = ("rule", "seed", "stand_in", "numpy_parts", "verified_on", "stamp")
 AGAINST, NUMPY = " (against ", "; NumPy answers "
 
@@ -32,7 +32,7 @@ def pack(folder: SweepFolder, kernel: AnyKernel | None = None, constraints: Sequ
     """
     about, recorded, outcome = folder.whole()
     digests = folder.digests()
-    turning = _Turning(kernel, about, constraints)
+    turning = _Turning(kernel, about, constraints, folder.is_old())
     trials = turning.new_trials([digests.of_own_compiler(trial, about.compiler) for trial in recorded])
     if outcome is not None:
         outcome = turning.new_outcome(outcome, recorded, trials)
@@ -41,11 +41,15 @@ def pack(folder: SweepFolder, kernel: AnyKernel | None = None, constraints: Sequ
 
 @dataclass(frozen=True)
 class _Turning:
-    """Makes today's record of an older one. ``constraints``: reasons that the sweeps of a kernel share."""
+    """Makes today's record of an older one.
+
+    ``constraints``: reasons that the sweeps of a kernel share. ``is_old``: its stamps are of an older version.
+    """
 
     kernel: AnyKernel | None  # None: its definition is not here, so names of sizes stay as they are
     about: About
     constraints: Sequence[str] = ()
+    is_old: bool = False
 
     def new_about(self, trials: Sequence[Trial], outcome: Outcome | None) -> About:
         """Returns the description with the work, and the reasons of the constraints apart from their numbers."""
@@ -76,7 +80,7 @@ class _Turning:
         return [self._new_trial(trial, trials, numbers) for trial in trials]
 
     def _new_trial(self, trial: Trial, trials: Sequence[Trial], numbers: dict[str, int]) -> Trial:
-        stamp = trial.stamp if trial.rule is not None else ""
+        stamp = "" if self.is_old else trial.stamp
         trial = settled(replace(trial, samples_s=(), stamp=stamp))
         if not trial.verified_on or self.kernel is None:
             return trial

@@ -306,9 +306,9 @@ def _filled(figures: dict[str, Sequence[Any]], known: Known) -> dict[str, Sequen
     """Returns the figures with those that follow from others."""
     for name, (source, formula) in known.items():
         others = figures.get(source, ())
-        given = figures.get(name) or [None] * len(others)
+        given = figures.get(name) or [DEFAULTS.get(name)] * len(others)
         figures[name] = [
-            formula(other) if value in (None, "") and other is not None else value
+            formula(other) if value == DEFAULTS.get(name) and other is not None else value
             for value, other in zip(given, others, strict=True)
         ]
     return {name: values for name, values in figures.items() if values}

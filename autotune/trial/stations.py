@@ -125,6 +125,8 @@ def _check_limits(figures: Figures, launch: Launch, device: Device) -> None:
 def with_rates(trial: Trial, context: Context[P]) -> Trial:
     """Returns ``trial``, which must have a median, with its GB/s, TFLOP/s and efficiency."""
     assert trial.median_s is not None
+    trial = settled(trial)
+    assert trial.median_s is not None
     rates = rates_of(context.kernel.work(context.problem), context.bench.ceilings)
     own: dict[str, Any] = {name: rate(trial.median_s) for name, rate in rates.items()}
     return replace(trial, **own)

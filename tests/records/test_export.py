@@ -171,9 +171,9 @@ def test_the_word_for_absent_is_no_value_and_reserved_names_are_refused(tmp_path
     path = outcomes.sweep(tmp_path)
     folder = SweepFolder(path)
     trial = outcomes.trials()[0]
-    append(folder.path, type(trial)(99, "measured", Config(ALGORITHM="absent", WGS=64), "k", "s", median_s=1e-3))
+    append(folder.path, replace(trial, number=99, config=Config(ALGORITHM="absent", WGS=64)))
     assert json.loads(kernel_tuner.cache(recorded(path)))["autotune"]["absent"] == "absent_"
-    append(folder.path, type(trial)(100, "measured", Config(time=3), "k", "s", median_s=1e-3))
+    append(folder.path, replace(trial, number=100, config=Config(time=3)))
     with pytest.raises(UsageError, match="the parameter 'time' has the name of a key"):
         kernel_tuner.cache(recorded(path))
 
@@ -195,7 +195,9 @@ def test_a_folder_of_sweeps_becomes_a_folder_of_files(tmp_path: Path) -> None:
         outcomes.sweep(tmp_path / "results", taps=taps)
     export([tmp_path / "results"], "t4", tmp_path / "t4")
     export([tmp_path / "results"], "kernel-tuner", tmp_path / "kernel-tuner")
-    names = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("filter/*") if p.is_file())
+    names = sorted(
+        str(p.relative_to(tmp_path)) for kind in ("t4", "kernel-tuner") for p in (tmp_path / kind).rglob("*.json")
+    )
     assert names == [
         "kernel-tuner/NVIDIA_H200/filter/taps=16,n_samples=4096.json",
         "kernel-tuner/NVIDIA_H200/filter/taps=32,n_samples=4096.json",

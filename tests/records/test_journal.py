@@ -98,9 +98,10 @@ def test_a_file_has_a_study_for_each_problem_and_none_of_another_record(tmp_path
         Journal(dashboard, fail).match(SweepRecord.of(SweepFolder(path)))
     storage = JournalStorage(JournalFileBackend(str(dashboard)))
     assert len(optuna.get_all_study_names(storage)) == 2
-    shutil.copytree(path, tmp_path / "copy")
+    shutil.copytree(path.parent, tmp_path / "kernel")  # with what its sweeps share
+    path = tmp_path / "kernel" / path.name
     with pytest.raises(UsageError, match=r"its study 'detect n_time=200.* is of .*results.*; name another file"):
-        Journal(dashboard, fail).match(SweepRecord.of(SweepFolder(tmp_path / "copy")))
+        Journal(dashboard, fail).match(SweepRecord.of(SweepFolder(path)))
 
 
 @pytest.mark.parametrize(

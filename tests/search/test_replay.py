@@ -79,7 +79,10 @@ def sweep_folder(path: Path) -> Path:
         ok = config != FAILS
         status, median_s = ("measured", 1e-3 * milliseconds(config)) if ok else ("launch_failed", None)
         took = {"compile_s": 0.2, "verify_s": 0.03, "measure_s": 0.01 if ok else None}
-        append(folder.path, Trial(number=number, status=status, config=Config(config), key="key", median_s=median_s, **took))
+        append(
+            folder.path,
+            Trial(number=number, status=status, config=Config(config), key="key", median_s=median_s, **took),
+        )
     return folder.path
 
 

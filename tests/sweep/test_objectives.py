@@ -1,6 +1,5 @@
 """Sweeps for energy, for metrics, and for two objectives at once, on the simulated device, which has a meter."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import autotune
 from autotune import UsageError
 from autotune.analysis.show import front_of
-from autotune.records.folder import find_sweeps
+from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.objectives import Objective, Objectives, front, values_of
 from autotune.records.record import SweepRecord
 from autotune.sweep.run import Sweep
@@ -76,8 +75,8 @@ def test_a_sweep_by_time_goes_on_as_one_by_energy(tmp_path: Path) -> None:
     first = sweep(tmp_path, trials=6)
     again = sweep(tmp_path, trials=6, objectives=("energy",), metrics=PRODUCT)
     assert first.path == again.path and again.best is not None and again.best.joules
-    verdict = json.loads((again.path / "verdict.json").read_text())
-    assert verdict["objectives"] == ["energy"] and verdict["winner"]["metrics"]["edp"] > 0
+    outcome = SweepFolder(again.path).outcome()
+    assert outcome is not None and outcome.objectives == ("energy",) and outcome.winner.metrics["edp"] > 0
     third = sweep(tmp_path, trials=6, objectives=("energy",), metrics={"mj": "1000 * energy"})
     assert not third.finalists, "nothing is measured anew for a metric"
     assert autotune.load(tmp_path)["metric.mj"].notna().any(), "recorded trials get it"

@@ -1,6 +1,5 @@
 """The figure of launches back to back: asked for, recorded with the finalists, and not taken twice."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 import autotune
 from autotune import TrialFailure
 from autotune.devices import Target, find_device
+from autotune.records.folder import SweepFolder
 from autotune.records.measurement import Sustained
 from autotune.sweep.run import Sweep
 from autotune.trial.worker import Job, Worker
@@ -22,13 +22,14 @@ def sweep(target: Target, results: Path, trials: int = 3, **settings: float) -> 
 
 def test_each_finalist_has_both_rates(target: Target, tmp_path: Path) -> None:
     found = sweep(target, tmp_path, sustained_s=0.05)
-    verdict = json.loads((found.path / "verdict.json").read_text())
-    for finalist in verdict["finalists"]:
-        figure = finalist["sustained"]
-        assert figure["duration_s"] > 0.01
-        assert figure["n"] >= 1
-        assert 0 < figure["sustained_s"] < 1
-        assert 0 < figure["short_s"] < 1
+    outcome = SweepFolder(found.path).outcome()
+    assert outcome is not None and outcome.finalists == found.finalists
+    for finalist in outcome.finalists:
+        figure = finalist.sustained
+        assert figure is not None and figure.duration_s > 0.01
+        assert figure.n >= 1
+        assert 0 < figure.sustained_s < 1
+        assert 0 < figure.short_s < 1
 
 
 def test_it_is_taken_once_and_when_it_is_missing(tmp_path: Path) -> None:

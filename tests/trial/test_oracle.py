@@ -59,7 +59,9 @@ def test_numpy_answers_where_it_can_and_who_stands_in_adds_its_errors(tmp_path: 
     with Bench(find_device("simulated:5")) as bench:
         context = Context.of(KERNEL, PROBLEM, bench, Settings().protocol, 60.0)
         config = KERNEL.default_config(PROBLEM, bench.target.device)
-        recorded = Trial(number=3, status="measured", config=config, key="key", median_s=1.0, max_error=0.25, rms_error=0.125)  # type: ignore[arg-type]
+        recorded = Trial(
+            number=3, status="measured", config=config, key="key", median_s=1.0, max_error=0.25, rms_error=0.125
+        )  # type: ignore[arg-type]
         with oracle_of(context, recorded) as oracle:
             assert oracle.stand_in is None and not oracle.is_open and str(oracle) == ""
         with oracle_of(context, recorded, trust_recorded=True) as oracle:
