@@ -36,7 +36,8 @@ TALL = Config(BLOCK_C=32, BLOCK_T=16, UNROLL=4)
 def created(path: Path, about: dict[str, Any]) -> SweepFolder:
     """The folder of a sweep, as one that begins there leaves it."""
     folder = SweepFolder.opened(path)
-    folder.take_up(About.read(json.loads(json.dumps(about))))
+    if about:
+        folder.take_up(About.read(json.loads(json.dumps(about))))
     return folder
 
 

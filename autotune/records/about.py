@@ -37,7 +37,7 @@ _row = members_of(
     {"name": as_name, "since": as_scalar, "condition": mapping_of(as_name, sequence_of(optional(as_scalar)))},
     needed=("name", "since", "condition"),
 )
-_work = members_of({"flops": as_amount, "bytes": as_amount, "unit": as_word}, needed=("flops", "bytes", "unit"))
+_work = members_of({"flops": as_amount, "bytes": as_amount, "unit": as_word})
 
 
 def _parameter(value: object) -> Parameter:

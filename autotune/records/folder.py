@@ -62,7 +62,7 @@ class SweepFolder:
 
     def __init__(self, path: Path, added: Sequence[Parameter] = ()) -> None:
         self.path, self._added = path, tuple(added)
-        self._about: About | None = None
+        self._about: tuple[object, About] | None = None
         self._read_trials: tuple[object, list[Trial]] | None = None
         self._is_damaged = False
 
@@ -268,14 +268,15 @@ class SweepFolder:
         return [trial for trial in self.trials() if trial.number in stale]
 
     def about(self) -> About:
-        """Returns the content of sweep.json, which is read once.
+        """Returns the content of sweep.json, which is read again when it has changed.
 
         Raises:
             Damaged: when it cannot be read, or a later version wrote it.
         """
-        if self._about is None:
-            self._about = self._read_about()
-        return self._about
+        file = self._stamp(SWEEP)
+        if self._about is None or self._about[0] != file:
+            self._about = file, self._read_about()
+        return self._about[1]
 
     def _read_about(self) -> About:
         return _read(self.path / SWEEP, self._about_of).completed(self._added)

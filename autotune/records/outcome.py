@@ -28,7 +28,7 @@ from ..core.schema import (
     sequence_of,
     value_text,
 )
-from .cell import TEXT
+from .cell import TEXT, samples_of, samples_text
 from .damage import tell
 from .figure import Figure, as_members, checked, defaults_of, figures_of, stated
 from .measurement import Measurement, Sustained, summary_of
@@ -123,12 +123,11 @@ class Finalist(Trial):
 
     @staticmethod
     def measured(trial: Trial, m: Measurement, relation: Relation) -> "Finalist":
-        """Returns a config of a final round; ``trial`` must have a time."""
-        scale = (trial.median_s or m.median_s) / m.median_s
-        rates = {name: None if (rate := getattr(trial, name)) is None else scale * rate for name in RATES}
+        """Returns a config of a final round, as its record gives it back; ``trial`` must have a time."""
+        samples_s = tuple(samples_of(samples_text(m.samples_s)))
         own = {field.name: value for field in fields(m) if (value := getattr(m, field.name)) is not None}
-        more = {"n_samples": len(m.samples_s), "interval_s": m.interval(), "relation": relation}
-        return Finalist(**vars(trial) | rates | own | more)
+        own |= {"samples_s": samples_s, "relation": relation, **_following(samples_s, vars(trial), {})}
+        return Finalist(**vars(trial) | own)
 
     @staticmethod
     def of_search(trial: Trial) -> "Finalist":
@@ -179,21 +178,19 @@ class Finalist(Trial):
 
 def _following(samples_s: Sequence[float], trial: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the figures of a finalist that follow from its samples and its trial, except those in ``own``."""
-    found: dict[str, Any] = {}
-    if samples_s:
-        found = summary_of(samples_s)
+    found = summary_of(samples_s) if samples_s else {}
     median_s, before_s = own.get("median_s", found.get("median_s")), trial.get("median_s")
     if median_s and before_s:
         found |= {name: rate * before_s / median_s for name in RATES if (rate := trial.get(name)) is not None}
-    return {name: value for name, value in found.items() if name not in own}
+    return {name: _short(value) for name, value in found.items() if name not in own}
 
 
 def _short(value: Any) -> Any:
-    """Returns JSON with its fractions rounded to what is known of them."""
+    """Returns a value with its fractions rounded to what is known of them."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
-    if isinstance(value, list):
-        return [_short(each) for each in value]
+    if isinstance(value, list | tuple):
+        return type(value)(_short(each) for each in value)
     return {name: _short(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 

@@ -188,7 +188,7 @@ class FinalRound:
             jobs = [(trial, replace(job, others=self.oracle.others_folder)) for trial, job in jobs]
         contestants = [(Contestant(t, measured[t.number], figures.get(t.number)), job) for t, job in jobs]
         sound = [each for each in contestants if self._is_sound(each[0])]
-        return tuple(map(settled, self._with_proof(sound, default)))
+        return tuple(self._with_proof(sound, default))
 
     def _is_sound(self, contestant: Contestant) -> bool:
         """Returns whether the device's figures can be recorded; leaves the config out otherwise."""

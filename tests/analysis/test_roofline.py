@@ -8,10 +8,10 @@ import pytest
 from autotune.analysis.roofline import UNITS, limit_of
 from autotune.core.definition import Work
 from autotune.core.device import Ceilings
+from autotune.core.work import floor_s, rates_of
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
 from autotune.records.trial_log import as_row
-from autotune.trial.stations import floor_s, rates
 
 from ..recorded import H200, WIDE, record, write_verdict
 
@@ -23,7 +23,8 @@ MEDIAN_US = 50.0
 
 def recorded(results: Path, work: Work, ceilings: Ceilings = CEILINGS) -> SweepRecord:
     """A sweep whose only config did this work."""
-    path = record(results, H200, {WIDE: MEDIAN_US}, **asdict(rates(work, 1e-6 * MEDIAN_US, ceilings)))
+    rates = {name: rate(1e-6 * MEDIAN_US) for name, rate in rates_of(work, ceilings).items()}
+    path = record(results, H200, {WIDE: MEDIAN_US}, **rates)
     trial = SweepRecord.of(SweepFolder(path)).measured[0]
     write_verdict(path, {"winner": as_row(trial), "ceilings": asdict(ceilings)})
     return SweepRecord.of(SweepFolder(path))

@@ -23,7 +23,7 @@ def sweep(target: Target, results: Path, trials: int = 3, **settings: float) -> 
 def test_each_finalist_has_both_rates(target: Target, tmp_path: Path) -> None:
     found = sweep(target, tmp_path, sustained_s=0.05)
     outcome = SweepFolder(found.path).outcome()
-    assert outcome is not None and outcome.finalists == found.finalists
+    assert outcome is not None and [f.median_s for f in outcome.finalists] == [f.median_s for f in found.finalists]
     for finalist in outcome.finalists:
         figure = finalist.sustained
         assert figure is not None and figure.duration_s > 0.01

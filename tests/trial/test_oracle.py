@@ -7,6 +7,7 @@ import pytest
 
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
+from autotune.records.sizes import verified_on
 from autotune.records.trial import Trial
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import run_sweep
@@ -28,8 +29,8 @@ def too_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answered_by(path: Path) -> dict[int, str]:
     """Who stood in for NumPy, by the number of each measured trial."""
-    measured = [t for t in SweepFolder(path).trials() if t.status == "measured"]
-    return {t.number: t.verified_on[-1].partition("(against ")[2].partition(";")[0] for t in measured}
+    by_number = {t.number: t for t in SweepFolder(path).trials()}
+    return {n: str(by_number[t.stand_in].config) for n, t in by_number.items() if t.stand_in is not None}
 
 
 def test_the_first_config_that_passes_stands_in(too_large: None, tmp_path: Path) -> None:
@@ -42,8 +43,9 @@ def test_the_first_config_that_passes_stands_in(too_large: None, tmp_path: Path)
         later = answered_by(sweep.path)
     configs = {t.number: str(t.config) for t in SweepFolder(sweep.path).trials()}
     assert set(first.values()) == {configs[min(first)]}, "the first that was measured, against itself too"
-    told = {t.verified_on[-1].partition("; ")[2] for t in SweepFolder(sweep.path).trials() if t.median_s}
-    assert told == {"NumPy answers smaller sizes only)"}  # here, no part was asked of it
+    folder = SweepFolder(sweep.path)
+    told = {verified_on(folder.about(), t, folder.trials(), KERNEL)[-1] for t in folder.trials() if t.median_s}
+    assert all(text.endswith("; NumPy answers smaller sizes only)") for text in told)  # no part was asked of it here
     assert {who for number, who in later.items() if number not in first} <= {str(fastest.config)}
 
 
@@ -63,9 +65,9 @@ def test_numpy_answers_where_it_can_and_who_stands_in_adds_its_errors(tmp_path: 
             number=3, status="measured", config=config, key="key", median_s=1.0, max_error=0.25, rms_error=0.125
         )  # type: ignore[arg-type]
         with oracle_of(context, recorded) as oracle:
-            assert oracle.stand_in is None and not oracle.is_open and str(oracle) == ""
+            assert oracle.stand_in is None and not oracle.is_open
         with oracle_of(context, recorded, trust_recorded=True) as oracle:
-            assert oracle.stand_in is not None and str(oracle) == f" (against {config})"
+            assert oracle.stand_in is not None and oracle.stand_in.number == 3 and not oracle.numpy_parts
             job = oracle.job(config, oracle.stand_in.binary)
             assert job.oracle == (config, oracle.stand_in.binary) and job.case == oracle.folder
             tried = bench.worker.trial(job, context.protocol, context.deadline_s)

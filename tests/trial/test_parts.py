@@ -8,6 +8,7 @@ import pytest
 
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
+from autotune.records.sizes import verified_on
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
@@ -61,5 +62,6 @@ def test_a_config_that_is_wrong_at_full_size_alone_does_not_stand_in_for_numpy(t
         ("WRONG_AT_FULL_SIZE", "wrong"),
     ]
     assert "at full size, rows " in (found["WRONG_AT_FULL_SIZE"].message or "")
-    told = found["RIGHT"].verified_on[-1]
+    folder = SweepFolder(sweep.path)
+    told = verified_on(folder.about(), found["RIGHT"], folder.trials(), definition)[-1]
     assert "(against FAULT=RIGHT; NumPy answers rows " in told and told.endswith("rows 39)")

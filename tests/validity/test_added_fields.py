@@ -63,7 +63,7 @@ def test_a_record_is_read_with_what_older_ones_mean(tmp_path: Path) -> None:
     device, default = {"name": "a", "kind": "host", "arch": "host"}, dict(kernel.default)
     about = About.read(
         {"kernel": "detect", "problem": fields, "device": device, "default": default}
-        | {"baked": ("n_time",), "runtime": ("n_chan",)}
+        | {"baked": ["n_time"], "runtime": ["n_chan"]}
     )
     assert problem_of(kernel, about) == kernel.problem(fields)
     named = dataclasses.replace(about, problem={**fields, "weight": 2}, baked=("weight", "n_time"))

@@ -27,7 +27,15 @@ LESS = {**SPACE, "BLOCK_T": (1, 2, 4, 8)}  # TALL has 16
 def about(kernel: AnyKernel, space: dict[str, Any], **settings: Any) -> About:
     problem = kernel.tuned[0]
     fields = {"baked": tuple(baked_values(problem)), "runtime": runtime_fields(type(problem))}
-    return About(kernel.name, asdict(problem), H200, DEFAULT, space=space, settings=settings, **fields)
+    return About(
+        kernel=kernel.name,
+        problem=asdict(problem),
+        device=H200,
+        default=DEFAULT,
+        space=space,
+        settings=settings,
+        **fields,
+    )
 
 
 @pytest.fixture

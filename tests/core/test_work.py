@@ -4,8 +4,8 @@ import pytest
 
 from autotune import Work
 from autotune.core.device import Ceilings
+from autotune.core.work import floor_s, rates_of
 from autotune.devices import find_device
-from autotune.trial.stations import floor_s, rates
 
 pytestmark = pytest.mark.quick
 
@@ -24,7 +24,7 @@ OLD = Ceilings(bytes_per_s=1e12, flops_per_s=1e13)
 )
 def test_the_slower_of_bytes_and_operations_counts(work: Work, seconds: float) -> None:
     assert floor_s(work, H200) == pytest.approx(seconds)
-    assert rates(work, 2 * seconds, H200).efficiency == pytest.approx(0.5)
+    assert rates_of(work, H200)["efficiency"](2 * seconds) == pytest.approx(0.5)
 
 
 def test_without_tensor_cores_float32_does_it() -> None:
