@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.records.folder import find_sweeps
+from autotune.records.folder import SWEEP, TABLE, TRIALS, find_sweeps
 
 from .conftest import DEFINITIONS
 from .family import command_of, descendants, name_of
@@ -104,8 +104,16 @@ def disturb(job: Job, folder: Path, rng: random.Random, tally: Tally, most: int)
 
 
 def n_trials(folder: Path) -> int:
-    """How many trials are recorded by now."""
-    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("trials.jsonl"))
+    """How many trials are recorded by now, as lines of running sweeps and in the tables of those that have ended."""
+    return sum(max(_n_lines(path.parent / TRIALS), _n_lines(path.parent / TABLE) - 2) for path in folder.rglob(SWEEP))
+
+
+def _n_lines(path: Path) -> int:
+    """The lines of a file, which a sweep that ends may remove at any time."""
+    try:
+        return path.read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
 
 
 def _kill(job: Job, parent: int, rng: random.Random) -> str | None:

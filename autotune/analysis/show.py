@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from ..core.config import Value
 from ..core.errors import Status, UsageError
 from ..core.units import seconds_text
-from ..records.figure import as_members, figures_of
+from ..records.figure import figures_of, stated
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
@@ -156,7 +156,8 @@ def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:
 
 
 def _trial_of(sweep: SweepRecord, chosen: Finalist) -> Trial | None:
-    return next((trial for trial in sweep.trials if trial.config == chosen.config), None)
+    numbered = [trial for trial in sweep.trials if trial.number == chosen.number]
+    return next((trial for trial in (*numbered, *sweep.trials) if trial.config == chosen.config), None)
 
 
 def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
@@ -246,7 +247,7 @@ class Spent:
 
 def spent(sweep: SweepRecord) -> Spent:
     """Returns the wall time of a sweep by activity."""
-    content = as_members(sweep.outcome) if sweep.outcome else {}
+    content = stated(sweep.outcome) if sweep.outcome else {}
     others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
     return Spent(sweep.outcome.spent_s if sweep.outcome else {}, others)
 

@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "portfolio": "Find a few configs that serve many problems",
         "replay": "Repeat recorded searches with other samplers",
         "digest": "Store the machine code of trials before you edit a kernel",
+        "pack": "Turn records of older versions into today's form",
     },
     "Use the winners": {
         "emit": "Write the winners as a Python package",
@@ -60,6 +61,7 @@ EXAMPLES: dict[str, str] = {
     "list": "autotune list --kernel ddc",
     "lookup": "autotune lookup tuned --kernel ddc --problem taps=64,decimation=4",
     "new": "autotune new scale",
+    "pack": "autotune pack results/",
     "portfolio": "autotune portfolio results/ --kernel ddc --k 3",
     "render": "autotune render --kernel ddc --problem taps=64,decimation=4",
     "replay": "autotune replay results/NVIDIA_H200/ddc --sampler gp",

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 import errno
+import gc
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -121,6 +122,7 @@ def every_command(
 def main() -> None:
     """Runs the command line; every expected error becomes one line on stderr."""
     whole_streams()
+    gc.set_threshold(50_000, 20, 50)  # records are millions of values that stay, and few of ours are cycles
     try:
         code = app(args=sys.argv[1:] or ["--help"], prog_name="autotune", standalone_mode=False)
     except WRONG_WORDS as error:

@@ -12,6 +12,7 @@ STANDS = {
     "tune": RESUMES,
     "campaign": RESUMES,
     "digest": "the digests of all sweeps before this one are written; run the same command again to go on",
+    "pack": "every record is whole, packed or as it was; run the same command again to go on",
     "verify": "nothing is recorded; compiled variants stay in the cache",
     "emit": "no package is half written; run the same command again",
     "export": "no file is half written; run the same command again",

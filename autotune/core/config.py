@@ -132,11 +132,11 @@ def configs_of(names: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> tuple
 
 def columns_of(configs: Sequence[Config]) -> dict[str, Sequence[Value | None]]:
     """Returns parameter -> its value in each config, None where a config lacks it; names are in ``merged_order``."""
-    places: dict[int, list[int]] = {}  # configs of the same parameters share their names
+    if len({id(config._numbers) for config in configs}) == 1:  # configs of the same parameters share their names
+        return dict(zip(configs[0], zip(*[config._values for config in configs], strict=True), strict=True))
+    places: dict[int, list[int]] = {}
     for place, config in enumerate(configs):
         places.setdefault(id(config._numbers), []).append(place)
-    if len(places) == 1:
-        return dict(zip(configs[0], zip(*(config._values for config in configs), strict=True), strict=True))
     columns: dict[str, list[Value | None]] = {
         name: [None] * len(configs) for name in merged_order(configs[own[0]] for own in places.values())
     }

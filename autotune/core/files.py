@@ -15,10 +15,9 @@ def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bo
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            if is_durable:
-                file.flush()
+        temporary.write_bytes(data)
+        if is_durable:
+            with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
         if mode is not None:
             temporary.chmod(mode)

@@ -42,11 +42,7 @@ class Cell:
 def number_of(text: str) -> int | float:
     """Reads a number."""
     try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
+        return float(text) if "." in text or "e" in text else int(text)
     except ValueError:
         raise Unsound(f"is {value_text(text)}, must be a number") from None
 

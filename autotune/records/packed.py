@@ -10,12 +10,15 @@ one. ``sum`` is a checksum of its line, the names and the head.
 """
 
 import csv
+import gc
 import io
 import json
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -38,6 +41,7 @@ from .figure import OTHERS, defaults_of, figures_of, is_near
 from .trial import Trial, contradiction
 
 TABLE, SUM = "trials.csv", "sum"
+N_BLOCK = 5000  # lines that are read at a time, so that their text is not held as a whole
 SIX_BITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 OF_CONFIG = "config."  # begins the column of a parameter that has the name of another column
 FIGURES = {name: figure for name, figure in figures_of(Trial).items() if name not in ("config", "samples_s")}
@@ -49,7 +53,20 @@ AFTER = "after_s"  # the column of seconds from ``begun`` in the head to the end
 
 
 # figure -> another figure from which it follows, and how: a table does not write it, since the rest of its record tells
+Columns = dict[str, Sequence[Any]]
 Known = Mapping[str, tuple[str, Callable[[Any], Any]]]
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Stops Python's search for unused cycles meanwhile: it would visit millions of new values again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,7 @@ class Table:
             made[mask] = iter(configs_of(names, (tuple(value for value in row if value is not None) for row in own)))
         return [next(made[mask]) for mask in masks]
 
+    @_without_collection()
     def trials(self) -> list[Trial]:
         """Returns the trials in the order of the table."""
         names = list(self.figures)
@@ -115,7 +133,7 @@ def text_of(trials: Sequence[Trial], known: Known) -> str:
     for place, (name, values) in enumerate(columns_of([trial.config for trial in trials]).items()):
         cells = ["" if value is None else value_cell(value) for value in values]
         if len(set(cells)) > 1:
-            columns[_column(name)] = cells
+            columns[_place(name)] = cells
         else:
             parameters[name] = [place, cells[0]]
     begun = min((trial.at for trial in trials if _seconds_between(trial.at, trial.at) == 0), default="")
@@ -133,7 +151,7 @@ def text_of(trials: Sequence[Trial], known: Known) -> str:
     return f"{first}\n{out.getvalue()}"
 
 
-def _column(parameter: str) -> str:
+def _place(parameter: str) -> str:
     return OF_CONFIG + parameter if parameter in COLUMNS or parameter == SUM else parameter
 
 
@@ -178,6 +196,7 @@ def _sum(seed: int, row: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------------- reading
+@_without_collection()
 def read_table(folder: Path, known: Known) -> Table:
     """Returns the table of the sweep in ``folder``; empty if there is none.
 
@@ -193,12 +212,16 @@ def read_table(folder: Path, known: Known) -> Table:
     first = first.rstrip("\r")
     csv.field_size_limit(max(len(rest) + 1, csv.field_size_limit()))
     try:
-        names, *rows = csv.reader(io.StringIO(rest, newline=""), strict=True)
-    except (ValueError, csv.Error) as error:
+        rows = csv.reader(io.StringIO(rest, newline=""), strict=True)
+        names = next(rows, [])
+        if names[-1:] != [SUM] or "number" not in names or len(set(names)) != len(names):
+            raise Unsound(f"its columns have no number, do not end with {SUM}, or one of them is there twice")
+        reading = _Reading(_head(first), names[:-1], _seed(first, names[:-1]))
+        while block := list(islice(rows, N_BLOCK)):
+            reading.add(block)
+    except csv.Error as error:
         raise Unsound(f"it is no table: {error}") from error
-    if names[-1:] != [SUM] or "number" not in names or len(set(names)) != len(names):
-        raise Unsound(f"its columns have no number, do not end with {SUM}, or one of them is there twice")
-    return _Reading(_head(first), names[:-1], rows, _seed(first, names[:-1])).table(known)
+    return reading.table(known)
 
 
 _head_members = members_of(
@@ -220,74 +243,97 @@ def _head(line: str) -> dict[str, Any]:
     return head
 
 
+class _Column:
+    """The values of a column; equal cells share their value, and are read once where there are many of them."""
+
+    def __init__(self, name: str, read: Callable[[str], Any], check: Check, empty: Any) -> None:
+        self.values: list[Any] = []
+        self._name, self._read, self._check, self._empty = name, read, check, empty
+        self._known: dict[str, Any] = {"": empty}
+
+    def add(self, cells: Sequence[str]) -> dict[int, str]:
+        """Adds the values of more cells; returns place -> what is wrong there."""
+        read, check, known, damaged = self._read, self._check, self._known, dict[int, str]()
+        distinct = set(cells)
+        try:
+            if 2 * len(distinct) > len(cells) > 1:
+                self.values += [check(read(cell)) if cell else self._empty for cell in cells]
+                return damaged
+            known |= {cell: check(read(cell)) for cell in distinct - known.keys()}
+        except (ValueError, OverflowError, RecursionError):  # look for the cells
+            for cell in distinct - known.keys():
+                try:
+                    known[cell] = check(read(cell))
+                except (ValueError, OverflowError, RecursionError) as error:
+                    known[cell] = self._empty
+                    damaged |= {i: f"{self._name} {error}" for i, each in enumerate(cells) if each == cell}
+        self.values += [known[cell] for cell in cells]
+        return damaged
+
+
 class _Reading:
-    """A table while it is read. Lines with a wrong checksum, or an unsound cell, are left out."""
+    """A table while it is read, in blocks. Lines with a wrong checksum, or an unsound cell, are left out."""
 
-    def __init__(self, head: Mapping[str, Any], names: list[str], rows: list[list[str]], seed: int) -> None:
+    def __init__(self, head: Mapping[str, Any], names: list[str], seed: int) -> None:
         self.damaged: dict[int, str] = {}
-        self._lines, kept = [], []
-        for line, row in enumerate(rows, 3):
-            if len(row) != len(names) + 1:
-                self.damaged[line] = f"it has {len(row)} cells, and there are {len(names) + 1} columns"
-            elif _sum(seed, row[:-1]) != row[-1]:
-                self.damaged[line] = "it does not have the checksum that it states"
-            else:
-                self._lines.append(line)
-                kept.append(row)
-        n, self._begun = len(kept), head.get("begun", "")
-        cells: dict[str, Sequence[str]] = dict(zip(names, zip(*kept, strict=True), strict=False))
-        of_config = names[: names.index("number")]
-        self._figures: dict[str, Sequence[str]] = {name: [cell] * n for name, cell in head.get("same", {}).items()}
-        self._figures |= {name: cells.get(name, ()) for name in names[len(of_config) :]}
-        self._config = {name.removeprefix(OF_CONFIG): cells.get(name, ()) for name in of_config}
+        self._names, self._seed, self._begun = names, seed, head.get("begun", "")
+        self._lines: list[int] = []
+        self._n_read = 2  # lines: the head, and the names
+        parameters = {name.removeprefix(OF_CONFIG): None for name in names[: names.index("number")]}
         for name, (place, cell) in head.get("parameters", {}).items():
-            pairs = list(self._config.items())
-            self._config = dict([*pairs[:place], (name, [cell] * n), *pairs[place:]])
-
-    def table(self, known: Known) -> Table:
-        """Returns the table. Raises Unsound when a column is missing."""
-        if not self._lines:
-            return Table(damaged=self.damaged)
-        if lacking := [name for name in NEEDED_COLUMNS if name not in self._figures]:
+            pairs = list(parameters.items())
+            parameters = dict([*pairs[:place], (name, cell), *pairs[place:]])
+        same = dict(head.get("same", {}))
+        if lacking := [name for name in NEEDED_COLUMNS if name not in {*names, *same}]:
             raise Unsound(f"it lacks the column {lacking[0]}")
-        parameters: dict[str, Sequence[Any]] = {}
-        parameters |= {n: self._values(n, cells, value_of_cell, as_scalar, None) for n, cells in self._config.items()}
-        after = self._figures.pop(AFTER, None)
-        figures: dict[str, Sequence[Any]] = {}
-        for column, name in COLUMNS.items():
-            if (cells := self._figures.pop(column, None)) is not None:
-                figure = FIGURES[name]
-                figures[name] = self._values(column, cells, figure.cell.read, figure.check, DEFAULTS.get(name))
-        if after is not None:
-            figures["at"] = self._values(AFTER, after, self._moment, str, "")
-        others: dict[str, Sequence[Any]] = {}
-        others |= {n: self._values(n, cells, JSON.read, as_json_value, None) for n, cells in self._figures.items()}
-        self._check_times(figures)
-        good = [i for i, line in enumerate(self._lines) if line not in self.damaged]
-        if len(good) < len(self._lines):
-            parameters, figures, others = (_only(good, each) for each in (parameters, figures, others))
-        return Table(len(good), parameters, _filled(figures, known), others, self.damaged)
+        self._columns = {name: self._column(name) for name in (*names[names.index("number") :], *same)}
+        self._parameters = {name: _Column(name, value_of_cell, as_scalar, None) for name in parameters}
+        self._same = {**{name: cell for name, cell in parameters.items() if cell is not None}, **same}
+
+    def _column(self, name: str) -> "_Column":
+        if name == AFTER:
+            return _Column(name, self._moment, str, "")
+        if name in COLUMNS:
+            figure = FIGURES[COLUMNS[name]]
+            return _Column(name, figure.cell.read, figure.check, DEFAULTS.get(COLUMNS[name]))
+        return _Column(name, JSON.read, as_json_value, None)
 
     def _moment(self, cell: str) -> str:
         begun = datetime.fromisoformat(self._begun)
         return (begun + timedelta(seconds=number_of(cell))).isoformat(timespec="seconds")
 
-    def _values(
-        self, name: str, cells: Sequence[str], read: Callable[[str], Any], check: Check, empty: Any
-    ) -> list[Any]:
-        """Returns the values of a column; equal cells are read once, and share their value."""
-        values: dict[str, Any] = {"": empty}
-        for cell in set(cells) - {""}:
-            try:
-                values[cell] = check(read(cell))
-            except (ValueError, OverflowError, RecursionError) as error:
-                values[cell] = empty
-                self._leave_out((i for i, each in enumerate(cells) if each == cell), f"{name} {error}")
-        return [values[cell] for cell in cells]
+    def add(self, rows: list[list[str]]) -> None:
+        """Reads the next rows."""
+        n_cells, seed, lines, kept = len(self._names) + 1, self._seed, [], []
+        for line, row in enumerate(rows, self._n_read + 1):
+            sum_ = row.pop() if len(row) == n_cells else None
+            if sum_ is not None and _sum(seed, row) == sum_:
+                lines.append(line)
+                kept.append(row)
+            else:
+                wrong = f"it has {len(row)} cells, and there are {n_cells} columns"
+                self.damaged[line] = wrong if sum_ is None else "it does not have the checksum that it states"
+        self._n_read += len(rows)
+        self._lines += lines
+        cells: dict[str, Sequence[str]] = dict(zip(self._names, zip(*kept, strict=True), strict=False))
+        cells |= {name: [cell] * len(kept) for name, cell in self._same.items() if name not in cells}
+        for name, column in (*self._columns.items(), *self._parameters.items()):
+            place = _place(name) if name in self._parameters else name
+            for i, why in column.add(cells.get(place) or cells.get(name, ())).items():
+                self.damaged.setdefault(lines[i], why)
 
-    def _leave_out(self, rows: Iterable[int], why: str) -> None:
-        for i in rows:
-            self.damaged.setdefault(self._lines[i], why)
+    def table(self, known: Known) -> Table:
+        """Returns the whole table."""
+        parameters: Columns = {name: column.values for name, column in self._parameters.items()}
+        figures: Columns = {COLUMNS[name]: each.values for name, each in self._columns.items() if name in COLUMNS}
+        if AFTER in self._columns:
+            figures["at"] = self._columns[AFTER].values
+        others: Columns = {n: each.values for n, each in self._columns.items() if n not in COLUMNS and n != AFTER}
+        self._check_times(figures)
+        good = [i for i, line in enumerate(self._lines) if line not in self.damaged]
+        if len(good) < len(self._lines):
+            parameters, figures, others = (_only(good, each) for each in (parameters, figures, others))
+        return Table(len(good), parameters, _filled(figures, known), others, self.damaged)
 
     def _check_times(self, figures: Mapping[str, Sequence[Any]]) -> None:
         """Leaves out rows whose times contradict their status or each other."""
@@ -295,14 +341,14 @@ class _Reading:
         times = [figures.get(name) or [None] * n for name in ("status", "median_s", "q1_s", "q3_s")]
         for i, (status, median_s, q1_s, q3_s) in enumerate(zip(*times, strict=True)):
             if median_s is not None and (why := contradiction(status, median_s, q1_s, q3_s)):
-                self._leave_out([i], why)
+                self.damaged.setdefault(self._lines[i], why)
 
 
-def _only(rows: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+def _only(rows: Sequence[int], columns: Columns) -> Columns:
     return {name: [values[i] for i in rows] for name, values in columns.items()}
 
 
-def _filled(figures: dict[str, Sequence[Any]], known: Known) -> dict[str, Sequence[Any]]:
+def _filled(figures: Columns, known: Known) -> Columns:
     """Returns the figures with those that follow from others."""
     for name, (source, formula) in known.items():
         others = figures.get(source, ())

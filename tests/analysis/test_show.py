@@ -21,6 +21,7 @@ from autotune.records.trial import Trial
 from .. import outcomes
 
 pytestmark = pytest.mark.quick
+VERIFY = "autotune verify --kernel filter --problem taps=16,n_samples=4096 --config {} --device cuda"
 
 
 def shown(capsys: pytest.CaptureFixture[str], *paths: Path, everything: bool = False, json: bool = False) -> str:
@@ -35,12 +36,12 @@ def test_one_sweep_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture
         "winner       ALGORITHM=register,WGS=128,PHASES=4",
         "204 us (95 % interval 202 us .. 206 us), 3 launches, cold L2, GPU time",
         "verified against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
-        "autotune verify 4",
+        VERIFY.format(outcomes.BEST),
         "default      408 us",
         "speed-up     2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
         "1 other config ties with the fastest (within 0.5 %); among ties the one with fewer registers wins",
         "wrong (1), first trial 13: why wrong",
-        "    autotune verify 13",
+        f"    {VERIFY.format(outcomes.SUBGROUP[4])}",
         "3 configs violate: a block has a warp",
         "time         8 s: 75.0 % measuring, 25.0 % searching; idle share 25.0 %",
         "best so far over 16 trials: 400 us to 200 us, found by trial 5",
@@ -91,9 +92,9 @@ def test_json_has_the_overview_of_each_and_the_details_of_one(
         "shares": {"measuring": 0.75, "searching": 0.25},
         "idle_share": 0.25,
     }
-    assert (
-        one["winner"]["efficiency"] == pytest.approx(0.5 / 1.02) and one["winner"]["reproduce"] == "autotune verify 4"
-    )
+    assert one["winner"]["efficiency"] == pytest.approx(0.5 / 1.02)
+    assert one["winner"]["reproduce"] == VERIFY.format(outcomes.BEST)
+    assert one["failures"][7]["reproduce"] == VERIFY.format(outcomes.SUBGROUP[4])
     assert [f["status"] for f in one["failures"]] == outcomes.FAILURES
     assert one["verdict"]["ties"] == [1] and one["sweep"]["commit"] == "0123456789ab"
     outcomes.sweep(tmp_path, taps=32)

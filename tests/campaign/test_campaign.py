@@ -22,6 +22,7 @@ from autotune.system.lock import device_lock
 
 from ..conftest import EXAMPLE
 from ..family import children, descendants, gone
+from ..killing import n_trials
 from ..waiting import wait_until
 
 pytest.importorskip("distributed")
@@ -47,8 +48,9 @@ def start(path: Path, n_devices: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=slow)
 
 
-def lines(path: Path) -> int:
-    return sum(file.read_bytes().count(b"\n") for file in path.rglob("trials.jsonl"))
+def contents(path: Path) -> dict[Path, bytes]:
+    """The recorded trials, as files: no line that another one replaces has been added to them."""
+    return {file: file.read_bytes() for file in path.rglob("trials.*")}
 
 
 def workers(pid: int) -> list[int]:
@@ -61,7 +63,7 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     campaign = start(tmp_path, N_DEVICES)
     family: set[int] = set()
     for goal in (10, 50):  # trials, some way into the campaign
-        while lines(tmp_path) < goal and campaign.poll() is None:
+        while n_trials(tmp_path) < goal and campaign.poll() is None:
             time.sleep(0.02)
         family |= set(descendants(campaign.pid))
         os.kill(rng.choice(workers(campaign.pid)), signal.SIGKILL)
@@ -77,11 +79,11 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
         assert len({t.config for t in trials}) == N_TRIALS + N_REVISIT
     wait_until(lambda: all(map(gone, family)), lambda: "a process outlived the campaign")
 
-    before = lines(tmp_path)
+    before = contents(tmp_path)
     again = start(tmp_path, 1)
     out, progress = again.communicate(timeout=240)
     assert again.returncode == 0 and "; 0 new in this run" in out, out + progress
-    assert lines(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.quick

@@ -66,10 +66,11 @@ def test_exported_trials_are_one_row_each_with_all_columns(recorded: Path) -> No
     table = pd.read_csv(io.StringIO(done.stdout))
     (folder,) = find_sweeps(recorded)
     assert len(table) == len(folder.trials()) == 8
-    wanted = "BLOCK_C BLOCK_T UNROLL status median_s q1_s q3_s samples_s registers shared_bytes spill_bytes gb_per_s"
+    wanted = "BLOCK_C BLOCK_T UNROLL status median_s q1_s q3_s n_samples registers shared_bytes spill_bytes gb_per_s"
     wanted += " tflop_per_s efficiency compile_s max_error problem.n_chan device kernel"
     assert set(wanted.split()) <= set(table.columns)
     assert (table["status"] == "measured").all() and (table["median_s"] > 0).all() and (table["max_error"] < 1e-4).all()
+    assert (table["n_samples"] > 2).all()
 
 
 def test_show_tells_winner_and_curve(recorded: Path) -> None:

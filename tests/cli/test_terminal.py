@@ -40,6 +40,7 @@ WORDS = {  # the fewest that each command takes
     "export": ["results"],
     "emit": ["results", "--out", "tuned"],
     "digest": ["results"],
+    "pack": ["results"],
     "portfolio": ["results"],
     "replay": ["results"],
     "sky": ["sky.toml", "--out", "night"],

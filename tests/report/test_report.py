@@ -32,6 +32,7 @@ from .seen import Page, seen
 pytestmark = pytest.mark.quick
 
 EVIL = '<script>alert(1)</script><img src="https://example.org/x.png" onerror="alert(2)">'
+VERIFY = "autotune verify --kernel filter --problem taps=16,n_samples=4096 --config {} --device cuda"
 ROOT = Path(__file__).parents[2]
 DDC = ROOT / "results" / "NVIDIA_H200" / "ddc"
 
@@ -50,11 +51,11 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
         "204 us (95 % interval 202 us .. 206 us), median of 3 launches, cold L2, GPU time",
         "49.0 % of the measured roofline",
         "against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
-        "autotune verify 4",
+        VERIFY.format(outcomes.BEST),
         "2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
         "1 other config ties with the fastest (within 0.5 %); among ties the one with fewer registers wins.",
         "why wrong",
-        "autotune verify 13",
+        VERIFY.format(outcomes.SUBGROUP[4]),
         "a block has a warp",
         "Where the time of the sweep went: 8 s",
     ):

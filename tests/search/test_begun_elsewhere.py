@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from autotune import Config, Space, UsageError
+from autotune.records.folder import find_sweeps
 from autotune.search.begun_elsewhere import N_BEST, begun_elsewhere
 
 from ..commands import autotune
@@ -56,7 +57,7 @@ def test_a_sweep_begins_from_a_file(tmp_path: Path) -> None:
     words = ["sweep", "--kernel", EXAMPLE, "--device", "simulated", "--trials", "3", "--begin-from", "cache.json"]
     done = autotune(*words, cwd=tmp_path)
     assert done.returncode == 0 and "cache.json: 2 of its 2 measured configs are tried first" in done.stderr
-    lines = next(tmp_path.rglob("trials.jsonl")).read_text().splitlines()
-    assert [json.loads(line)["config"] for line in lines[1:3]] == [best, {**best, "UNROLL": 1}]
+    (sweep,) = find_sweeps(tmp_path)
+    assert [dict(trial.config) for trial in sweep.trials()[1:3]] == [best, {**best, "UNROLL": 1}]
     missing = autotune(*words[:-1], "none.json", "--results", "others", cwd=tmp_path)
     assert missing.returncode == 2 and "cannot read none.json: No such file or directory" in missing.stderr
