@@ -2,7 +2,7 @@
 
     python docs/figures.py
 
-- docs/results.md: the table of a trial's figures, from their declaration in autotune/records/trial.py.
+- docs/record.md: the tables of what records hold, from the declarations in autotune/records.
 - README.md: the table of kernels, and by how much winners of ddc beat the default, from results/.
 
 `tests/test_docs.py` compares what is written with what this makes.
@@ -12,16 +12,27 @@ import re
 from itertools import groupby
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from autotune.analysis.show import Overview, overview
 from autotune.core.units import seconds_text
+from autotune.records.about import About
 from autotune.records.figure import figures_of
+from autotune.records.outcome import Finalist, Outcome
 from autotune.records.record import read_sweeps
 from autotune.records.trial import Trial
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results" / "NVIDIA_H200"
-COLUMNS = "| column | unit | content |\n| --- | --- | --- |\n"
+TABLES = {  # heads of docs/record.md -> the records below them
+    f"| {what} | unit | content |\n| --- | --- | --- |\n": records
+    for what, records in (
+        ("column", (Trial,)),
+        ("of sweep.json", (About,)),
+        ("of verdict.json", (Outcome, Finalist)),
+    )
+}
+OF_TRIAL = figures_of(Trial)
 KERNELS = "| kernel | what it does | measured | time | of the roofline |\n| --- | --- | --- | --- | --- |\n"
 SPEED_UP = re.compile(r"(?<=median)(\s+winner\s+is\s+)[\d.]+")
 SHOWN = (
@@ -69,10 +80,11 @@ SHOWN = (
 )
 
 
-def columns() -> str:
-    """Returns the rows of a trial's figures, one for neighbours that share their meaning."""
+def columns(record: type[Any]) -> str:
+    """Returns the rows of a record's figures, one for neighbours that share their meaning."""
     rows = []
-    for meaning, group in groupby(figures_of(Trial).items(), key=lambda item: item[1].meaning):
+    own = {name: figure for name, figure in figures_of(record).items() if record is Trial or name not in OF_TRIAL}
+    for meaning, group in groupby(own.items(), key=lambda item: item[1].meaning):
         members = list(group)
         names = ", ".join(f"`{name}`" for name, _ in members)
         units = ", ".join(dict.fromkeys(figure.unit for _, figure in members if figure.unit))
@@ -95,9 +107,11 @@ def speed_up() -> str:
     return f"{median(line.speed_up for line in _recorded('ddc/*') if line.speed_up):.2f}"
 
 
-def results_page(page: str) -> str:
-    """Returns the text of docs/results.md with the table as it is now."""
-    return _with_rows(page, COLUMNS, columns())
+def record_page(page: str) -> str:
+    """Returns the text of docs/record.md with the tables as they are now."""
+    for head, records in TABLES.items():
+        page = _with_rows(page, head, "".join(map(columns, records)))
+    return page
 
 
 def readme(page: str) -> str:
@@ -117,7 +131,7 @@ def _with_rows(page: str, head: str, rows: str) -> str:
     return before + head + rows + after[after.index("\n\n") + 1 :]
 
 
-PAGES = {ROOT / "docs" / "results.md": results_page, ROOT / "README.md": readme}
+PAGES = {ROOT / "docs" / "record.md": record_page, ROOT / "README.md": readme}
 
 if __name__ == "__main__":
     for path, renewed in PAGES.items():

@@ -17,7 +17,7 @@ class Figure:
 
     Args:
         check: takes the value from JSON and returns it in the form that code uses, or raises Unsound.
-        meaning: one phrase for people. Adjacent fields with the same meaning share a row in docs/results.md.
+        meaning: one phrase for people. Adjacent fields with the same meaning share a row in docs/record.md.
         unit: the unit, or "".
         noun: the noun after its value where `show` and the report state the winner's resources: "72 registers".
         cell: how the packed table of a finished sweep writes it.

@@ -115,7 +115,7 @@ class Trial:
     """The trial of one config: the status with which it ended, why, and everything that was measured.
 
     Times are in seconds of the device clock that the sweep names. A field that is added here with its Figure is
-    recorded and checked, and becomes a column of tables and a row of docs/results.md; the Figure's flags add further
+    recorded and checked, and becomes a column of tables and a row of docs/record.md; the Figure's flags add further
     places.
     """
 
