@@ -3,7 +3,8 @@
     python benchmarks/packed.py BEFORE AFTER
 
 BEFORE are records of format 1, read here as the JSON that they are; AFTER is a packed copy, read by autotune. Each
-member of each file is stored, follows from others, or is in DROPPED with the reason. The exit code is 1 if a value differs.
+member of each file is stored, follows from others, or is in DROPPED with the reason. The exit code is 1 if a value
+differs.
 """
 
 import argparse
@@ -17,9 +18,9 @@ from typing import Any
 
 from autotune import Config
 from autotune.core.parameter import completed_config
+from autotune.records.edge_sizes import verified_on
 from autotune.records.folder import SweepFolder
 from autotune.records.outcome import Finalist, Outcome
-from autotune.records.sizes import verified_on
 from autotune.records.trial import Trial
 
 DROPPED = {

@@ -140,6 +140,7 @@ def check(job: Job, folder: Path) -> None:
         assert [t.number for t in trials] == list(range(N_CONFIGS))
         failed = [t for t in trials if t.status != "measured" and "the formula says no" not in t.message]
         assert not failed, failed
+        assert (sweep.path / TABLE).exists() and not (sweep.path / TRIALS).exists(), "a sweep that has ended is packed"
         assert outcome is not None and outcome.winner.config["WASTE"] == job.best, outcome
 
 

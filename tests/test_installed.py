@@ -2,11 +2,15 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from autotune.records.folder import find_sweeps
 
 from . import commands
 from .conftest import EXAMPLE
@@ -118,16 +122,15 @@ def results(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_device_and_a_sampler_are_added(results: Path) -> None:
-    (folder,) = (path.parent for path in results.rglob("sweep.json"))
-    about = json.loads((folder / "sweep.json").read_text())
-    trials = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
-    assert about["device"]["kind"] == "toy" and about["compiler"] == "toy compiler 1"
-    assert about["settings"]["sampler"] == "mine"
+    (folder,) = find_sweeps(results)
+    about, trials = folder.about(), folder.trials()
+    assert about.device.kind == "toy" and about.compiler == "toy compiler 1"
+    assert about.settings["sampler"] == "mine"
     assert len(trials) == 7, "the device's own number of trials"
-    last_values = {name: values[-1] for name, values in about["space"].items()}
-    assert trials[0]["config"] == about["default"]
-    assert {trial["config"]["BLOCK_C"] for trial in trials[1:]} == {last_values["BLOCK_C"]}
-    assert folder.parts[-3] == "A_toy"
+    last_values = {name: values[-1] for name, values in about.space.items()}
+    assert trials[0].config == about.default
+    assert {trial.config["BLOCK_C"] for trial in trials[1:]} == {last_values["BLOCK_C"]}
+    assert folder.path.parts[-3] == "A_toy"
 
 
 def test_an_export_format_is_added(site: Path, results: Path, tmp_path: Path) -> None:
@@ -190,14 +193,10 @@ def test_a_name_in_a_record_imports_nothing(results: Path, tmp_path: Path) -> No
     site = install(
         tmp_path / "site", {"device": "from pathlib import Path\nPath(__file__).with_name('ran').touch()"}, ""
     )
-    (sweep,) = results.rglob("sweep.json")
-    about = json.loads(sweep.read_text())
-    about.pop("sha256", None)
-    about["device"]["kind"] = "toybox.device"
-    copy = tmp_path / "results" / sweep.relative_to(results)
-    copy.parent.mkdir(parents=True)
-    copy.write_text(json.dumps(about))
-    (copy.parent / "trials.jsonl").write_bytes((sweep.parent / "trials.jsonl").read_bytes())
+    shutil.copytree(results, tmp_path / "results")
+    (folder,) = find_sweeps(tmp_path / "results")
+    about = folder.about()
+    folder.take_up(replace(about, device=replace(about.device, kind="toybox.device")))
     done = autotune("digest", str(tmp_path / "results"), "--kernel", EXAMPLE, site=site)
     assert "'toybox.device' is not a kind of device" in done.stderr, done.stderr
     assert not (site / "toybox" / "ran").exists()

@@ -1,6 +1,5 @@
 """A sweep that is killed, and two that want one device: nothing measured twice, nothing lost, nobody left behind."""
 
-import json
 import os
 import random
 import shutil
@@ -15,7 +14,7 @@ from autotune.records.folder import SweepFolder, find_sweeps
 from .conftest import EXAMPLE
 from .family import descendants, gone
 from .forked import Command
-from .killing import Tally, check, disturb, sweep_job
+from .killing import Tally, check, disturb, n_trials, sweep_job
 from .waiting import wait_until
 
 SWEEP = ["sweep", "--kernel", EXAMPLE, "--device", "host", "--trials", "100"]
@@ -26,18 +25,13 @@ def start(results: Path, *more: str) -> Command:
     return Command(*SWEEP, "--results", results, *more)
 
 
-def recorded(results: Path) -> list[str]:
-    lines = [line for path in results.rglob("trials.jsonl") for line in path.read_text().splitlines()]
-    return [json.dumps(json.loads(line)["config"], sort_keys=True) for line in lines[:-1]] if lines else []
-
-
 def test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_sweep(tmp_path: Path) -> None:
     rng = random.Random(os.getpid())
     results = tmp_path / "killed"
     for _ in range(3):
-        n_before = len(recorded(results))
+        n_before = n_trials(results)
         sweep = start(results)
-        while len(recorded(results)) <= n_before and sweep.poll() is None:  # some way into the search
+        while n_trials(results) <= n_before and sweep.poll() is None:  # some way into the search
             time.sleep(0.02)
         time.sleep(rng.uniform(0, 1.0))
         family = descendants(sweep.pid)
@@ -70,7 +64,7 @@ def test_a_finished_sweep_measures_nothing_when_started_again(tmp_path: Path) ->
 
 def test_interrupted_it_ends_cleanly_with_what_is_known(tmp_path: Path) -> None:
     sweep = start(tmp_path)
-    while not recorded(tmp_path) and sweep.poll() is None:
+    while not n_trials(tmp_path) and sweep.poll() is None:
         time.sleep(0.02)
     sweep.send_signal(signal.SIGINT)
     out, progress = sweep.communicate(timeout=60)
@@ -82,7 +76,7 @@ def test_interrupted_it_ends_cleanly_with_what_is_known(tmp_path: Path) -> None:
 
 def test_the_second_sweep_on_a_device_waits_and_says_who_holds_it(tmp_path: Path) -> None:
     first = start(tmp_path / "first")
-    while not recorded(tmp_path / "first") and first.poll() is None:
+    while not n_trials(tmp_path / "first") and first.poll() is None:
         time.sleep(0.02)
     second = start(tmp_path / "second", "--only", "BLOCK_C=32", "--only", "UNROLL=1")
     first.send_signal(signal.SIGSTOP)
@@ -106,7 +100,7 @@ def test_a_cache_that_is_deleted_in_the_middle_of_a_sweep_is_made_anew(device: s
     process = job.start(tmp_path)
     n_deleted = 0
     while process.poll() is None:
-        if len(recorded(tmp_path)) >= 2 + 3 * n_deleted and n_deleted < 3:
+        if n_trials(tmp_path) >= 2 + 3 * n_deleted and n_deleted < 3:
             shutil.rmtree(tmp_path / "cache", ignore_errors=True)
             n_deleted += 1
         time.sleep(0.01)

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from ..core.config import Value
 from ..core.errors import Status, UsageError
 from ..core.units import seconds_text
+from ..records.checks_made import lacking
+from ..records.edge_sizes import verified_on
 from ..records.figure import figures_of, stated
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
-from ..records.sizes import verified_on
 from ..records.trial import Trial
 from ..source.registry import recorded_kernel
 from ..validity.as_measured import validity_text
@@ -142,9 +143,19 @@ def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
         return None
     trial = _trial_of(sweep, chosen)
     sizes = verified_on(sweep.about, chosen, sweep.trials)
+    if not sizes and sweep.outcome is not None and chosen.config == sweep.outcome.winner.config:
+        sizes = sweep.outcome.verified_on
     if trial is None:
         return Proof(chosen, sizes)
     return Proof(chosen, sizes, sweep.about.reproduce(chosen.config), efficiency_of(sweep, chosen))
+
+
+def checks_text(chosen: Finalist) -> str:
+    """Returns what is known of the checks that a config passed; "" if all usual ones are known."""
+    if not chosen.rule:
+        return "which checks it passed was not recorded: `autotune verify --records` makes today's"
+    lacks = lacking(chosen.checks, chosen.rule)
+    return f"correct as far as checked: without {', '.join(lacks)}" if lacks else ""
 
 
 def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:

@@ -20,9 +20,9 @@ from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from ..core.units import counted
 from ..records.as_recorded import config_of, of_definition, problem_of
+from ..records.edge_sizes import verified_on
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
-from ..records.sizes import verified_on
 from ..rendering.render import Variant, render
 from ..runtime.lookup import ANY_GPU, refusal
 from ..runtime.signature import call_order

@@ -31,7 +31,7 @@ from ..core.schema import (
 )
 from ..runtime.wisdom import fields_text
 from ..system.shell import command
-from .figure import Figure, as_members, checked, figures_of, stated
+from .figure import Figure, as_members, checked_fields, figures_of, stated
 
 _row = members_of(
     {"name": as_name, "since": as_scalar, "condition": mapping_of(as_name, sequence_of(optional(as_scalar)))},
@@ -102,7 +102,7 @@ class About:
     ] = field(default_factory=dict)
     device: Annotated[Device, _setup(_device, "name, kind, architecture and limits", plain=asdict)]
     clock: Annotated[str, _setup(as_text, _CLOCK)] = ""
-    compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # of the trials that do not name one themselves
+    compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # that of trials that name none themselves
     default: Annotated[Config, Figure(_config, "the config to compare with", plain=dict)]
     constraints: Annotated[tuple[str, ...], _space(sequence_of(as_text), _REFUSED, plain=list)] = ()
     refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class About:
         Raises:
             Unsound: when a member is missing or invalid.
         """
-        found = checked(About, content, ("kernel", "problem", "device", "default"))
+        found = checked_fields(About, content, ("kernel", "problem", "device", "default"))
         for kind in ("baked", "runtime"):
             if unknown := [name for name in found.get(kind, ()) if name not in found["problem"]]:
                 raise Unsound(f"{kind} names {unknown[0]}, which is not a field of problem")

@@ -21,7 +21,7 @@ PLAIN = "="  # begins a digest that is not hexadecimal
 STEPS_NS = (32, 1)  # the step of a GPU's event clock, and that of most others
 SAMPLE_ROUNDING = 1e-7  # relative; event times are float32
 MOST_TEXT = 1 << 24  # bytes of samples, decompressed
-MOST_ZEROS = 3  # at the end of a number, before it has an exponent
+MOST_ZEROS = 3  # a number with more of them at its end has an exponent
 LAUNCH = ("function", "grid", "block", "registers", "spill_bytes", "shared_bytes")
 
 
@@ -140,7 +140,7 @@ def samples_of(text: str) -> list[float]:
     return [(first + each) * step_ns / 1e9 for each in values]
 
 
-def parsed(cell: str) -> Any:
+def json_of_cell(cell: str) -> Any:
     """Reads JSON. Raises Unsound."""
     return parse(cell.encode(errors="surrogatepass"))
 
@@ -154,7 +154,7 @@ def value_cell(value: Value) -> str:
 
 def value_of_cell(cell: str) -> Any:
     """Returns the value of a parameter from its cell."""
-    return parsed(cell) if cell.startswith('"') else _reads_as(cell)
+    return json_of_cell(cell) if cell.startswith('"') else _reads_as(cell)
 
 
 def _reads_as(text: str) -> Any:
@@ -175,4 +175,4 @@ DIGEST = Cell(_digest, _of_digest)
 EXTENT = Cell(_extent, _of_extent)
 LAUNCHES = Cell(_launches, _of_launches)
 WORDS = Cell(" ".join, lambda text: text.split(" "))
-JSON = Cell(lambda value: json.dumps(value, separators=(",", ":")), parsed)
+JSON = Cell(lambda value: json.dumps(value, separators=(",", ":")), json_of_cell)

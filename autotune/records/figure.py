@@ -72,7 +72,9 @@ _defaults: dict[type[Any], Mapping[str, Any]] = {}
 _others = mapping_of(as_name, as_json_value)
 
 
-def checked(record: type[Any], row: object, needed: Collection[str], ignored: Collection[str] = ()) -> dict[str, Any]:
+def checked_fields(
+    record: type[Any], row: object, needed: Collection[str], ignored: Collection[str] = ()
+) -> dict[str, Any]:
     """Returns the fields of a dataclass in a JSON object; ``others``: members of a later version, checked as JSON.
 
     A member that is null counts as missing unless its check accepts null.

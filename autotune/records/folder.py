@@ -35,11 +35,11 @@ from ..core.space import Space
 from ..core.work import Work, rates_of
 from .about import SHARED, About
 from .as_recorded import protocol_of
-from .checks import USUAL
+from .checks_made import USUAL
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
-from .outcome import VERDICT, Outcome, ceilings_of, tell_missing
-from .packed import TABLE, Known, Table, read_table, write_table
+from .outcome import VERDICT, Outcome, stated_ceilings, tell_missing
+from .packed import TABLE, Known, TrialTable, read_table, write_table
 from .trial import Trial
 from .trial_log import TRIALS, mend_last_line, plain_number, read_log, tell_damaged
 
@@ -200,10 +200,10 @@ class SweepFolder:
         else:
             tell_missing(self.path, content, numbers)
 
-    def columns(self) -> Table:
+    def columns(self) -> TrialTable:
         """Returns all trials by column, as ``trials`` does."""
         if (self.path / TRIALS).exists() or self._all_added():
-            return Table.of(self.trials())
+            return TrialTable.of(self.trials())
         table = self.table()
         tell_damaged(self.path / TABLE, table.damaged)
         self._tell(table.figures.get("number", ()), table.others, bool(table.damaged))
@@ -234,14 +234,14 @@ class SweepFolder:
             return status.st_ino, status.st_mtime_ns, status.st_size
         return ()
 
-    def table(self) -> Table:
+    def table(self) -> TrialTable:
         """Returns the packed table; what cannot be read is in ``damaged``, line 0 being the whole file."""
         try:
             return read_table(self.path, self._known())
         except OSError as error:
-            return Table(damaged={0: f"it cannot be read: {error.strerror or error}"})
+            return TrialTable(damaged={0: f"it cannot be read: {error.strerror or error}"})
         except Unsound as error:
-            return Table(damaged={0: str(error)})
+            return TrialTable(damaged={0: str(error)})
 
     def _known(self) -> Known:
         """Returns what the table does not say."""
@@ -251,7 +251,7 @@ class SweepFolder:
             return {}
         ceilings: Ceilings | None = None
         with suppress(OSError, Unsound):
-            ceilings = ceilings_of(parse(content_of(self.path / VERDICT)))
+            ceilings = stated_ceilings(parse(content_of(self.path / VERDICT)))
         return _known_of(about, ceilings)
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:

@@ -30,7 +30,7 @@ from ..core.schema import (
 )
 from .cell import TEXT, samples_of, samples_text
 from .damage import tell
-from .figure import Figure, as_members, checked, defaults_of, figures_of, stated
+from .figure import Figure, as_members, checked_fields, defaults_of, figures_of, stated
 from .measurement import Measurement, Sustained, summary_of
 from .trial import Trial
 
@@ -67,7 +67,7 @@ def _ceilings(value: object) -> Ceilings | None:
     return None if value is None else Ceilings(**_roofline(value))
 
 
-def ceilings_of(content: object) -> Ceilings | None:
+def stated_ceilings(content: object) -> Ceilings | None:
     """Returns the roofline in the content of a verdict.json. Raises Unsound."""
     return _ceilings(content.get("ceilings")) if isinstance(content, dict) else None
 
@@ -145,7 +145,7 @@ class Finalist(Trial):
         """
         if not isinstance(row, dict):
             raise Unsound(f"is {value_text(row)}, must be an object")
-        found = checked(Finalist, row, (), IGNORED)
+        found = checked_fields(Finalist, row, (), IGNORED)
         trial = trials.get(found.get("number", UNNUMBERED))
         base = {} if trial is None else vars(trial)
         own = {name: value for name, value in found.items() if value is not None}
@@ -226,6 +226,10 @@ class Outcome:
             optional(sequence_of(sequence_of(as_count, 2))), _TRIALS, plain=lambda runs: [list(run) for run in runs]
         ),
     ] = None
+    verified_on: Annotated[
+        tuple[str, ...],
+        Figure(sequence_of(as_text), "the winner's sizes, where the kernel is not an installed one", plain=list),
+    ] = ()
     ceilings: Annotated[
         Ceilings | None,
         Figure(
@@ -251,8 +255,8 @@ class Outcome:
         row: dict[str, Any] = sealed(content)
         members = {name: row[name] for name in row if name not in OF_FINALISTS} if isinstance(row, dict) else row
         trials = list(trials)
-        found = checked(Outcome, members, (), ("stamps",))
-        if isinstance(stamps := row.get("stamps"), dict):  # of an older version
+        found = checked_fields(Outcome, members, (), ("stamps",))
+        if isinstance(stamps := row.get("stamps"), dict):  # an older version wrote it
             found["trials"] = runs_of(int(_stamped(number)) for number in stamps)
         by_number = {trial.number: trial for trial in trials}
         rows = _rows_of(row.get("finalists") or [])

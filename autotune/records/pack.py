@@ -11,10 +11,10 @@ from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from .about import About
 from .as_recorded import of_definition, problem_of
+from .edge_sizes import size_names
 from .folder import SweepFolder
 from .outcome import Finalist, Outcome
-from .sizes import names_of
-from .trial import Trial, settled
+from .trial import Trial, as_recorded_trial
 
 OLD_RULE = 0  # the rule of all sizes that were recorded by name
 OF_SIZES = ("rule", "seed", "stand_in", "numpy_parts", "verified_on", "stamp")
@@ -81,7 +81,7 @@ class _Turning:
 
     def _new_trial(self, trial: Trial, trials: Sequence[Trial], numbers: dict[str, int]) -> Trial:
         stamp = "" if self.is_old else trial.stamp
-        trial = settled(replace(trial, samples_s=(), stamp=stamp))
+        trial = as_recorded_trial(replace(trial, samples_s=(), stamp=stamp))
         if not trial.verified_on or self.kernel is None:
             return trial
         _, _, against = trial.verified_on[-1].partition(AGAINST)
@@ -89,7 +89,7 @@ class _Turning:
         number = numbers.get(AGAINST + stand_in) if against else None
         new = replace(trial, rule=OLD_RULE, seed=0, stand_in=number, numpy_parts=parts, verified_on=())
         try:
-            names = of_definition(self.kernel, names_of, self.kernel, self.about, new, trials)
+            names = of_definition(self.kernel, size_names, self.kernel, self.about, new, trials)
         except (UsageError, TrialFailure):
             return trial
         return new if names == trial.verified_on else trial

@@ -70,7 +70,7 @@ def _without_collection() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Table:
+class TrialTable:
     """Trials by column, without those whose lines are damaged.
 
     ``n``: how many. ``parameters``: name -> its values; None where a config does not have it. ``figures``: field of a
@@ -85,10 +85,10 @@ class Table:
     damaged: Mapping[int, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(trials: Sequence[Trial]) -> "Table":
+    def of(trials: Sequence[Trial]) -> "TrialTable":
         """Returns trials by column."""
         later = dict.fromkeys(name for trial in trials for name in trial.others)
-        return Table(
+        return TrialTable(
             len(trials),
             columns_of([trial.config for trial in trials]),
             {name: [getattr(trial, name) for trial in trials] for name in figures_of(Trial) if name != "config"},
@@ -123,10 +123,10 @@ class Table:
 # ---------------------------------------------------------------------- writing
 def write_table(folder: Path, trials: Sequence[Trial], known: Known) -> None:
     """Writes the table of these trials whole, and flushes it to the disk."""
-    write_whole(folder / TABLE, text_of(trials, known).encode(errors="surrogateescape"), is_durable=True)
+    write_whole(folder / TABLE, table_text(trials, known).encode(errors="surrogateescape"), is_durable=True)
 
 
-def text_of(trials: Sequence[Trial], known: Known) -> str:
+def table_text(trials: Sequence[Trial], known: Known) -> str:
     """Returns the text of the table. What ``known`` says is not written."""
     columns: dict[str, list[str]] = {}
     parameters: dict[str, list[object]] = {}
@@ -197,7 +197,7 @@ def _sum(seed: int, row: Sequence[str]) -> str:
 
 # ---------------------------------------------------------------------- reading
 @_without_collection()
-def read_table(folder: Path, known: Known) -> Table:
+def read_table(folder: Path, known: Known) -> TrialTable:
     """Returns the table of the sweep in ``folder``; empty if there is none.
 
     Raises:
@@ -207,7 +207,7 @@ def read_table(folder: Path, known: Known) -> Table:
     try:
         text = content_of(folder / TABLE).decode(errors="surrogateescape")
     except FileNotFoundError:
-        return Table()
+        return TrialTable()
     first, _, rest = text.partition("\n")
     first = first.rstrip("\r")
     csv.field_size_limit(max(len(rest) + 1, csv.field_size_limit()))
@@ -243,7 +243,7 @@ def _head(line: str) -> dict[str, Any]:
     return head
 
 
-class _Column:
+class _CellColumn:
     """The values of a column; equal cells share their value, and are read once where there are many of them."""
 
     def __init__(self, name: str, read: Callable[[str], Any], check: Check, empty: Any) -> None:
@@ -287,16 +287,16 @@ class _Reading:
         if lacking := [name for name in NEEDED_COLUMNS if name not in {*names, *same}]:
             raise Unsound(f"it lacks the column {lacking[0]}")
         self._columns = {name: self._column(name) for name in (*names[names.index("number") :], *same)}
-        self._parameters = {name: _Column(name, value_of_cell, as_scalar, None) for name in parameters}
+        self._parameters = {name: _CellColumn(name, value_of_cell, as_scalar, None) for name in parameters}
         self._same = {**{name: cell for name, cell in parameters.items() if cell is not None}, **same}
 
-    def _column(self, name: str) -> "_Column":
+    def _column(self, name: str) -> "_CellColumn":
         if name == AFTER:
-            return _Column(name, self._moment, str, "")
+            return _CellColumn(name, self._moment, str, "")
         if name in COLUMNS:
             figure = FIGURES[COLUMNS[name]]
-            return _Column(name, figure.cell.read, figure.check, DEFAULTS.get(COLUMNS[name]))
-        return _Column(name, JSON.read, as_json_value, None)
+            return _CellColumn(name, figure.cell.read, figure.check, DEFAULTS.get(COLUMNS[name]))
+        return _CellColumn(name, JSON.read, as_json_value, None)
 
     def _moment(self, cell: str) -> str:
         begun = datetime.fromisoformat(self._begun)
@@ -322,7 +322,7 @@ class _Reading:
             for i, why in column.add(cells.get(place) or cells.get(name, ())).items():
                 self.damaged.setdefault(lines[i], why)
 
-    def table(self, known: Known) -> Table:
+    def table(self, known: Known) -> TrialTable:
         """Returns the whole table."""
         parameters: Columns = {name: column.values for name, column in self._parameters.items()}
         figures: Columns = {COLUMNS[name]: each.values for name, each in self._columns.items() if name in COLUMNS}
@@ -333,7 +333,7 @@ class _Reading:
         good = [i for i, line in enumerate(self._lines) if line not in self.damaged]
         if len(good) < len(self._lines):
             parameters, figures, others = (_only(good, each) for each in (parameters, figures, others))
-        return Table(len(good), parameters, _filled(figures, known), others, self.damaged)
+        return TrialTable(len(good), parameters, _filled(figures, known), others, self.damaged)
 
     def _check_times(self, figures: Mapping[str, Sequence[Any]]) -> None:
         """Leaves out rows whose times contradict their status or each other."""

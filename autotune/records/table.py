@@ -14,7 +14,7 @@ from .trial import Trial
 if TYPE_CHECKING:
     import pandas as pd
 
-OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics", "samples_s"))  # of every trial
+OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics", "samples_s"))
 DEFAULTS = defaults_of(Trial)
 
 

@@ -27,7 +27,7 @@ from ..core.schema import (
     value_text,
 )
 from .cell import DIGEST, EXTENT, FLAG, JSON, LAUNCHES, TEXT, WORDS, rounded, samples_of, samples_text
-from .figure import Figure, checked, defaults_of, figures_of
+from .figure import Figure, checked_fields, defaults_of, figures_of
 
 MOST_TRIALS = 10**9
 _STALE = "([stale trials](design/trial.md#stale-trials))"
@@ -181,7 +181,7 @@ class Trial:
         Raises:
             Unsound: when a field is missing or invalid, or when fields contradict each other.
         """
-        found = checked(Trial, row, NEEDED, OF_OLDER)
+        found = checked_fields(Trial, row, NEEDED, OF_OLDER)
         if samples_s := found.get("samples_s"):
             found.setdefault("n_samples", len(samples_s))
         return consistent(Trial(**{**found, "config": Config(found["config"])}))
@@ -240,7 +240,7 @@ def consistent(trial: T) -> T:
     return trial
 
 
-def settled(trial: T) -> T:
+def as_recorded_trial(trial: T) -> T:
     """Returns a trial as its record gives it back: each figure is checked, and rounded as its cell writes it.
 
     Raises:

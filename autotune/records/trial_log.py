@@ -22,7 +22,7 @@ from ..core.files import opened
 from ..core.schema import Unsound, parse, plain
 from .damage import cannot_write, tell
 from .figure import as_members, stated
-from .trial import Trial, settled
+from .trial import Trial, as_recorded_trial
 
 TRIALS, SUM = "trials.jsonl", "sum"  # the file; the member of a line that contains its checksum
 MOST_LINE, PIECE = 1 << 26, 1 << 20  # limit of a line, in bytes; bytes that are read at a time
@@ -73,7 +73,7 @@ def recordable(trial: Trial) -> Trial:
     A trial with an unsound figure costs itself, and never the record: it becomes a failed one that says what was wrong.
     """
     try:
-        return replace(settled(trial), samples_s=())
+        return replace(as_recorded_trial(trial), samples_s=())
     except Unsound as error:
         why = f"the device or the definition returned what cannot be recorded: {error}"
         return Trial(

@@ -8,11 +8,11 @@ from ..core.config import Config, Value
 from ..core.definition import Kernel, P
 from ..core.errors import Status, TrialFailure
 from ..core.kept import despite_deletion
-from ..records.checks import CARRIED, LAUNCHES
+from ..records.checks_made import CARRIED, LAUNCHES
 from ..records.measurement import Measurement, Sustained
 from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import SAME, Finalist, Relation
-from ..records.trial import Trial, settled
+from ..records.trial import Trial, as_recorded_trial
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
 from ..trial.compile import MOST_CACHES_LOST
@@ -193,7 +193,7 @@ class FinalRound:
     def _is_sound(self, contestant: Contestant) -> bool:
         """Returns whether the device's figures can be recorded; leaves the config out otherwise."""
         try:
-            settled(contestant.finalist(Relation.WORSE, self.objectives))
+            as_recorded_trial(contestant.finalist(Relation.WORSE, self.objectives))
         except Exception as error:  # it is of anybody's device
             why = f"the device returned what cannot be recorded: {error}"
             self.left_out(contestant.trial, TrialFailure(Status.DEFINITION_FAILED, why))

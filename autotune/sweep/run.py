@@ -17,6 +17,7 @@ from ..core.html import html_table
 from ..core.units import seconds_text
 from ..records.about import About
 from ..records.damage import Damaged
+from ..records.edge_sizes import verified_on
 from ..records.folder import SweepFolder
 from ..records.objectives import Objectives
 from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation, runs_of
@@ -367,6 +368,12 @@ class _Run:
         best = finalists[0].config if finalists else found.config if found else None
         return None if best is None else of(best), of(self.default)
 
+    def _sizes_of(self, winner: Finalist) -> tuple[str, ...]:
+        """Returns the names of the winner's sizes, if readers of the record cannot know its definition."""
+        if self.context.reference == self.context.kernel.name:
+            return ()
+        return verified_on(self.about([]), winner, self.log.trials, self.context.kernel)
+
     def _outcome(self, sweep: Sweep) -> Outcome:
         kind, bench, finalists = self.context.target.kind, self.context.bench, sweep.finalists
         alike = (Relation.FASTEST, Relation.BEST, Relation.SAME)
@@ -384,6 +391,7 @@ class _Run:
             counts=sweep.counts,
             trials=runs_of(t.number for t in self.log.trials),
             n_configs=len(self.enumeration.configs),
+            verified_on=self._sizes_of(finalists[0]),
             ceilings=bench.ceilings,
             spent_s={what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},
             idle_share=round(sweep.idle_share, 4),

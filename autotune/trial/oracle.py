@@ -59,7 +59,7 @@ class PendingCase:
 class StandIn:
     """A verified config whose output at the timed size replaces the reference, with its own largest errors."""
 
-    number: int  # of its trial
+    number: int  # its trial has it
     config: Config
     binary: Binary
     max_error: float

@@ -12,8 +12,8 @@ from ..core.config import Config
 from ..core.definition import AnyKernel, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
-from ..records.checks import EDGE_SIZES, FRESH_INPUTS, GUARDS, LONGER_ARRAYS, OLD_OUTPUTS, POISON, WORKSPACES
-from ..records.sizes import RULE, RULES
+from ..records.checks_made import EDGE_SIZES, FRESH_INPUTS, GUARDS, LONGER_ARRAYS, OLD_OUTPUTS, POISON, WORKSPACES
+from ..records.edge_sizes import RULE, RULES
 from ..runtime.binding import Binding
 from ..runtime.comparison import OutputComparison, differs
 from .case import (

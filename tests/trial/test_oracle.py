@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from autotune.devices import find_device
+from autotune.records.edge_sizes import verified_on
 from autotune.records.folder import SweepFolder
-from autotune.records.sizes import verified_on
 from autotune.records.trial import Trial
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import run_sweep

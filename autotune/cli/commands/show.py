@@ -13,6 +13,7 @@ from ...analysis.show import (
     Overview,
     Spent,
     best_so_far,
+    checks_text,
     clock_name,
     details,
     failures,
@@ -184,6 +185,8 @@ def _print_winner(sweep: SweepRecord) -> None:
     if proven.verified_on:
         error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
         _line("", f"verified against the reference at {verified_sizes(proven.verified_on, sweep.problem)}{error}")
+    if text := checks_text(winner):
+        _line("", text)
     if winner.checked_launches:
         _line("", f"{winner.checked_launches} further launches checked, all correct")
     if proven.reproduce:

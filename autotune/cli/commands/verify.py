@@ -1,6 +1,7 @@
 """`autotune verify` checks variants against the reference, without timing."""
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,21 +10,34 @@ from ...core.architecture import ARCHITECTURES
 from ...core.config import Config
 from ...core.definition import AnyKernel, problem_name
 from ...core.errors import UsageError
-from ...devices import Target, cuda
+from ...core.units import counted
+from ...devices import Target, cuda, find_device
+from ...records.folder import all_sweeps
+from ...source.registry import named_kernels, recorded_kernel
 from ...sweep.request import parse_config, problem_on, problems_on, resolve
 from ...system.limits import DEADLINE
 from ...system.processes import n_cpus
+from ...trial.bench import Bench
 from ...trial.verify_configs import Checking, Tally, builds_of, check_all, compile_all, sample_of
+from ...validity.recheck import recheck
 from ..console import ProgressLine, ProgressText, note, print_json, stdout
 from ..stopped import STANDS, stopped
-from .options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, in_range
+from .options import ConfigOption, DeviceOption, JsonOption, ProblemOption, in_range
 
 N_CPUS = n_cpus()
 Variants = list[tuple[Any, Config]]
 
 
 def verify(
-    kernel: KernelOption,
+    kernel: Annotated[
+        str,
+        typer.Option(
+            "--kernel",
+            metavar="NAME|x.py",
+            help="A kernel's name, or the path of its definition (x.py); with --records, that of a recorded kernel "
+            "that is not installed.",
+        ),
+    ] = "",
     problem: ProblemOption = [],
     device: DeviceOption = "auto",
     config: ConfigOption = "",
@@ -50,12 +64,24 @@ def verify(
         float,
         typer.Option("--deadline", callback=in_range(DEADLINE), help="Time limit for one variant, in seconds."),
     ] = 60.0,
+    records: Annotated[
+        list[Path],
+        typer.Option(
+            "--records",
+            help="Make today's checks of the winners and defaults (--all: of all configs) of these recorded sweeps of "
+            "the device, and record them. Repeatable.",
+        ),
+    ] = [],
     json: JsonOption = False,
 ) -> None:
     """Check variants against the reference at edge sizes, without timing. Ctrl-C prints the results so far.
 
     Without --problem, the kernel's default problem and its extra problems are checked.
     """
+    if records:
+        return _verify_records(records, kernel, find_device(device), everything, deadline)
+    if not kernel:
+        raise UsageError("name a kernel, --kernel ddc, or recorded sweeps, --records results")
     definition, target = resolve(kernel, device)
     targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
     problems = problems_on(definition, problem, targets[0])
@@ -78,6 +104,32 @@ def verify(
     if is_stopped:
         raise stopped(f"{tally.n_done} of {tally.n_total} variants were checked; {STANDS['verify']}")
     if not tally.all_passed:
+        raise typer.Exit(1)
+
+
+def _verify_records(paths: list[Path], kernel: str, target: Target, everything: bool, deadline_s: float) -> None:
+    """Makes today's checks of recorded configs, and prints how many passed."""
+    named = named_kernels([kernel] if kernel else [])
+    n_passed = n_wrong = n_left = 0
+    with Bench(target, note=note) as bench:
+        for folder in all_sweeps(paths):
+            if folder.about().device.name != target.device.name:
+                n_left += 1
+                continue
+            try:
+                definition = recorded_kernel(folder.about().content, named)
+                with folder.locked(note):
+                    for found in recheck(folder, definition, bench, deadline_s, everything):
+                        n_passed += found.failure is None
+                        n_wrong += found.is_wrong
+                        if found.failure is not None:
+                            note(f"  {folder.path.name} {found.trial.config}: {found.failure}")
+            except UsageError as error:
+                note(f"left {folder.path}: {error}")
+                n_left += 1
+    left = f"; {counted(n_left, 'sweep')} left, of other devices or as said above" if n_left else ""
+    stdout.print(f"verified     {n_passed} recorded configs passed today's checks, {n_wrong} are wrong{left}")
+    if n_wrong or not n_passed:
         raise typer.Exit(1)
 
 

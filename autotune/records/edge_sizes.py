@@ -12,15 +12,15 @@ from .about import About
 from .as_recorded import check_values, of_definition, problem_of
 from .trial import Trial
 
-Sizes = tuple[Any, ...]  # problems
+EdgeSizes = tuple[Any, ...]  # problems
 
 
-def _of_definition(kernel: AnyKernel, problem: Any, config: Config, seed: int) -> Sizes:
+def _of_definition(kernel: AnyKernel, problem: Any, config: Config, seed: int) -> EdgeSizes:
     return tuple(kernel.edge_problems(problem, config))
 
 
-RULES: Mapping[int, Callable[[AnyKernel, Any, Config, int], Sizes]] = {  # none is ever changed
-    0: _of_definition,  # of trials that do not say which checks they passed
+RULES: Mapping[int, Callable[[AnyKernel, Any, Config, int], EdgeSizes]] = {  # none is ever changed
+    0: _of_definition,  # these trials do not say which checks they passed
     1: _of_definition,
 }
 RULE = max(RULES)  # the rule of new trials
@@ -38,12 +38,12 @@ def verified_on(
         return trial.verified_on
     try:
         kernel = kernel or recorded_kernel(about.content, {})
-        return of_definition(kernel, names_of, kernel, about, trial, trials)
+        return of_definition(kernel, size_names, kernel, about, trial, trials)
     except (UsageError, TrialFailure):
         return ()
 
 
-def names_of(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[Trial]) -> tuple[str, ...]:
+def size_names(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[Trial]) -> tuple[str, ...]:
     """Returns the names of a trial's sizes by its rule; the definition may raise anything."""
     assert trial.rule is not None
     problem = problem_of(kernel, about)
