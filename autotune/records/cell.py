@@ -82,7 +82,7 @@ def _of_digest(cell: str) -> str:
 def _extent(values: Sequence[int]) -> str:
     """Returns 191x2 for (191, 2, 1)."""
     kept = list(values)
-    while len(kept) > 1 and kept[-1] == 1:
+    while len(values) == 3 and len(kept) > 1 and kept[-1] == 1:
         kept.pop()
     return "x".join(map(str, kept)) + ("" if len(values) == 3 else "x")
 
@@ -130,9 +130,12 @@ def samples_of(text: str) -> list[float]:
     """Returns the seconds of ``samples_text``. Raises Unsound."""
     unit, *middle, packed = text.split(" ")
     try:
-        words = zlib.decompressobj().decompress(b85decode(packed), MOST_TEXT).decode().split()
+        stream = zlib.decompressobj()
+        words = stream.decompress(b85decode(packed), MOST_TEXT).decode().split()
     except (ValueError, zlib.error) as error:
         raise Unsound(f"is {value_text(packed)}, must be samples: {error}") from error
+    if not stream.eof:
+        raise Unsound(f"is {value_text(packed)}, must be whole samples")
     values = [number_of(word) for word in words]
     if not middle:
         return [float(value) for value in values]

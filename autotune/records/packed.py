@@ -288,7 +288,7 @@ class _Reading:
             raise Unsound(f"it lacks the column {lacking[0]}")
         self._columns = {name: self._column(name) for name in (*names[names.index("number") :], *same)}
         self._parameters = {name: _CellColumn(name, value_of_cell, as_scalar, None) for name in parameters}
-        self._same = {**{name: cell for name, cell in parameters.items() if cell is not None}, **same}
+        self._same = {**{_place(name): cell for name, cell in parameters.items() if cell is not None}, **same}
 
     def _column(self, name: str) -> "_CellColumn":
         if name == AFTER:
@@ -317,9 +317,9 @@ class _Reading:
         self._lines += lines
         cells: dict[str, Sequence[str]] = dict(zip(self._names, zip(*kept, strict=True), strict=False))
         cells |= {name: [cell] * len(kept) for name, cell in self._same.items() if name not in cells}
-        for name, column in (*self._columns.items(), *self._parameters.items()):
-            place = _place(name) if name in self._parameters else name
-            for i, why in column.add(cells.get(place) or cells.get(name, ())).items():
+        parameters = ((_place(name), column) for name, column in self._parameters.items())
+        for name, column in (*self._columns.items(), *parameters):
+            for i, why in column.add(cells.get(name, ())).items():
                 self.damaged.setdefault(lines[i], why)
 
     def table(self, known: Known) -> TrialTable:
