@@ -33,10 +33,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from autotune.records.folder import find_sweeps
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = f"{ROOT / 'autotune'}{os.sep}"
 EXAMPLE = ROOT / "docs" / "example" / "detect.py"
-MOST_MODULES = 23
+MOST_MODULES = 28
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
 SEARCH = ("search/", "transfer/", "system/one_thread.py")
@@ -228,10 +230,8 @@ def walk(device: str) -> Walk:
         if done.returncode:
             raise SystemExit(done.stderr)
         parts = [json.loads(line) for path in Path(folder).glob("*.jsonl") for line in path.read_text().splitlines()]
-        (record,) = Path(folder).rglob("trials.jsonl")
-        rows = [json.loads(line) for line in record.read_text().splitlines()]
-    row = next(row for row in reversed(rows) if row["status"] == "measured")
-    config = ",".join(f"{name}={value}" for name, value in row["config"].items())
+        (record,) = find_sweeps(Path(folder) / "results")
+        config = str(next(trial.config for trial in reversed(record.trials()) if trial.median_s))
     whole = {part["part"]: part for part in parts}  # a generator tells what it has done each time that it yields
     begun = sorted((part for part in whole.values() if part["config"] in (config, ANY)), key=lambda p: p["began"])
     own = [i for i, part in enumerate(begun) if part["config"] == config and LOOP in part["via"]]

@@ -102,7 +102,7 @@ class About:
     ] = field(default_factory=dict)
     device: Annotated[Device, _setup(_device, "name, kind, architecture and limits", plain=asdict)]
     clock: Annotated[str, _setup(as_text, _CLOCK)] = ""
-    compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # that of trials that name none themselves
+    compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # a trial may name its own
     default: Annotated[Config, Figure(_config, "the config to compare with", plain=dict)]
     constraints: Annotated[tuple[str, ...], _space(sequence_of(as_text), _REFUSED, plain=list)] = ()
     refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from ..core.definition import P
 from ..devices.base import Binary
 from ..records.objectives import Objectives
 from ..records.trial import Trial
-from ..records.trial_log import TrialLog, recordable
+from ..records.trial_log import TrialLog
 from ..search.ahead import CompilesAhead
 from ..trial import stations
 from ..trial.compile import Proposal
@@ -56,7 +56,7 @@ def run_trials(
             proposal = proposals.pop(ahead.take())
         incumbent_s = fastest.median_s if fastest else None
         ran = stations.run_stations(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
-        trial, oracle = objectives.with_metrics(recordable(ran.trial)), ran.oracle
+        trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
         objectives.check_energy(trial, context.target.device.name)
         context.ledger.add(ran.spent_s)
         trial = log.add(trial)

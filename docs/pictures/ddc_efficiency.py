@@ -3,11 +3,13 @@
 The picture is as wide as a page's text, so that it is shown there at its own size.
 """
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
 from svg import Picture
+
+from autotune.records.folder import find_sweeps
+from autotune.records.record import SweepRecord
 
 RECORDS = Path(__file__).parents[2] / "results" / "NVIDIA_H200" / "ddc"
 CELL_W, CELL_H, LEFT, TOP, GAP_X, GAP_Y = 72, 64, 74, 116, 26, 72
@@ -25,16 +27,12 @@ SCALE = (
 def efficiencies() -> dict[tuple[int, int, int], tuple[float, float, str]]:
     """(taps / decimation, decimation, bits) -> efficiency, time in us and instruction of the winner."""
     found = {}
-    for folder in sorted(RECORDS.iterdir()):
-        problem = json.loads((folder / "sweep.json").read_text())["problem"]
-        verdict = json.loads((folder / "verdict.json").read_text())
-        winner = verdict["winner"]
-        trials = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
-        trial = next(t for t in reversed(trials) if t["number"] == winner["number"])
-        least_s = trial["efficiency"] * trial["median_s"]  # by the roofline, which is the same for all its trials
-        taps, decimation, bits = problem["taps"], problem["decimation"], problem["sample_bits"]
-        by = winner["config"].get("MMA", winner["config"]["ALGORITHM"])
-        found[taps // decimation, decimation, bits] = least_s / winner["median_s"], winner["median_s"] * 1e6, by
+    for sweep in map(SweepRecord.of, find_sweeps(RECORDS)):
+        winner, problem = sweep.winner, sweep.problem
+        assert winner is not None and winner.efficiency is not None
+        by = str(winner.config.get("MMA", winner.config["ALGORITHM"]))
+        taps, decimation, bits = (int(problem[name]) for name in ("taps", "decimation", "sample_bits"))
+        found[taps // decimation, decimation, bits] = winner.efficiency, winner.median_s * 1e6, by
     return found
 
 

@@ -1,12 +1,13 @@
 """What autotune does, and what one recorded sweep of it looks like: every trial, the default, the winner, a copy."""
 
-import json
 from itertools import accumulate
 from math import log
 from pathlib import Path
-from typing import Any
 
 from svg import BLUE, GREEN, GREY, ORANGE, PURPLE, Picture
+
+from autotune.records.folder import SweepFolder
+from autotune.records.record import SweepRecord
 
 RECORD = (
     Path(__file__).parents[2]
@@ -27,13 +28,11 @@ STATIONS = (
 
 
 def picture() -> str:
-    verdict = json.loads((RECORD / "verdict.json").read_text())
-    trials = [json.loads(line) for line in (RECORD / "trials.jsonl").read_text().splitlines()]
-    trials = [trial for trial in trials if trial["median_s"]]
+    sweep = SweepRecord.of(SweepFolder(RECORD))
     p = Picture(WIDTH, HEIGHT, "What autotune does, and one recorded sweep")
     p.text(24, 36, "From a template to the fastest correct build", "title")
     _stations(p)
-    _chart(p, trials, verdict)
+    _chart(p, sweep)
     p.text(24, HEIGHT - 14, "Made from results/NVIDIA_H200/ddc by docs/pictures/overview.py.", "muted small")
     return p.svg()
 
@@ -53,11 +52,12 @@ def _stations(p: Picture) -> None:
     p.text(x - 3.5 * width - 3 * gap, middle + 58, "the search learns from each time", "small muted", anchor="middle")
 
 
-def _chart(p: Picture, trials: list[dict[str, Any]], verdict: dict[str, Any]) -> None:
+def _chart(p: Picture, sweep: SweepRecord) -> None:
     """The median of each trial in the order of the sweep, and the best so far."""
-    medians = [1e6 * trial["median_s"] for trial in trials]
-    default, winner = (1e6 * verdict[name]["median_s"] for name in ("default", "winner"))
-    least = 1e6 * trials[0]["efficiency"] * trials[0]["median_s"]  # the same for all of them
+    trials = [trial for trial in sweep.trials if trial.median_s]
+    medians = [1e6 * (trial.median_s or 0.0) for trial in trials]
+    default, winner = (1e6 * each.median_s for each in (sweep.default, sweep.winner) if each is not None)
+    least = (trials[0].efficiency or 0.0) * medians[0]  # the same for all of them
     title = f"ddc on one NVIDIA H200: {len(trials)} trials, all of them right"
     p.text(LEFT, TOP - 14, f"{title}; median times in us", "bold")
     for value in (30, 50, 100, 200, 400):
