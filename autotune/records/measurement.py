@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
-from typing import Any
+
+DIGITS = 7  # significant ones of a time
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,11 @@ def interval_of(samples_s: Sequence[float]) -> tuple[float, float]:
     return ordered[low], ordered[high]
 
 
-def quartiles_of(samples_s: Sequence[float]) -> tuple[float, float]:
-    """Returns the first and the third quartile."""
+def summary_of(samples_s: Sequence[float]) -> dict[str, float]:
+    """Returns median and quartiles of samples, with the digits that a record keeps."""
     q1_s, _, q3_s = quantiles(samples_s, n=4, method="inclusive") if len(samples_s) > 1 else 3 * tuple(samples_s)
-    return q1_s, q3_s
-
-
-def summary_of(samples_s: Sequence[float]) -> dict[str, Any]:
-    """Returns the figures of a measurement that follow from its samples."""
-    q1_s, q3_s = quartiles_of(samples_s)
-    figures = {"median_s": median(samples_s), "q1_s": q1_s, "q3_s": q3_s, "interval_s": interval_of(samples_s)}
-    return {**figures, "n_samples": len(samples_s)}
+    figures = {"median_s": median(samples_s), "q1_s": q1_s, "q3_s": q3_s}
+    return {name: float(f"{seconds:.{DIGITS}g}") for name, seconds in figures.items()}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from ..core.schema import (
 from .cell import TEXT, samples_of, samples_text
 from .damage import tell
 from .figure import Figure, as_members, checked_fields, defaults_of, figures_of, stated
-from .measurement import Measurement, Sustained, summary_of
+from .measurement import DIGITS, Measurement, Sustained, interval_of, summary_of
 from .trial import Trial
 
 VERDICT = "verdict.json"
@@ -74,7 +74,6 @@ def stated_ceilings(content: object) -> Ceilings | None:
 
 UNNUMBERED = -1  # the number of a finalist whose record lacks it
 RATES = ("gb_per_s", "tflop_per_s", "efficiency")
-DIGITS = 7  # significant digits of a figure
 
 _run = members_of(
     {
@@ -178,7 +177,9 @@ class Finalist(Trial):
 
 def _following(samples_s: Sequence[float], trial: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the figures of a finalist that follow from its samples and its trial, except those in ``own``."""
-    found = summary_of(samples_s) if samples_s else {}
+    found: dict[str, Any] = {}
+    if samples_s:
+        found = {**summary_of(samples_s), "interval_s": interval_of(samples_s), "n_samples": len(samples_s)}
     median_s, before_s = own.get("median_s", found.get("median_s")), trial.get("median_s")
     if median_s and before_s:
         found |= {name: rate * before_s / median_s for name in RATES if (rate := trial.get(name)) is not None}

@@ -18,7 +18,7 @@ from ..core.config import Config
 from ..core.definition import AnyKernel, Launch
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Function, Sample, Session
-from ..records.measurement import Measurement, Protocol, Sustained, quartiles_of
+from ..records.measurement import Measurement, Protocol, Sustained, summary_of
 from .case import N_LARGE, POISONS, Case, CaseInMemory, bytes_of
 
 MEASURING = 1  # increase it when a change of this program lets a trial end in another way: older records become stale
@@ -182,12 +182,9 @@ class TimedSamples:
 
     def summary(self, stopped_early: bool, errors: tuple[float, float]) -> Measurement:
         seconds = tuple(s.seconds for s in self.kept)
-        q1_s, q3_s = quartiles_of(seconds)
         return Measurement(
+            **summary_of(seconds),
             samples_s=seconds,
-            median_s=median(seconds),
-            q1_s=q1_s,
-            q3_s=q3_s,
             clock_hz=median(s.clock_hz for s in self.kept),
             cold=self.cold,
             n_throttled=self.n_throttled,

@@ -13,12 +13,11 @@ from ..core.config import Config
 from ..core.definition import Device, Launch, P, problem_name
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
-from ..core.schema import Unsound
 from ..core.work import rates_of
 from ..devices.base import Binary
 from ..records.checks_made import TIMED_SIZE
 from ..records.measurement import Measurement
-from ..records.trial import Trial, as_recorded_trial
+from ..records.trial import Trial
 from ..runtime.nvrtc import Figures
 from .compile import MOST_CACHES_LOST, CompileResult
 from .context import Context
@@ -82,9 +81,9 @@ def run_stations(
 def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch) -> Trial:
     """Returns ``trial`` with the figures of its binary. Raises TrialFailure where the device cannot launch it."""
     try:
-        trial = as_recorded_trial(_with_binary(trial, context.compiler, binary, geometry))
+        trial = _with_binary(trial, context.compiler, binary, geometry)
         check_limits(binary, geometry, context.target.device)
-    except (Unsound, TypeError, ValueError, AttributeError, StopIteration) as error:  # anybody may write a device
+    except (TypeError, ValueError, AttributeError, StopIteration) as error:  # anybody may write a device
         raise TrialFailure(
             Status.DEFINITION_FAILED, f"the device's compile() returned a wrong Binary: {error}"
         ) from None
@@ -124,8 +123,6 @@ def _check_limits(figures: Figures, launch: Launch, device: Device) -> None:
 
 def with_rates(trial: Trial, context: Context[P]) -> Trial:
     """Returns ``trial``, which must have a median, with its GB/s, TFLOP/s and efficiency."""
-    assert trial.median_s is not None
-    trial = as_recorded_trial(trial)
     assert trial.median_s is not None
     rates = rates_of(context.kernel.work(context.problem), context.bench.ceilings)
     own: dict[str, Any] = {name: rate(trial.median_s) for name, rate in rates.items()}
