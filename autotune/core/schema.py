@@ -60,8 +60,10 @@ def sealed(content: object, needed: bool = False) -> Any:
     """Returns ``content`` without its seal. Older files may lack one, unless it is ``needed``.
 
     Raises:
-        Unsound: when the seal does not match the content.
+        Unsound: when the seal does not match the content, or content that needs one is no object.
     """
+    if needed and not isinstance(content, dict):
+        raise Unsound("it is not a JSON object")
     if not isinstance(content, dict) or not (needed or SEAL in content):
         return content
     inside = {member: value for member, value in content.items() if member != SEAL}

@@ -1,9 +1,14 @@
 """What may become of a file: bytes, lines and JSON values that are changed, lost, doubled or out of all bounds."""
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
+
+from autotune.core.schema import SEAL, seal
+from autotune.records.packed import _seed, _sum
 
 STRANGE: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, -(10**30), 0.5, -0.0, 1e-320, 1e300, 1e999, float("nan")),
@@ -30,6 +35,40 @@ def damaged(data: bytes, rng: Random) -> bytes:
 def n_seals(data: bytes) -> int:
     """How many checksums it has."""
     return data.count(b'"sha256"') + data.count(b'"sum"')
+
+
+def forged(data: bytes, rng: Random) -> bytes:
+    """The JSON or the packed table with one to three values changed, and checksums that fit: as a liar writes it."""
+    if not data.startswith(b"# "):
+        content = {name: value for name, value in json.loads(data).items() if name != SEAL}
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            content = _changed(content, rng)
+        return json.dumps(seal(content) if isinstance(content, dict) else content, indent=2).encode() + b"\n"
+    first, _, rest = data.decode().partition("\n")
+    names, *rows = ([*row[:-1]] for row in csv.reader(io.StringIO(rest)))
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        kind = rng.randrange(6)
+        if kind == 0:
+            first = "# " + json.dumps(_changed(json.loads(first[2:]), rng))
+        elif kind == 1:
+            names[rng.randrange(len(names))] = rng.choice((*names, "joules", "launches", "metrics", _cell("", rng)))
+        elif kind == 2:
+            rows.insert(rng.randrange(len(rows) + 1), rng.choice([[*row] for row in rows]))
+        else:
+            row, at = rng.choice(rows), rng.randrange(len(names))
+            row[at] = rng.choice((rng.choice(rows)[at], rng.choice(row), _cell(row[at], rng)))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*names, "sum"])
+    writer.writerows([*row, _sum(_seed(first, names), row)] for row in rows)
+    return f"{first}\n{out.getvalue()}".encode(errors="surrogatepass")
+
+
+def _cell(cell: str, rng: Random) -> str:
+    """Another cell: strange, or of digits that no figure has."""
+    value = rng.choice(STRANGE)
+    odd = ("", "=", "=x", "x", "1x2x3x4", "x:1:1", "a:b:c:d:e:f:g", '"', '"\\ud800"', "[1]", "-", "1e999", "9" * 5000)
+    return rng.choice((*odd, f"-{cell}", f"{cell}0", cell[:-1], value if isinstance(value, str) else json.dumps(value)))
 
 
 def _value(data: bytes, rng: Random) -> bytes:

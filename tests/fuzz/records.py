@@ -13,7 +13,11 @@ from random import Random
 
 import autotune
 from autotune.devices import find_device
+from autotune.core.errors import Status
 from autotune.records.folder import SweepFolder
+from autotune.records.pack import pack
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append
 from autotune.search.neighbours import known
 from autotune.search.warm_start import warm_start
 from autotune.source.registry import load_kernel
@@ -25,10 +29,12 @@ from autotune.trial.bench import Bench
 from .. import commands, outcomes
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed, write_verdict
-from .mutate import damaged, n_seals
+from .mutate import damaged, forged, n_seals
 from .run import Ended, call, command
 
-FILES = ("trials.jsonl", "trials.jsonl", "sweep.json", "verdict.json")
+LINES, TABLE = "trials.jsonl", "trials.csv"
+OF_KERNEL = ("setup-*.json", "space-*.json")  # beside the folders of the sweeps that share them
+FILES = (LINES, LINES, TABLE, TABLE, "sweep.json", "verdict.json", *OF_KERNEL)
 ONE = "results/simulated/detect/n_time=1024,n_chan=256"
 OTHER = "results/NVIDIA_H200/detect/n_time=100,n_chan=4096"
 FILTER = "results/NVIDIA_H200/filter/taps=16,n_samples=4096"
@@ -55,32 +61,38 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("emit", "results", "--out", "out/tuned", "--kernel", EXAMPLE, "--portfolio", "2"),
     ("emit", "results", "--out", "out/tuned"),
     ("replay", ONE, "--trials", "5", "--repeats", "1", "--jobs", "1", "--kernel", EXAMPLE),
+    ("pack", "results", "--kernel", EXAMPLE),
     ("digest", ONE, "--kernel", EXAMPLE, "--compile-processes", "1"),
     ("replay", FILTER, "--trials", "5", "--repeats", "1", "--jobs", "1", "--json"),
 )
 INTERRUPTED = ", as if interrupted earlier"  # the end of a record without a verdict is gone: nothing can tell
 UNSEALED = ", as an older version wrote it"  # without a checksum
+FORGED = ", with checksums that fit"
 PYTHON = ("load", "estimate", "neighbours", "resume", "beside")
 
 
 def make(folder: Path, bench: Bench) -> None:
-    """Recorded sweeps of several kernels and devices; one of them by a sweep on a simulated device."""
+    """Recorded sweeps of several kernels and devices, as old versions wrote them and packed; one of them by a sweep on
+    a simulated device, and one that goes on beside its table."""
     for name in ("whole", "results"):
         tree = folder / name
         for n_chan in (1024, 4096):
             record(tree, H200, {DEFAULT: 30.0, WIDE: 20.0, TALL: 25.0}, n_chan=n_chan)
-        record(tree, A100, {DEFAULT: 40.0, WIDE: 50.0}, verdict=False)
+        goes_on = record(tree, A100, {DEFAULT: 40.0, WIDE: 50.0}, verdict=False)
         record(tree, H100, {DEFAULT: 3.0, WIDE: 2.0}, n_time=7)
         record(tree, replace(H200, name="simulated", kind="simulated"), {DEFAULT: 4.0, WIDE: 5.0}, n_chan=512)
         outcomes.sweep(tree)
-        outcomes.sweep(tree, taps=32, verdict=False)
+        without_verdict = outcomes.sweep(tree, taps=32, verdict=False)
         for path in tree.rglob("verdict.json"):
             _with_stamps(path)
+        for path in (goes_on, without_verdict, tree / OTHER.partition("/")[2], tree / FILTER.partition("/")[2]):
+            pack(SweepFolder(path))
+        append(goes_on, Trial(number=2, status=Status.WRONG, config=TALL, key="key", message="y[3] is 4"))
     kernel = load_kernel(EXAMPLE)
     settings = Settings(results=folder / "results", trials=14, n_hints=0, finalist_samples=3, checked_launches=0)
     sweep = run_sweep(kernel, kernel.problem({"n_chan": 256}), bench, settings)
     relative = sweep.path.relative_to(folder / "results")
-    shutil.copytree(sweep.path, folder / "whole" / relative)
+    shutil.copytree(sweep.path.parent, folder / "whole" / relative.parent, dirs_exist_ok=True)
     if f"results/{relative}" != ONE:
         raise AssertionError(f"the sweep is at {relative}")
 
@@ -133,7 +145,7 @@ def _python(name: str, bench: Bench) -> Callable[[], object]:
 def _answer(ended: Ended) -> str:
     """What was written and printed, but for where, and for the time that a replayed searcher took itself."""
     printed = re.sub(r'"ask_ms": \S+|(?<=  )\d+\.\d\d$', "", ended.out, flags=re.MULTILINE)
-    return re.sub(r"wrote \S+|`pip install.*", "", printed) + ended.written
+    return re.sub(r"wrote \S+|`pip install.*|\S+ MB \w+", "", printed) + ended.written
 
 
 def _written(out: Path) -> str:
@@ -162,7 +174,7 @@ class Records:
             whole = self._whole[reader]
             said = set(ended.err.splitlines()) - set(whole.err.splitlines())
             differs = ended.code == 0 and _answer(ended) != _answer(whole) and not said
-            if differs and reader[0] != "beside" and not what.endswith((INTERRUPTED, UNSEALED)):
+            if differs and reader[0] != "beside" and not what.endswith((INTERRUPTED, UNSEALED, FORGED)):
                 ended.faults.append(f"another answer, and not a word of it on stderr: {self.changed}")
             yield f"{' '.join(reader)} over {what}", ended
 
@@ -191,16 +203,20 @@ class Records:
         if rng is not None:
             name = rng.choice(FILES)
             folder = case / reader[1] if len(reader) > 1 and reader[1].startswith("results/") else case / "results"
-            file = rng.choice(sorted(folder.rglob(name)) or sorted(folder.rglob("trials.jsonl")))
+            found = sorted(folder.rglob(name)) or (sorted(folder.parent.glob(name)) if name in OF_KERNEL else [])
+            file = rng.choice(found or sorted(folder.rglob("trials.*")))
             whole = file.read_bytes()
-            file.write_bytes(damaged(whole, rng))
+            is_forged = file.name != LINES and rng.random() < 0.4
+            file.write_bytes(forged(whole, rng) if is_forged else damaged(whole, rng))
             what = str(file.relative_to(self.folder))
-            if n_seals(file.read_bytes()) < n_seals(whole):
+            if is_forged:
+                what += FORGED
+            elif n_seals(file.read_bytes()) < n_seals(whole) and name not in OF_KERNEL:
                 what += UNSEALED
             before, after = whole.split(b"\n"), file.read_bytes().split(b"\n")
             new, old = ([a[:800] for a in x if a not in y][:3] for x, y in ((after, before), (before, after)))
             self.changed = f"{new} in place of {old}"
-            if name == "trials.jsonl" and not file.with_name("verdict.json").exists():
+            if file.name in (LINES, TABLE) and not file.with_name("verdict.json").exists():
                 what += INTERRUPTED * whole.startswith(file.read_bytes().rpartition(b"\n")[0])
         allowed = [case / "results", case / "out"]
         (case / "out").mkdir()
