@@ -8,12 +8,15 @@ the lowest rank first. So sweeps that start together do not end together, and th
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import count
+from math import inf
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from ..core.device import Ceilings
+from ..core.errors import Status, TrialFailure
 from ..devices import Target
 from ..devices.base import Session
 from ..system.cache import prune, scratch_dir
@@ -24,6 +27,7 @@ from .compile import DEADLINE_S
 from .crew import own_crew, staying_crew
 
 CEILINGS_DEADLINE_S = 120.0
+NEEDED_RATES = ("bytes_per_s", "flops_per_s")
 COMPILE_PROCESSES = max(1, min(64, n_cpus() - 1))
 
 
@@ -79,7 +83,12 @@ class Bench:
         """Opens the device and measures its roofline, on the first call only."""
         with self.turn:
             if not self.is_open:
-                self.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
+                try:
+                    self.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
+                except TrialFailure as failure:
+                    if failure.status != Status.DEFINITION_FAILED:
+                        raise
+                    self._note(f"{self.target.device.name} has no measured roofline: {failure.message}")
                 self.is_open = True
 
     def join(self) -> int:
@@ -92,4 +101,12 @@ class Bench:
 
 
 def _ceilings(session: Session) -> Ceilings | None:
-    return session.ceilings()
+    found = session.ceilings()
+    if found is None:
+        return None
+    if not isinstance(found, Ceilings):
+        raise TypeError(f"ceilings() returns {found!r:.60}, which is no Ceilings")
+    for name, rate in asdict(found).items():
+        if not isinstance(rate, float | int) or not 0 <= rate < inf or (name in NEEDED_RATES and rate == 0):
+            raise ValueError(f"ceilings() has {name}={rate!r:.60}")
+    return found

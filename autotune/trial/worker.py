@@ -165,6 +165,11 @@ class Worker:
         except Died as death:
             why = f"the {doing()} killed its process{', and a second one' if self._tries > 1 else ''}: {death}"
             raise TrialFailure(Status.LAUNCH_FAILED, why) from death
+        except (UsageError, FileNotFoundError):  # a wrong definition; a cache that was deleted, and is made again
+            raise
+        except Exception as error:  # what a device of another package returns, or raises, may be anything
+            why = f"the {doing()} raises {type(error).__name__}: {error}"
+            raise TrialFailure(Status.DEFINITION_FAILED, why) from error
         except KeyboardInterrupt:
             self._child.stop()
             raise
