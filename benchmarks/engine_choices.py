@@ -227,7 +227,9 @@ def without(results: Path, device: str, folder: Path) -> Path:
     """Returns a copy of the sweeps of all other devices, in ``folder``."""
     for sweep in find_sweeps(results):
         if sweep.about().device.name != device:
-            shutil.copytree(sweep.path, folder / sweep.path.relative_to(results))
+            copy = shutil.copytree(sweep.path, folder / sweep.path.relative_to(results))
+            for shared in sweep.path.parent.glob("*.json"):  # what the sweeps of a kernel have in common
+                shutil.copy(shared, copy.parent)
     return folder
 
 

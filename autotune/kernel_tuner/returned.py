@@ -18,7 +18,7 @@ TIMES = ("compile_time", "verification_time", "benchmark_time", "strategy_time",
 
 
 class Results(list[dict[str, Any]]):
-    """The measured configs: parameters, ``time`` in ms, ``times`` in ms, and metrics.
+    """The measured configs: parameters, ``time`` in ms, ``times`` (the median alone), and metrics.
 
     ``sweep`` is the sweep itself: winner, finalists, all trials as a DataFrame. ``note`` names the missing checks.
     ``front`` holds the best result, or the Pareto front of two objectives.

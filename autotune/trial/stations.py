@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch
     try:
         trial = _with_binary(trial, context.compiler, binary, geometry)
         check_limits(binary, geometry, context.target.device)
-        list(map(fspath, binary.files.values()))
+        _ = binary.files.values()
     except (TypeError, ValueError, AttributeError, StopIteration) as error:  # anybody may write a device
         raise TrialFailure(
             Status.DEFINITION_FAILED, f"the device's compile() returned a wrong Binary: {error}"
