@@ -107,7 +107,7 @@ _digest = partial(Figure, as_word, cell=DIGEST, in_verdict=True)
 
 NEEDED = ("number", "status", "config")
 OF_OLDER = ("reproduce", "sum")  # members of lines that follow from others
-ROUNDING = 1e-9  # relative rounding error of quartiles and means
+ROUNDING = 1e-6  # relative rounding error of medians and quartiles
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,7 +167,7 @@ class Worker:
             raise TrialFailure(Status.LAUNCH_FAILED, why) from death
         except (UsageError, FileNotFoundError):  # a wrong definition; a cache that was deleted, and is made again
             raise
-        except Exception as error:  # what a device of another package returns, or raises, may be anything
+        except Exception as error:  # a device of another package may raise anything
             why = f"the {doing()} raises {type(error).__name__}: {error}"
             raise TrialFailure(Status.DEFINITION_FAILED, why) from error
         except KeyboardInterrupt:
