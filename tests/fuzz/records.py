@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 
 import autotune
-from autotune.devices import find_device
 from autotune.core.errors import Status
+from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
 from autotune.records.pack import pack
 from autotune.records.trial import Trial

@@ -17,6 +17,7 @@ from autotune.core import files
 from autotune.core.schema import Unsound
 from autotune.records.cell import DIGEST, EXTENT, rounded, samples_of, samples_text, value_cell, value_of_cell
 from autotune.records.folder import SweepFolder
+from autotune.records.measurement import summary_of
 from autotune.records.pack import pack
 from autotune.records.packed import TABLE, read_table, table_text
 from autotune.records.trial import Trial, as_recorded_trial
@@ -220,3 +221,9 @@ def test_nonsense_of_a_device_costs_its_trial(figures: dict[str, Any]) -> None:
     )
     assert failed.config == trial.config and recordable(failed) == failed
     json.dumps(failed.message)
+
+
+def test_samples_that_are_all_equal_have_their_median_among_them() -> None:
+    for seconds in (4.925324999e-06, 1 / 3, 1.00000005):
+        found = {**summary_of((seconds,) * 5), "samples_s": (seconds,) * 5}
+        assert recordable(Trial(number=0, status="measured", config=Config(A=1), **found)).median_s  # type: ignore[arg-type]
