@@ -1,7 +1,7 @@
 """Compile processes turn variants into binaries, each within a deadline; the crash of one does not end the sweep."""
 
 from collections.abc import Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -49,6 +49,10 @@ class Pending(Generic[T]):
             raise TrialFailure(
                 Status.COMPILE_FAILED, f"the compiler killed its process, and a second one: {death}"
             ) from death
+        except (TrialFailure, UsageError, OSError, CancelledError):
+            raise
+        except Exception as error:  # a device of another package may raise anything
+            raise TrialFailure(Status.COMPILE_FAILED, f"the compiler raises {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)

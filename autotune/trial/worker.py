@@ -165,7 +165,7 @@ class Worker:
         except Died as death:
             why = f"the {doing()} killed its process{', and a second one' if self._tries > 1 else ''}: {death}"
             raise TrialFailure(Status.LAUNCH_FAILED, why) from death
-        except (UsageError, FileNotFoundError):  # a wrong definition; a cache that was deleted, and is made again
+        except (UsageError, OSError):  # a wrong definition; a full disk, or a cache that was deleted and is made again
             raise
         except Exception as error:  # a device of another package may raise anything
             why = f"the {doing()} raises {type(error).__name__}: {error}"

@@ -13,6 +13,8 @@ import pytest
 from autotune import UsageError
 from autotune.emit.winners import gather
 from autotune.emit.writer import _docstring, write_package
+from autotune.records.folder import SweepFolder
+from autotune.records.pack import pack
 from autotune.search.recorded_space import read_space
 from autotune.source.registry import load_kernel
 
@@ -66,11 +68,15 @@ def test_an_installed_kernels_name_stands_for_it_alone(tmp_path: Path) -> None:
 HOSTILE = 'x"""\nopen("ran", "w")\n"""\\'
 
 
-def test_no_string_of_a_record_becomes_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_no_string_of_a_record_becomes_code(tmp_path: Path, is_packed: bool) -> None:
     name = HOSTILE.replace("\n", ";")
     record(tmp_path / "results", dataclasses.replace(H200, name=name), MEDIANS, started="2026-11-01\nx = 1")
     path = record(tmp_path / "results", H200, MEDIANS, started='9"\n[evil]')
     rewrite_about(path, compiler=HOSTILE, commit=HOSTILE, machine=HOSTILE)
+    if is_packed:
+        pack(SweepFolder(path))
+        assert any('(\\"ran\\"' in file.read_text() for file in path.parent.glob("setup-*.json"))
     package = write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
     assert name in (ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or "")
     python("import tuned\ntuned.detect(n_time=100, device='NVIDIA H200')", tmp_path)
@@ -97,11 +103,16 @@ def test_a_docstring_is_its_text(text: str) -> None:
         ({"config": {"BLOCK_C": 64, "BLOCK_T": 4, "UNROLL": 1.0}}, r"UNROLL=1\.0 of the record is not in the space"),
     ],
 )
-def test_a_winner_is_of_the_space_and_has_a_key(tmp_path: Path, winner: dict[str, Any], why: str) -> None:
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_winner_is_of_the_space_and_has_a_key(
+    tmp_path: Path, winner: dict[str, Any], why: str, is_packed: bool
+) -> None:
     no_key = {"key": None} if winner.get("key", "") is None else {}  # else the winner's is that of its trial
     path = record(tmp_path / "results", H200, MEDIANS, **no_key)
     verdict = unsealed((path / "verdict.json").read_text())
     (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**verdict["winner"], **winner}}))
+    if is_packed:
+        pack(SweepFolder(path))
     with pytest.raises(UsageError, match=why):
         write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
 

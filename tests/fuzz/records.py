@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import autotune
-from autotune.core.errors import Status
+from autotune.core.errors import Status, UsageError
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
 from autotune.records.pack import pack
@@ -142,6 +143,19 @@ def _python(name: str, bench: Bench) -> Callable[[], object]:
     return actions[name]
 
 
+def _as_command(action: Callable[[], object]) -> Callable[[], object]:
+    """Errors as the command line ends with them: who lies need not be understood."""
+
+    def run() -> None:
+        try:
+            action()
+        except UsageError as error:
+            print(f"autotune: {error}", file=sys.stderr)
+            raise SystemExit(2) from error
+
+    return run
+
+
 def _answer(ended: Ended) -> str:
     """What was written and printed, but for where, and for the time that a replayed searcher took itself."""
     printed = re.sub(r'"ask_ms": \S+|(?<=  )\d+\.\d\d$', "", ended.out, flags=re.MULTILINE)
@@ -221,7 +235,11 @@ class Records:
         allowed = [case / "results", case / "out"]
         (case / "out").mkdir()
         with inside(case):
-            ended = call(_python(reader[0], self.bench), allowed) if len(reader) == 1 else command(reader, allowed)
+            if len(reader) == 1:
+                action = _python(reader[0], self.bench)
+                ended = call(_as_command(action) if what.endswith(FORGED) else action, allowed)
+            else:
+                ended = command(reader, allowed)
         ended.written = _written(case / "out")
         if not ended.faults and not keep:
             shutil.rmtree(case)
