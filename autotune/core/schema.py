@@ -171,6 +171,8 @@ def as_json_value(value: object) -> Any:
         return {plain(key): as_json_value(each) for key, each in value.items()}
     if isinstance(value, list):
         return [as_json_value(each) for each in value]
+    if type(value) is int and abs(value) >= MOST_WHOLE:
+        raise Unsound(f"is {value_text(value)}, must be less than 2^63")
     return value if value is None or isinstance(value, bool) else as_number(value)
 
 

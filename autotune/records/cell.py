@@ -128,19 +128,22 @@ def _compressed(numbers: Iterable[float]) -> str:
 
 def samples_of(text: str) -> list[float]:
     """Returns the seconds of ``samples_text``. Raises Unsound."""
-    unit, *middle, packed = text.split(" ")
     try:
+        unit, *middle, packed = text.split(" ")
         stream = zlib.decompressobj()
         words = stream.decompress(b85decode(packed), MOST_TEXT).decode().split()
     except (ValueError, zlib.error) as error:
-        raise Unsound(f"is {value_text(packed)}, must be samples: {error}") from error
+        raise Unsound(f"is {value_text(text)}, must be samples: {error}") from error
     if not stream.eof:
         raise Unsound(f"is {value_text(packed)}, must be whole samples")
     values = [number_of(word) for word in words]
-    if not middle:
-        return [float(value) for value in values]
-    first, step_ns = number_of(middle[0]), number_of(unit.removesuffix("ns"))
-    return [(first + each) * step_ns / 1e9 for each in values]
+    try:
+        if not middle:
+            return [float(value) for value in values]
+        first, step_ns = number_of(middle[0]), number_of(unit.removesuffix("ns"))
+        return [(first + each) * step_ns / 1e9 for each in values]
+    except OverflowError as error:
+        raise Unsound(f"is {value_text(text)}, must be samples: {error}") from error
 
 
 def json_of_cell(cell: str) -> Any:

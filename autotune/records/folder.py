@@ -30,7 +30,7 @@ from ..core.digest import digest
 from ..core.errors import UsageError
 from ..core.files import content_of, opened, write_whole
 from ..core.parameter import Parameter, completed_config
-from ..core.schema import LEAST_DIGITS, Unsound, parse, seal, sealed
+from ..core.schema import LEAST_DIGITS, Unsound, as_count, parse, seal, sealed
 from ..core.space import Space
 from ..core.work import Work, rates_of
 from .about import SHARED, About
@@ -95,13 +95,15 @@ class SweepFolder:
     def _write_shared(self, kind: str, members: Mapping[str, object]) -> str:
         """Writes members that other sweeps may share beside their folders, and returns the name of the file."""
         name = f"{kind}-{digest(json.dumps(members, sort_keys=True, default=plain_number))}.json"
-        if not (self.path.parent / name).exists():
+        try:
+            self._shared(kind, name)
+        except (Damaged, Unsound):  # missing, or damaged
             self._write_whole(f"../{name}", members)
         return name
 
     def is_old(self) -> bool:
         """Returns whether an older version wrote the record."""
-        return bool(_read(self.path / SWEEP, lambda content: content.get("format", 0) < FORMAT))
+        return bool(_read(self.path / SWEEP, lambda content: content.get("format") != FORMAT))
 
     def whole(self) -> tuple[About, list[Trial], Outcome | None]:
         """Returns the whole record as it is written, to be packed.
@@ -410,8 +412,8 @@ def _known_of(about: About, ceilings: Ceilings | None) -> Known:
     with suppress(TypeError, ValueError):  # a unit of a later version
         rates = rates_of(Work(**about.work), ceilings) if about.work else {}
         known |= {name: ("median_s", rate) for name, rate in rates.items()}
-    with suppress(UsageError):
-        n_samples = protocol_of(about).n_samples
+    with suppress(UsageError, Unsound):
+        n_samples = as_count(protocol_of(about).n_samples)
         known["stopped_early"] = "n_samples", lambda n: n < n_samples
     return known
 

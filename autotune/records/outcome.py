@@ -17,6 +17,7 @@ from ..core.schema import (
     as_amount,
     as_count,
     as_integer,
+    as_json_value,
     as_number,
     as_seconds,
     as_text,
@@ -70,6 +71,13 @@ def _ceilings(value: object) -> Ceilings | None:
 def stated_ceilings(content: object) -> Ceilings | None:
     """Returns the roofline in the content of a verdict.json. Raises Unsound."""
     return _ceilings(content.get("ceilings")) if isinstance(content, dict) else None
+
+
+def _number_of_trial(value: Any) -> int:
+    """Checks for the number of a trial, of which a sweep has no more than a memory holds."""
+    if as_count(value) < 10**7:
+        return int(value)
+    raise Unsound(f"is {value_text(value)}, must be the number of a trial")
 
 
 UNNUMBERED = -1  # the number of a finalist whose record lacks it
@@ -224,7 +232,9 @@ class Outcome:
     trials: Annotated[
         tuple[tuple[int, int], ...] | None,
         Figure(
-            optional(sequence_of(sequence_of(as_count, 2))), _TRIALS, plain=lambda runs: [list(run) for run in runs]
+            optional(sequence_of(sequence_of(_number_of_trial, 2))),
+            _TRIALS,
+            plain=lambda runs: [list(run) for run in runs],
         ),
     ] = None
     verified_on: Annotated[
@@ -383,11 +393,12 @@ def missing(content: Any, numbers: Iterable[int]) -> tuple[int, list[int]]:
         runs = OUTCOME["trials"].check(content.get("trials"))
         counts = OUTCOME["counts"].check(content.get("counts")) or {}
         rows = [row for row in _rows_of(content.get("finalists") or []) if isinstance(row, dict)]
+        stamps = OUTCOME_STAMPS(content.get("stamps") or {})
     except Unsound:
         return 0, []
     named = {number for first, last in runs or () for number in range(first, last + 1)}
     if runs is None:
-        stated = content.get("stamps") or [row.get("number") for row in rows]
+        stated = stamps or [row.get("number") for row in rows]
         named = {int(number) for number in stated if str(number).isdecimal()}
     gone = sorted(named - present)
     is_whole = runs is not None or "stamps" in content
@@ -409,3 +420,4 @@ def tell_missing(path: Path, content: Any, numbers: Iterable[int]) -> None:
 
 
 OUTCOME = figures_of(Outcome)
+OUTCOME_STAMPS = mapping_of(as_text, as_json_value)

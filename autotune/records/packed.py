@@ -216,6 +216,10 @@ def read_table(folder: Path, known: Known) -> TrialTable:
         names = next(rows, [])
         if names[-1:] != [SUM] or "number" not in names or len(set(names)) != len(names):
             raise Unsound(f"its columns have no number, do not end with {SUM}, or one of them is there twice")
+        for name in names:
+            as_name(name.removeprefix(OF_CONFIG))
+        if any(name != _place(name.removeprefix(OF_CONFIG)) for name in names[: names.index("number")]):
+            raise Unsound("a parameter has the name of a figure")
         reading = _Reading(_head(first), names[:-1], _seed(first, names[:-1]))
         while block := list(islice(rows, N_BLOCK)):
             reading.add(block)
@@ -243,13 +247,16 @@ def _head(line: str) -> dict[str, Any]:
     return head
 
 
+NEEDED = object()  # says that no cell of a column may be empty
+
+
 class _CellColumn:
     """The values of a column; equal cells share their value, and are read once where there are many of them."""
 
-    def __init__(self, name: str, read: Callable[[str], Any], check: Check, empty: Any) -> None:
+    def __init__(self, name: str, read: Callable[[str], Any], check: Check, empty: Any = NEEDED) -> None:
         self.values: list[Any] = []
         self._name, self._read, self._check, self._empty = name, read, check, empty
-        self._known: dict[str, Any] = {"": empty}
+        self._known: dict[str, Any] = {} if empty is NEEDED else {"": empty}
 
     def add(self, cells: Sequence[str]) -> dict[int, str]:
         """Adds the values of more cells; returns place -> what is wrong there."""
@@ -257,7 +264,7 @@ class _CellColumn:
         distinct = set(cells)
         try:
             if 2 * len(distinct) > len(cells) > 1:
-                self.values += [check(read(cell)) if cell else self._empty for cell in cells]
+                self.values += [check(read(cell)) if cell not in known or cell else self._empty for cell in cells]
                 return damaged
             known |= {cell: check(read(cell)) for cell in distinct - known.keys()}
         except (ValueError, OverflowError, RecursionError):  # look for the cells
@@ -278,6 +285,7 @@ class _Reading:
         self.damaged: dict[int, str] = {}
         self._names, self._seed, self._begun = names, seed, head.get("begun", "")
         self._lines: list[int] = []
+        self._seen: set[int] = set()  # hashes of the rows so far
         self._n_read = 2  # lines: the head, and the names
         parameters = {name.removeprefix(OF_CONFIG): None for name in names[: names.index("number")]}
         for name, (place, cell) in head.get("parameters", {}).items():
@@ -295,7 +303,8 @@ class _Reading:
             return _CellColumn(name, self._moment, str, "")
         if name in COLUMNS:
             figure = FIGURES[COLUMNS[name]]
-            return _CellColumn(name, figure.cell.read, figure.check, DEFAULTS.get(COLUMNS[name]))
+            empty = NEEDED if name in NEEDED_COLUMNS else DEFAULTS.get(COLUMNS[name])
+            return _CellColumn(name, figure.cell.read, figure.check, empty)
         return _CellColumn(name, JSON.read, as_json_value, None)
 
     def _moment(self, cell: str) -> str:
@@ -308,6 +317,10 @@ class _Reading:
         for line, row in enumerate(rows, self._n_read + 1):
             sum_ = row.pop() if len(row) == n_cells else None
             if sum_ is not None and _sum(seed, row) == sum_:
+                if (whole := hash(tuple(row))) in self._seen:
+                    self.damaged[line] = "it repeats another line"
+                    continue
+                self._seen.add(whole)
                 lines.append(line)
                 kept.append(row)
             else:
@@ -351,10 +364,10 @@ def _only(rows: Sequence[int], columns: Columns) -> Columns:
 def _filled(figures: Columns, known: Known) -> Columns:
     """Returns the figures with those that follow from others."""
     for name, (source, formula) in known.items():
-        others = figures.get(source, ())
-        given = figures.get(name) or [DEFAULTS.get(name)] * len(others)
+        n = max(len(figures.get(each, ())) for each in (source, name))
+        others, given = (figures.get(each) or [DEFAULTS.get(each)] * n for each in (source, name))
         figures[name] = [
-            formula(other) if value == DEFAULTS.get(name) and other is not None else value
+            formula(other) if value == DEFAULTS.get(name) and other not in (None, "") else value
             for value, other in zip(given, others, strict=True)
         ]
     return {name: values for name, values in figures.items() if values}

@@ -6,6 +6,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.schema import MOST_WHOLE
 from ..system.limits import check_type
 from .figure import defaults_of, figures_of
 from .folder import SweepFolder, find_sweeps
@@ -72,4 +73,6 @@ def _column(values: Sequence[object]) -> "pd.Series[Any]":
     import pandas as pd
 
     kinds = set(map(type, values)) - {type(None)}
+    if kinds == {int} and any(value is not None and abs(value) >= MOST_WHOLE for value in values):  # type: ignore[arg-type]
+        return pd.Series(values, dtype=float)
     return pd.Series(values, dtype="Int64" if kinds == {int} else None)
