@@ -77,7 +77,7 @@ def compared(before: Path, after: SweepFolder) -> Iterator[tuple[str, bool]]:
     digests = json.loads(digests_file.read_text()) if digests_file.exists() else {"codes": {}, "conditions": {}}
     for name, value in old_about.items():
         if name not in ("format", "sha256"):
-            new = {k: n for k, n in about.content["refused"].items() if n} if name == "refused" else about.content[name]  # type: ignore[attr-defined]
+            new = {reason: n for reason, n in about.refused.items() if n} if name == "refused" else about.content[name]
             yield f"sweep.json {name}", plain(new) == value
     lines = [json.loads(line) for line in (before / "trials.jsonl").read_text().splitlines()]
     rows = {row["number"]: row for row in lines}

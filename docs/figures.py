@@ -2,7 +2,7 @@
 
     python docs/figures.py
 
-- docs/record.md: the tables of what records hold, from the declarations in autotune/records.
+- docs/record.md: the tables of what records hold, and of checks, from the declarations in autotune/records.
 - README.md: the table of kernels, and by how much winners of ddc beat the default, from results/.
 
 `tests/test_docs.py` compares what is written with what this makes.
@@ -17,6 +17,7 @@ from typing import Any
 from autotune.analysis.show import Overview, overview
 from autotune.core.units import seconds_text
 from autotune.records.about import About
+from autotune.records.checks_made import CHECKS
 from autotune.records.figure import figures_of
 from autotune.records.outcome import Finalist, Outcome
 from autotune.records.record import read_sweeps
@@ -33,6 +34,7 @@ TABLES = {  # heads of docs/record.md -> the records below them
     )
 }
 OF_TRIAL = figures_of(Trial)
+OF_CHECKS = "| check | what holds |\n| --- | --- |\n"
 KERNELS = "| kernel | what it does | measured | time | of the roofline |\n| --- | --- | --- | --- | --- |\n"
 SPEED_UP = re.compile(r"(?<=median)(\s+winner\s+is\s+)[\d.]+")
 SHOWN = (
@@ -111,7 +113,7 @@ def record_page(page: str) -> str:
     """Returns the text of docs/record.md with the tables as they are now."""
     for head, records in TABLES.items():
         page = _with_rows(page, head, "".join(map(columns, records)))
-    return page
+    return _with_rows(page, OF_CHECKS, "".join(f"| `{name}` | {what} |\n" for name, what in CHECKS.items()))
 
 
 def readme(page: str) -> str:

@@ -202,8 +202,7 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
-        """Returns the file of the definition and the files beside it that it imports (``from .work import Work
-        from .space import``)."""
+        """Returns the file of the definition and the files beside it that it imports (``from .space import``)."""
         found, unread = [self.source_path], [self.source_path]
         while unread:
             for name in PART.findall(unread.pop().read_text()):

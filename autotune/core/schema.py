@@ -60,7 +60,7 @@ def sealed(content: object, needed: bool = False) -> Any:
     """Returns ``content`` without its seal. Older files may lack one, unless it is ``needed``.
 
     Raises:
-        Unsound: when the seal does not match the content, or content that needs one is no object.
+        Unsound: when the seal does not match the content, or content that needs one is not an object.
     """
     if needed and not isinstance(content, dict):
         raise Unsound("it is not a JSON object")

@@ -1,4 +1,7 @@
-"""The checks that a result can have passed, as records name them. A check with nothing to do counts as made."""
+"""The checks that a result can have passed, as records name them; docs/record.md lists them.
+
+A check with nothing to do counts as made.
+"""
 
 from collections.abc import Collection, Mapping
 
@@ -6,21 +9,18 @@ EDGE_SIZES, POISON, GUARDS, WORKSPACES = "edge-sizes", "poison", "guards", "work
 OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE = "old-outputs", "fresh-inputs", "longer-arrays", "timed-size"
 LAUNCHES, CARRIED = "launches", "carried"
 
-OF_TRIAL = {
+CHECKS = {  # name -> what holds where a result passed it
     EDGE_SIZES: "right at the edge sizes",
     POISON: "outputs held bytes before the launch that are not the answer, and all were written",
     GUARDS: "nothing beside the outputs was written",
-    WORKSPACES: "the workspace held bytes before the launch that are no answer either",
+    WORKSPACES: "right whatever bytes the workspace held before the launch",
     OLD_OUTPUTS: "right where outputs held the answer before, or another one",
     FRESH_INPUTS: "right on other inputs, after a launch that left its remains",
     LONGER_ARRAYS: "right with arrays as parts of longer ones, whose rest is unchanged",
     TIMED_SIZE: "the timed binary is right at the timed size, also where outputs held another answer before",
+    LAUNCHES: "of a winner: right in further launches at the timed size, with other contents before each",
+    CARRIED: "of a winner: right on other inputs at the timed size, after launches that left their remains",
 }
-OF_WINNER = {
-    LAUNCHES: "further launches at the timed size, with other contents before each",
-    CARRIED: "other inputs at the timed size, after launches that left their remains",
-}
-CHECKS = {**OF_TRIAL, **OF_WINNER}
 USUAL: Mapping[int, tuple[str, ...]] = {  # rule of a trial -> the checks that trials passed then; none is ever changed
     0: (),  # before checks were recorded
     1: (EDGE_SIZES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..core.schema import Unsound, as_text, as_word, mapping_of, members_of, sealed, value_text
+from ..core.schema import as_text, as_word, mapping_of, members_of, sealed
 from .cell import DIGEST
-from .trial import Trial
+from .trial import Trial, trial_number_text
 
 GAP = "-"
 
@@ -95,14 +95,7 @@ def _of_pairs(value: object) -> Any:
     return _by_key(value)
 
 
-def _digits(value: object) -> str:
-    """Checks that a member's name is the number of a trial."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        return value
-    raise Unsound(f"is {value_text(value)}, must be the number of a trial")
-
-
-_by_number, _by_key = mapping_of(_digits, as_word), mapping_of(as_word, as_word)
+_by_number, _by_key = mapping_of(trial_number_text, as_word), mapping_of(as_word, as_word)
 _digests = members_of(
     {"codes": mapping_of(as_text, _of_list), "conditions": _of_list, "texts": mapping_of(as_text, _of_pairs)}
 )

@@ -80,7 +80,7 @@ def checked_fields(
     A member that is null counts as missing unless its check accepts null.
 
     Raises:
-        Unsound: when ``row`` is no object, or a member is missing or invalid.
+        Unsound: when ``row`` is not an object, or a member is missing or invalid.
     """
     if not isinstance(row, dict):
         raise Unsound("it is not a JSON object")

@@ -15,22 +15,21 @@ Records of older versions are read as well; ``pack`` turns them over. All conten
 line or file is ignored, with one warning on the logger "autotune".
 """
 
-import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..core.device import Ceilings
 from ..core.digest import digest
 from ..core.errors import UsageError
-from ..core.files import content_of, opened, write_whole
+from ..core.files import content_of
 from ..core.parameter import Parameter, completed_config
-from ..core.schema import LEAST_DIGITS, Unsound, as_count, parse, seal, sealed
+from ..core.schema import Unsound, as_count, parse, sealed
 from ..core.space import Space
 from ..core.work import Work, rates_of
 from .about import SHARED, About
@@ -38,6 +37,7 @@ from .as_recorded import protocol_of
 from .checks_made import USUAL
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
+from .json_files import Newer, read_json, write_json
 from .outcome import VERDICT, Outcome, stated_ceilings, tell_missing
 from .packed import TABLE, Known, TrialTable, read_table, write_table
 from .trial import Trial
@@ -87,7 +87,7 @@ class SweepFolder:
             mend_last_line(self.path)
             content, *shared = about.as_files().items()
             names = {kind: self._write_shared(kind, members) for kind, members in shared if members}
-            self._write_whole(SWEEP, {"format": FORMAT, **names, **content[1]})
+            write_json(self.path / SWEEP, {"format": FORMAT, **names, **content[1]})
             self._about = None
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -98,12 +98,12 @@ class SweepFolder:
         try:
             self._shared(kind, name)
         except (Damaged, Unsound):  # missing, or damaged
-            self._write_whole(f"../{name}", members)
+            write_json(self.path.absolute().parent / name, members)
         return name
 
     def is_old(self) -> bool:
         """Returns whether an older version wrote the record."""
-        return bool(_read(self.path / SWEEP, lambda content: content.get("format") != FORMAT))
+        return bool(read_json(self.path / SWEEP, lambda content: content.get("format") != FORMAT))
 
     def whole(self) -> tuple[About, list[Trial], Outcome | None]:
         """Returns the whole record as it is written, to be packed.
@@ -117,7 +117,7 @@ class SweepFolder:
                 line, why = min(lines.items())
                 raise Damaged(f"{self.path / name}:{line} is damaged: {why}. The record stays as it is, unpacked")
         path = self.path / VERDICT
-        outcome = _read(path, lambda content: self._outcome_of(content, trials)) if path.exists() else None
+        outcome = read_json(path, lambda content: self._outcome_of(content, trials)) if path.exists() else None
         return self.about(), trials, outcome
 
     def write_packed(self, about: About, trials: Sequence[Trial], outcome: Outcome | None) -> None:
@@ -136,48 +136,12 @@ class SweepFolder:
             if rest == Digests():
                 (self.path / DIGESTS).unlink(missing_ok=True)
             else:
-                self._write_whole(DIGESTS, rest.as_json())
+                write_json(self.path / DIGESTS, rest.as_json())
             if outcome is not None:
-                self._write_whole(VERDICT, outcome.as_json(trials, _known_of_outcome(about)))
+                write_json(self.path / VERDICT, outcome.as_json(trials, _known_of_outcome(about)))
             (self.path / TRIALS).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(self.path, error) from error
-
-    @contextmanager
-    def locked(self, note: Callable[[str], None]) -> Iterator[None]:
-        """Holds the lock of this folder, so that one process writes at a time; it is released when the process ends."""
-        while True:
-            with self._lockable() as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    note(f"waiting: another process is at work in {self.path}")
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                if _is_same(file, self.path / TRIALS):  # else that process has packed the record
-                    yield
-                    self._remove_empty()
-                    return
-
-    def is_at_work(self) -> bool:
-        """Returns whether a process holds the lock. A sweep that starts during this call may report that it waits."""
-        with suppress(OSError), opened(self.path / TRIALS, "rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False
-
-    def _lockable(self) -> IO[Any]:
-        try:
-            return opened(self.path / TRIALS, "ab")
-        except OSError as error:
-            raise cannot_write(self.path / TRIALS, error) from error
-
-    def _remove_empty(self) -> None:
-        """Removes lines that were only there for the lock."""
-        path = self.path / TRIALS
-        if (self.path / TABLE).exists() and path.exists() and not path.stat().st_size:
-            path.unlink()
 
     def trials(self) -> list[Trial]:
         """Returns the trials ordered by number; the last line of each counts. Warns of damaged lines and skips them."""
@@ -251,10 +215,7 @@ class SweepFolder:
             about = self.about()
         except Damaged:
             return {}
-        ceilings: Ceilings | None = None
-        with suppress(OSError, Unsound):
-            ceilings = stated_ceilings(parse(content_of(self.path / VERDICT)))
-        return _known_of(about, ceilings)
+        return _known_of(about, self._of_verdict(stated_ceilings))
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
         """Returns the trials that held when the sweep last ran, since their code and measurement had not changed.
@@ -281,15 +242,13 @@ class SweepFolder:
         return self._about[1]
 
     def _read_about(self) -> About:
-        return _read(self.path / SWEEP, self._about_of).completed(self._added)
+        return read_json(self.path / SWEEP, self._about_of).completed(self._added)
 
     def _about_of(self, content: Any) -> About:
         """Returns what the content of sweep.json says, with its setup."""
         if isinstance(content, dict) and type(written := content.get("format", FORMAT)) is int and written > FORMAT:
-            raise _Newer(
-                f"was written by a newer autotune (format {written}, this one knows {FORMAT}): update autotune"
-            )
-        own: Mapping[str, Any] = sealed(content)
+            raise Newer(f"was written by a newer autotune (format {written}, this one knows {FORMAT}): update autotune")
+        own: Mapping[str, Any] = sealed(content, needed=isinstance(content, dict) and content.get("format") == FORMAT)
         if not isinstance(own, dict):
             raise Unsound("it is not a JSON object")
         members = {name: value for name, value in own.items() if name not in ("format", *SHARED)}
@@ -302,11 +261,11 @@ class SweepFolder:
 
     def _shared(self, kind: str, name: object) -> Mapping[str, Any]:
         if not isinstance(name, str) or not SHARED_NAME.fullmatch(name):
-            raise Unsound(f"its {kind} is no file of the form {kind}-<digest>.json")
+            raise Unsound(f"its {kind} is not a file of the form {kind}-<digest>.json")
         path = self.path.absolute().parent / name
         if not path.exists():
             raise Unsound(f"it lacks {path}: copy that file, too, from where the record was")
-        found: Mapping[str, Any] = _read(path, lambda each: sealed(each, needed=True))
+        found: Mapping[str, Any] = read_json(path, lambda each: sealed(each, needed=True))
         return found
 
     def of_space(self, space: Space) -> "SweepFolder":
@@ -331,30 +290,34 @@ class SweepFolder:
         if not path.exists():
             return Digests()
         try:
-            return _read(path, Digests.read)
+            return read_json(path, Digests.read)
         except Damaged as error:
             tell(f"{error}. It is ignored; `autotune digest` writes a new one")
             return Digests()
 
     def write_digests(self, digests: Digests) -> None:
         try:
-            self._write_whole(DIGESTS, digests.as_json())
+            write_json(self.path / DIGESTS, digests.as_json())
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
     def write_outcome(self, outcome: Outcome) -> None:
         try:
-            self._write_whole(VERDICT, outcome.as_json(self._recorded(), _known_of_outcome(self.about())))
+            write_json(self.path / VERDICT, outcome.as_json(self._recorded(), _known_of_outcome(self.about())))
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
     def outcome(self) -> Outcome | None:
         """Returns the content of verdict.json; None if the file is missing or, with a warning, damaged."""
+        return self._of_verdict(lambda content: self._outcome_of(content, self._recorded(), self._all_added()))
+
+    def _of_verdict(self, check: Callable[[Any], T | None]) -> T | None:
+        """Returns what ``check`` makes of verdict.json; None if the file is missing or, with a warning, damaged."""
         path = self.path / VERDICT
         if not path.exists():
             return None
         try:
-            return _read(path, lambda content: self._outcome_of(content, self._recorded(), self._all_added()))
+            return read_json(path, check)
         except Damaged as error:
             tell(f"{error}. It is ignored; start the sweep again to write a new one")
             return None
@@ -386,22 +349,6 @@ class SweepFolder:
             tell(f"{error}. It is replaced")
         self._about = None
 
-    def _write_whole(self, name: str, content: Mapping[str, object]) -> None:
-        """Writes JSON with one member a line, and of a list of objects one of these."""
-        content = seal(json.loads(json.dumps(content, default=plain_number, allow_nan=False)), LEAST_DIGITS)
-        lines = ",\n".join(f"{json.dumps(name)}: {_member(value)}" for name, value in content.items())
-        write_whole(self.path / name, f"{{\n{lines}\n}}\n".encode(), is_durable=True)
-
-
-def _member(value: object) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], list | dict):
-        return "[\n" + ",\n".join(map(_compact, value)) + "\n]"
-    return _compact(value)
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
 
 def _known_of(about: About, ceilings: Ceilings | None) -> Known:
     """Returns the figures of a trial that follow from the work, the roofline, the protocol and the compiler."""
@@ -420,13 +367,6 @@ def _known_of(about: About, ceilings: Ceilings | None) -> Known:
 
 def _known_of_outcome(about: About) -> dict[str, object]:
     return {"preference_among_ties": about.preference_among_ties}
-
-
-def _is_same(file: IO[Any], path: Path) -> bool:
-    """Returns whether ``path`` is still the opened file."""
-    with suppress(OSError):
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    return False
 
 
 def _tell_gaps(path: Path, numbers: set[int]) -> None:
@@ -468,19 +408,3 @@ def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
         UsageError: when one of the paths contains no readable sweep.
     """
     return list({folder.path.resolve(): folder for path in paths for folder in find_sweeps(path)}.values())
-
-
-class _Newer(Unsound):
-    """A later version wrote the file, in an unknown format."""
-
-
-def _read(path: Path, check: Callable[[Any], T]) -> T:
-    """Returns what ``check`` makes of the JSON at ``path``. Raises Damaged."""
-    try:
-        return check(parse(content_of(path)))
-    except OSError as error:
-        raise Damaged(f"{path} cannot be read: {error.strerror or error}") from error
-    except _Newer as error:
-        raise NewerFormat(f"{path} {error}") from error
-    except Unsound as error:
-        raise Damaged(f"{path} is damaged: {error}") from error

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from ..core.config import Config
@@ -33,7 +32,7 @@ from .cell import TEXT, samples_of, samples_text
 from .damage import tell
 from .figure import Figure, as_members, checked_fields, defaults_of, figures_of, stated
 from .measurement import DIGITS, Measurement, Sustained, interval_of, summary_of
-from .trial import Trial
+from .trial import Trial, trial_number, trial_number_text
 
 VERDICT = "verdict.json"
 OF_FINALISTS = ("winner", "default", "finalists")  # members that Outcome.read reads itself
@@ -70,14 +69,7 @@ def _ceilings(value: object) -> Ceilings | None:
 
 def stated_ceilings(content: object) -> Ceilings | None:
     """Returns the roofline in the content of a verdict.json. Raises Unsound."""
-    return _ceilings(content.get("ceilings")) if isinstance(content, dict) else None
-
-
-def _number_of_trial(value: Any) -> int:
-    """Checks for the number of a trial, of which a sweep has no more than a memory holds."""
-    if as_count(value) < 10**7:
-        return int(value)
-    raise Unsound(f"is {value_text(value)}, must be the number of a trial")
+    return _ceilings(sealed(content).get("ceilings")) if isinstance(content, dict) else None
 
 
 UNNUMBERED = -1  # the number of a finalist whose record lacks it
@@ -232,7 +224,7 @@ class Outcome:
     trials: Annotated[
         tuple[tuple[int, int], ...] | None,
         Figure(
-            optional(sequence_of(sequence_of(_number_of_trial, 2))),
+            optional(sequence_of(sequence_of(trial_number, 2))),
             _TRIALS,
             plain=lambda runs: [list(run) for run in runs],
         ),
@@ -267,8 +259,7 @@ class Outcome:
         members = {name: row[name] for name in row if name not in OF_FINALISTS} if isinstance(row, dict) else row
         trials = list(trials)
         found = checked_fields(Outcome, members, (), ("stamps",))
-        if isinstance(stamps := row.get("stamps"), dict):  # an older version wrote it
-            found["trials"] = runs_of(int(_stamped(number)) for number in stamps)
+        found["trials"] = _runs_behind(row)
         by_number = {trial.number: trial for trial in trials}
         rows = _rows_of(row.get("finalists") or [])
         finalists = tuple(_named("finalists", each, by_number, added) for each in rows)
@@ -294,7 +285,7 @@ class Outcome:
         chosen = {"winner": self.winner.as_json(), "default": self.default.as_json() if self.default else None}
         return {**chosen, "finalists": rows, **as_members(self)}
 
-    def as_json(self, trials: Iterable[Trial], known: Mapping[str, object] = MappingProxyType({})) -> dict[str, object]:
+    def as_json(self, trials: Iterable[Trial], known: Mapping[str, object]) -> dict[str, object]:
         """Returns the content of verdict.json: of a finalist, what its trial does not say.
 
         ``known``: members that the sweep's description says.
@@ -330,12 +321,6 @@ class Outcome:
         return all(finalist.number in numbers for finalist in self.finalists)
 
 
-def _stamped(number: str) -> str:
-    if number.isascii() and number.isdecimal() and len(number) < 10:
-        return number
-    raise Unsound(f"stamps: {value_text(number)[1:-1]} is {value_text(number)}, must be the number of a trial")
-
-
 def counts_of(trials: Iterable[Trial], runs: tuple[tuple[int, int], ...] | None) -> dict[str, int] | None:
     """Returns the number of trials by status, of those with a number in ``runs``."""
     if runs is None:
@@ -360,7 +345,7 @@ def _rows_of(rows: object) -> list[Any]:
     if any(not isinstance(row, list) or len(row) != len(names) for row in rows) or not all(
         isinstance(name, str) for name in names
     ):
-        raise Unsound("finalists is no table of names and as many values in each row")
+        raise Unsound("finalists is not a table of names and as many values in each row")
     pairs = (zip(names, row, strict=True) for row in values)
     return [{name: value for name, value in each if value is not None} for each in pairs]
 
@@ -383,6 +368,14 @@ def runs_of(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(runs)
 
 
+def _runs_behind(content: Mapping[str, Any]) -> tuple[tuple[int, int], ...] | None:
+    """Returns the numbers of the trials behind an outcome as runs; None if it says none. Older ones have stamps."""
+    if "stamps" in content and "trials" not in content:
+        return runs_of(map(int, _stamps(content["stamps"])))
+    runs: tuple[tuple[int, int], ...] | None = OUTCOME["trials"].check(content.get("trials"))
+    return runs
+
+
 def missing(content: Any, numbers: Iterable[int]) -> tuple[int, list[int]]:
     """Returns how many trials of a verdict.json are not among ``numbers``, and those whose numbers it says.
 
@@ -390,19 +383,17 @@ def missing(content: Any, numbers: Iterable[int]) -> tuple[int, list[int]]:
     """
     content, present = content if isinstance(content, dict) else {}, set(numbers)
     try:
-        runs = OUTCOME["trials"].check(content.get("trials"))
+        runs = _runs_behind(content)
         counts = OUTCOME["counts"].check(content.get("counts")) or {}
         rows = [row for row in _rows_of(content.get("finalists") or []) if isinstance(row, dict)]
-        stamps = OUTCOME_STAMPS(content.get("stamps") or {})
     except Unsound:
         return 0, []
-    named = {number for first, last in runs or () for number in range(first, last + 1)}
     if runs is None:
-        stated = stamps or [row.get("number") for row in rows]
-        named = {int(number) for number in stated if str(number).isdecimal()}
+        named = {int(row["number"]) for row in rows if str(row.get("number")).isdecimal()}
+    else:
+        named = {number for first, last in runs for number in range(first, last + 1)}
     gone = sorted(named - present)
-    is_whole = runs is not None or "stamps" in content
-    return len(gone) if is_whole else max(len(gone), sum(counts.values()) - len(present)), gone
+    return len(gone) if runs is not None else max(len(gone), sum(counts.values()) - len(present)), gone
 
 
 def tell_missing(path: Path, content: Any, numbers: Iterable[int]) -> None:
@@ -420,4 +411,4 @@ def tell_missing(path: Path, content: Any, numbers: Iterable[int]) -> None:
 
 
 OUTCOME = figures_of(Outcome)
-OUTCOME_STAMPS = mapping_of(as_text, as_json_value)
+_stamps = mapping_of(trial_number_text, as_json_value)

@@ -1,7 +1,7 @@
 """Turns records of older versions over to today's form, in place: what follows from other facts is no longer written.
 
-The table of a sweep is packed by SweepFolder.pack. This module brings the trials, the outcome and the description of an
-older sweep to what a new one says, so that the same code writes both.
+SweepFolder.write_packed writes the files of a sweep. This module brings the trials, the outcome and the description of
+an older one to what a new one says, so that the same code writes both.
 """
 
 from collections.abc import Sequence

@@ -51,9 +51,8 @@ DEFAULTS = defaults_of(Trial)
 
 AFTER = "after_s"  # the column of seconds from ``begun`` in the head to the end of a trial
 
-
-# figure -> another figure from which it follows, and how: a table does not write it, since the rest of its record tells
 Columns = dict[str, Sequence[Any]]
+# figure -> another figure from which it follows, and how: a table does not write it, since the rest of its record tells
 Known = Mapping[str, tuple[str, Callable[[Any], Any]]]
 
 
@@ -224,7 +223,7 @@ def read_table(folder: Path, known: Known) -> TrialTable:
         while block := list(islice(rows, N_BLOCK)):
             reading.add(block)
     except csv.Error as error:
-        raise Unsound(f"it is no table: {error}") from error
+        raise Unsound(f"it is not a table: {error}") from error
     return reading.table(known)
 
 
@@ -239,7 +238,7 @@ _head_members = members_of(
 
 def _head(line: str) -> dict[str, Any]:
     if not line.startswith("# "):
-        raise Unsound("its first line is no head")
+        raise Unsound("its first line is not a head")
     head: dict[str, Any] = _head_members(JSON.read(line[2:]))
     for value in head.get("parameters", {}).values():
         if not (isinstance(value, list) and [type(each) for each in value] == [int, str]):
@@ -247,16 +246,16 @@ def _head(line: str) -> dict[str, Any]:
     return head
 
 
-NEEDED = object()  # says that no cell of a column may be empty
+NO_EMPTY = object()  # says that no cell of a column may be empty
 
 
 class _CellColumn:
     """The values of a column; equal cells share their value, and are read once where there are many of them."""
 
-    def __init__(self, name: str, read: Callable[[str], Any], check: Check, empty: Any = NEEDED) -> None:
+    def __init__(self, name: str, read: Callable[[str], Any], check: Check, empty: Any = NO_EMPTY) -> None:
         self.values: list[Any] = []
         self._name, self._read, self._check, self._empty = name, read, check, empty
-        self._known: dict[str, Any] = {} if empty is NEEDED else {"": empty}
+        self._known: dict[str, Any] = {} if empty is NO_EMPTY else {"": empty}
 
     def add(self, cells: Sequence[str]) -> dict[int, str]:
         """Adds the values of more cells; returns place -> what is wrong there."""
@@ -303,7 +302,7 @@ class _Reading:
             return _CellColumn(name, self._moment, str, "")
         if name in COLUMNS:
             figure = FIGURES[COLUMNS[name]]
-            empty = NEEDED if name in NEEDED_COLUMNS else DEFAULTS.get(COLUMNS[name])
+            empty = NO_EMPTY if name in NEEDED_COLUMNS else DEFAULTS.get(COLUMNS[name])
             return _CellColumn(name, figure.cell.read, figure.check, empty)
         return _CellColumn(name, JSON.read, as_json_value, None)
 

@@ -73,6 +73,6 @@ def _column(values: Sequence[object]) -> "pd.Series[Any]":
     import pandas as pd
 
     kinds = set(map(type, values)) - {type(None)}
-    if kinds == {int} and any(value is not None and abs(value) >= MOST_WHOLE for value in values):  # type: ignore[arg-type]
+    if kinds == {int} and any(isinstance(value, int) and abs(value) >= MOST_WHOLE for value in values):
         return pd.Series(values, dtype=float)
     return pd.Series(values, dtype="Int64" if kinds == {int} else None)

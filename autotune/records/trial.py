@@ -29,7 +29,7 @@ from ..core.schema import (
 from .cell import DIGEST, EXTENT, FLAG, JSON, LAUNCHES, TEXT, WORDS, rounded, samples_of, samples_text
 from .figure import Figure, checked_fields, defaults_of, figures_of
 
-MOST_TRIALS = 10**9
+MOST_TRIALS = 10**7  # more than one sweep can hold
 _STALE = "([stale trials](design/trial.md#stale-trials))"
 _CONFIG = "the parameters; in tables, one column each, empty where a config does not have the parameter"
 _EFFICIENCY = "the least time by the measured roofline, over the median"
@@ -39,7 +39,7 @@ _SIZES = (
     "them); the trial whose output stood in for NumPy's at the timed size, and the parts of it that NumPy computed, too"
 )
 _VERIFIED = "in older records, the problems it was checked at; the last is the timed one"
-_CHECKS = "the checks that it passed ([trust](trust.md)); older records do not say"
+_CHECKS = "the [checks](#checks) that it passed; older records do not say"
 _IDENTITY = "the variant's hash; the hash of all other texts that the outcome depends on"
 _CODE = (
     "the compiler; the digest of the machine code; where it was verified, the digest of geometry, mathematics and "
@@ -71,6 +71,13 @@ def trial_number(value: Any) -> int:
     if as_count(value) < MOST_TRIALS:
         return int(value)
     raise Unsound(f"is {value}, must be less than {MOST_TRIALS}")
+
+
+def trial_number_text(value: object) -> str:
+    """Checks for the number of a trial as the name of a member."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < len(str(MOST_TRIALS)):
+        return value
+    raise Unsound(f"is {value_text(value)}, must be the number of a trial")
 
 
 _status_word = one_of([status.value for status in Status])
@@ -252,9 +259,14 @@ def as_recorded_trial(trial: T) -> T:
         value = getattr(trial, name)
         value = value.item() if hasattr(value, "item") else value  # a NumPy number
         try:
-            if figure.plain is not None:
-                values[name] = figure.check(json.loads(json.dumps(figure.plain(value)))) if value is not None else None
-            elif value is not None and value != defaults.get(name, MISSING):
+            default = defaults.get(name, MISSING)
+            if type(value) is type(default) and value == default:
+                continue
+            if value is None:
+                values[name] = figure.check(None)
+            elif figure.plain is not None:
+                values[name] = figure.check(json.loads(json.dumps(figure.plain(value))))
+            else:
                 values[name] = figure.check(figure.cell.read(figure.cell.write(value)))
         except Exception as error:  # it is a figure of anybody's device or definition
             why = str(error) if isinstance(error, Unsound) else f"is {value_text(value)}: {error}"

@@ -19,6 +19,7 @@ from ..records.about import About
 from ..records.damage import Damaged
 from ..records.edge_sizes import verified_on
 from ..records.folder import SweepFolder
+from ..records.lock import locked
 from ..records.objectives import Objectives
 from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation, runs_of
 from ..records.pack import pack
@@ -155,7 +156,7 @@ def run_sweep(
     folder = SweepFolder.opened(
         sweep_path(settings.results, device.name, kernel.name, problem_name(problem)), kernel.space.added
     )
-    with folder.locked(progress.note):
+    with locked(folder.path, progress.note):
         record = taken_up(context, folder, enumeration.configs, objectives, progress)
         run = _Run(
             context, enumeration, default, settings, progress, folder, record.log, record.n_before, objectives, journal

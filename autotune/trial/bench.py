@@ -105,7 +105,7 @@ def _ceilings(session: Session) -> Ceilings | None:
     if found is None:
         return None
     if not isinstance(found, Ceilings):
-        raise TypeError(f"ceilings() returns {found!r:.60}, which is no Ceilings")
+        raise TypeError(f"ceilings() returns {found!r:.60}, which is not a Ceilings")
     for name, rate in asdict(found).items():
         if not isinstance(rate, float | int) or not 0 <= rate < inf or (name in NEEDED_RATES and rate == 0):
             raise ValueError(f"ceilings() has {name}={rate!r:.60}")

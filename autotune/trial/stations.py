@@ -13,6 +13,7 @@ from ..core.config import Config
 from ..core.definition import Device, Launch, P, problem_name
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
+from ..core.schema import value_text
 from ..core.work import rates_of
 from ..devices.base import Binary
 from ..records.checks_made import TIMED_SIZE
@@ -83,7 +84,8 @@ def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch
     try:
         trial = _with_binary(trial, context.compiler, binary, geometry)
         check_limits(binary, geometry, context.target.device)
-        _ = binary.files.values()
+        if not isinstance(binary.files, Mapping):
+            raise TypeError(f"its files are {value_text(binary.files)}, must be paths by name")
     except (TypeError, ValueError, AttributeError, StopIteration) as error:  # anybody may write a device
         raise TrialFailure(
             Status.DEFINITION_FAILED, f"the device's compile() returned a wrong Binary: {error}"

@@ -79,6 +79,11 @@ def _checked(
     kernel, problem, device, worker = context.kernel, context.problem, context.target.device, context.bench.worker
     variant = of_definition(kernel, as_measured, folder, kernel, device, trial.config, trial.key).variant
     binary = context.bench.pool.submit(variant, rank=context.rank).result()
+    if binary.code not in folder.digests().made_by(trial).values():
+        raise UsageError(
+            f"its machine code by {context.compiler} is not that of the record ({trial.code or 'it has no digest'}): "
+            "checks of it say nothing about what was measured"
+        )
     check_limits(binary, kernel.launch(problem, trial.config), device)
     job = oracle.job(trial.config, binary)
     verdict = worker.verify(job, context.deadline_s)

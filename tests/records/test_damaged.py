@@ -14,6 +14,7 @@ from autotune.cli.program import app
 from autotune.records.damage import NewerFormat
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.outcome import missing
+from autotune.records.pack import pack
 from autotune.records.paths import part, sweep_path
 from autotune.records.table import load_trials
 from autotune.search.neighbours import known
@@ -282,13 +283,28 @@ def test_one_changed_character_of_what_we_wrote_is_found(tmp_path: Path, caplog:
 
 def test_an_older_record_has_no_checksums(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = outcomes.sweep(tmp_path)
-    for name in ("sweep.json", "verdict.json"):
-        (path / name).write_text(json.dumps(unsealed((path / name).read_text())))
+    (path / "verdict.json").write_text(json.dumps(unsealed((path / "verdict.json").read_text())))
+    about = unsealed((path / "sweep.json").read_text())
+    (path / "sweep.json").write_text(json.dumps({**about, "format": 1}))
     lines = (path / "trials.jsonl").read_text().splitlines()
     before = SweepFolder(path).trials()
     (path / "trials.jsonl").write_text("".join(json.dumps(unsealed(line)) + "\n" for line in lines))
     assert SweepFolder(path).trials() == before and SweepFolder(path).outcome() is not None
     assert find_sweeps(path) and not caplog.messages
+    (path / "sweep.json").write_text(json.dumps(about))
+    with pytest.raises(UsageError, match="does not have the sha256 that it states"):
+        find_sweeps(path)
+
+
+def test_a_packed_table_whose_verdict_is_damaged_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The table has no efficiencies: they follow from the roofline in the verdict."""
+    path = outcomes.sweep(tmp_path)
+    pack(SweepFolder(path))
+    file = path / "verdict.json"
+    file.write_text(file.read_text().replace('"speed_up": ', '"speed_up": 1', 1))
+    assert SweepFolder(path).columns().n and SweepFolder(path).outcome() is None
+    (told,) = caplog.messages
+    assert told.startswith(f"{file} is damaged: its content does not have the sha256")
 
 
 @pytest.mark.parametrize("name", ["sweep.json", "trials.jsonl", "verdict.json"])

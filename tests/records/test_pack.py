@@ -11,9 +11,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from autotune import Config
+from autotune.cli import app
 from autotune.core import files
+from autotune.core.errors import Status
 from autotune.core.schema import Unsound
 from autotune.records.cell import DIGEST, EXTENT, rounded, samples_of, samples_text, value_cell, value_of_cell
 from autotune.records.folder import SweepFolder
@@ -36,9 +39,9 @@ def drawn(rng: random.Random, number: int) -> Trial:
         config["sum"] = rng.choice(("1", "true", "", "a,b", 'x"y', "-inf", "1e5", " pad "))
     if rng.random() < 0.5:
         config["number"] = rng.choice((1.5, 1e-30, 3))
-    trial = Trial(number=number, status="measured", config=Config(config), at="2026-11-01T10:00:01+00:00")  # type: ignore[arg-type]
+    trial = Trial(number=number, status=Status.MEASURED, config=Config(config), at="2026-11-01T10:00:01+00:00")
     if rng.random() < 0.3:
-        return replace(trial, status="wrong", message=rng.choice(MESSAGES), at=rng.choice(("", "at noon")))  # type: ignore[arg-type]
+        return replace(trial, status=Status.WRONG, message=rng.choice(MESSAGES), at=rng.choice(("", "at noon")))
     median_s = 10 ** rng.uniform(-9, 3)
     launches = {"function": "fold", "grid": [3, 1, 1], "block": [64, 2, 1], "registers": 9}
     return replace(
@@ -135,7 +138,7 @@ def test_an_older_record_is_turned_over(tmp_path: Path) -> None:
     pack(SweepFolder(path))
     assert sorted(p.name for p in path.iterdir()) == ["sweep.json", "trials.csv", "verdict.json"]
     trials, outcome, about = whole(path)
-    assert (trials, outcome) == before[:2] and about == {**before[2], "invented": {"by": "a later version"}}  # type: ignore[dict-item]
+    assert (trials, outcome) == before[:2] and about == before[2] | {"invented": {"by": "a later version"}}
     pack(SweepFolder(path))
     again = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     pack(SweepFolder(path))
@@ -208,11 +211,13 @@ def test_a_damaged_line_keeps_a_record_from_being_packed(tmp_path: Path) -> None
         {"code": "a\x1bb"},
         {"launches": ({"function": "no name"},)},
         {"compile_s": object()},
+        {"code": None},
+        {"workspace_bytes": False},
         {"metrics": {"edp": float("nan")}},
     ],
 )
 def test_nonsense_of_a_device_costs_its_trial(figures: dict[str, Any]) -> None:
-    trial = Trial(number=3, status="measured", config=Config(WGS=64), key="k", **figures)  # type: ignore[arg-type]
+    trial = Trial(number=3, status=Status.MEASURED, config=Config(WGS=64), key="k", **figures)
     failed = recordable(trial)
     assert (
         failed.status == "definition_failed"
@@ -226,4 +231,17 @@ def test_nonsense_of_a_device_costs_its_trial(figures: dict[str, Any]) -> None:
 def test_samples_that_are_all_equal_have_their_median_among_them() -> None:
     for seconds in (4.925324999e-06, 1 / 3, 1.00000005):
         found = {**summary_of((seconds,) * 5), "samples_s": (seconds,) * 5}
-        assert recordable(Trial(number=0, status="measured", config=Config(A=1), **found)).median_s  # type: ignore[arg-type]
+        assert recordable(Trial(number=0, status=Status.MEASURED, config=Config(A=1), **found)).median_s
+
+
+def test_the_command_packs_all_and_they_share_their_files(tmp_path: Path) -> None:
+    paths = [outcomes.sweep(tmp_path, taps=taps) for taps in (8, 16)]
+    before = [whole(path) for path in paths]
+    done = CliRunner().invoke(app, ["pack", str(tmp_path)])
+    assert done.exit_code == 0 and "2 sweeps, 0 left as they are" in done.output, done.output
+    assert [whole(path)[:2] for path in paths] == [each[:2] for each in before]
+    assert not list(tmp_path.rglob(TRIALS)) and len(list(tmp_path.rglob("setup-*.json"))) == 1
+    (paths[0] / TABLE).write_text("nothing\n")
+    done = CliRunner().invoke(app, ["pack", str(tmp_path)])
+    assert done.exit_code == 1 and "1 left as they are" in " ".join(done.output.split()), done.output
+    assert (paths[0] / TABLE).read_text() == "nothing\n"

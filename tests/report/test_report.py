@@ -17,6 +17,7 @@ from autotune.cli.commands import report as reporting
 from autotune.cli.commands.report import report
 from autotune.core.errors import UsageError
 from autotune.records.folder import SweepFolder
+from autotune.records.lock import locked
 from autotune.records.record import SweepRecord
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append, as_row
@@ -221,7 +222,7 @@ def test_the_page_is_written_anew_while_a_sweep_runs(tmp_path: Path, monkeypatch
         wait_until(lambda: bool(told))
         made = outcomes.sweep(tmp_path / "made", verdict=False)
         path = tmp_path / "results" / made.relative_to(tmp_path / "made")
-        with SweepFolder(made).locked(told.append):
+        with locked(made, told.append):
             (tmp_path / "made").rename(tmp_path / "results")
             wait_until(lambda: out.exists())
             pages_seen.append(out.read_text())

@@ -15,6 +15,7 @@ import pytest
 from autotune import Tolerance, UsageError
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.records.lock import locked
 from autotune.source.registry import load_kernel
 from autotune.sweep.estimate import estimate
 from autotune.sweep.run import Sweep, run_sweep
@@ -76,10 +77,10 @@ def test_more_trials_later_continue_and_a_longer_final_round_is_made_again(tmp_p
 def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
     folder = created(tmp_path / "sweep", {})
     code = (
-        "import sys; from pathlib import Path; from autotune.records.folder import SweepFolder\n"
-        "with SweepFolder(Path(sys.argv[1])).locked(lambda text: print(text, flush=True)): print('mine', flush=True)\n"
+        "import sys; from pathlib import Path; from autotune.records.lock import locked\n"
+        "with locked(Path(sys.argv[1]), lambda text: print(text, flush=True)): print('mine', flush=True)\n"
     )
-    with folder.locked(lambda text: None):
+    with locked(folder.path, lambda text: None):
         other = subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True)
         assert other.stdout is not None and "another process is at work" in other.stdout.readline()
     assert other.stdout.readline() == "mine\n" and other.wait(DEADLINE_S) == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.core.errors import Status
 from autotune.devices import find_device
 from autotune.records.edge_sizes import verified_on
 from autotune.records.folder import SweepFolder
@@ -62,8 +63,8 @@ def test_numpy_answers_where_it_can_and_who_stands_in_adds_its_errors(tmp_path: 
         context = Context.of(KERNEL, PROBLEM, bench, Settings().protocol, 60.0)
         config = KERNEL.default_config(PROBLEM, bench.target.device)
         recorded = Trial(
-            number=3, status="measured", config=config, key="key", median_s=1.0, max_error=0.25, rms_error=0.125
-        )  # type: ignore[arg-type]
+            number=3, status=Status.MEASURED, config=config, key="key", median_s=1.0, max_error=0.25, rms_error=0.125
+        )
         with oracle_of(context, recorded) as oracle:
             assert oracle.stand_in is None and not oracle.is_open
         with oracle_of(context, recorded, trust_recorded=True) as oracle:
@@ -90,7 +91,7 @@ def test_inputs_that_were_deleted_are_made_again(tmp_path: Path) -> None:
             assert not oracle.is_there
             oracle.job(config, binary)
             assert oracle.is_there
-        recorded = Trial(number=3, status="measured", config=config, key="key", median_s=1.0)  # type: ignore[arg-type]
+        recorded = Trial(number=3, status=Status.MEASURED, config=config, key="key", median_s=1.0)
         with oracle_of(context, recorded, trust_recorded=True) as oracle:
             assert oracle.stand_in is not None
             (path,) = oracle.stand_in.binary.files.values()

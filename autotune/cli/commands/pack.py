@@ -9,6 +9,7 @@ from ...core.definition import AnyKernel
 from ...core.errors import UsageError
 from ...core.units import counted
 from ...records.folder import SweepFolder, all_sweeps
+from ...records.lock import is_at_work, locked
 from ...records.pack import pack as pack_record
 from ...source.registry import named_kernels, recorded_kernel
 from ..console import ProgressLine, ProgressText, note, stdout
@@ -29,12 +30,12 @@ def pack(
     n_left = 0
     with ProgressLine(len(folders), 0) as line:
         for number, folder in enumerate(folders, 1):
-            if folder.is_at_work():
+            if is_at_work(folder.path):
                 note(f"left {folder.path}: a sweep is running there")
                 n_left += 1
                 continue
             try:
-                with folder.locked(note):
+                with locked(folder.path, note):
                     pack_record(folder, _definition(folder, named), reasons[folder.path.parent])
             except UsageError as error:
                 note(f"left {error}")

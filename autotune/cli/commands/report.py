@@ -11,6 +11,7 @@ from ...core.errors import UsageError
 from ...core.files import write_whole
 from ...core.units import counted
 from ...records.folder import FILES, SweepFolder, all_sweeps
+from ...records.lock import is_at_work
 from ...records.record import SweepRecord
 from ...report.page import comparison, page
 from ...source.registry import named_kernels
@@ -99,7 +100,7 @@ def _watch(paths: list[Path], write: Callable[[Folders, bool], None]) -> None:
     try:
         while True:
             folders = all_sweeps(paths)
-            if any(folder.is_at_work() for folder in folders):
+            if any(is_at_work(folder.path) for folder in folders):
                 at_work = time.monotonic()
             elif time.monotonic() - at_work > QUIET_S:
                 return

@@ -13,6 +13,7 @@ from ...core.errors import UsageError
 from ...core.units import counted
 from ...devices import Target, cuda, find_device
 from ...records.folder import all_sweeps
+from ...records.lock import locked
 from ...source.registry import named_kernels, recorded_kernel
 from ...sweep.request import parse_config, problem_on, problems_on, resolve
 from ...system.limits import DEADLINE
@@ -118,7 +119,7 @@ def _verify_records(paths: list[Path], kernel: str, target: Target, everything: 
                 continue
             try:
                 definition = recorded_kernel(folder.about().content, named)
-                with folder.locked(note):
+                with locked(folder.path, note):
                     for found in recheck(folder, definition, bench, deadline_s, everything):
                         n_passed += found.failure is None
                         n_wrong += found.is_wrong

@@ -1,0 +1,84 @@
+"""Today's checks of recorded configs: who passes has them recorded, and who does not is no longer measured."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune.core.errors import Status, TrialFailure, UsageError
+from autotune.devices import find_device
+from autotune.records.checks_made import CHECKS, lacking
+from autotune.records.folder import SweepFolder
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append
+from autotune.source.registry import load_kernel
+from autotune.sweep.run import run_sweep
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
+from autotune.trial.worker import Worker
+from autotune.validity.recheck import recheck
+
+from ..conftest import EXAMPLE
+
+KERNEL = load_kernel(EXAMPLE)
+PROBLEM = KERNEL.problem({"n_time": 64, "n_chan": 100})
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with Bench(find_device("simulated:5")) as bench:
+        yield bench
+
+
+@pytest.fixture
+def old(bench: Bench, tmp_path: Path) -> SweepFolder:
+    """A sweep whose trials say nothing about their checks, as an older version recorded them."""
+    path = run_sweep(KERNEL, PROBLEM, bench, Settings(results=tmp_path, trials=5, sampler="random")).path
+    for trial in SweepFolder(path).trials():
+        append(path, replace(trial, checks=(), rule=0))
+    return SweepFolder(path)
+
+
+def by_number(folder: SweepFolder) -> dict[int, Trial]:
+    return {trial.number: trial for trial in SweepFolder(folder.path).trials()}
+
+
+def test_checks_that_pass_are_recorded_and_all_else_stays(old: SweepFolder, bench: Bench) -> None:
+    before, outcome = by_number(old), old.outcome()
+    assert outcome is not None and all(not trial.checks for trial in before.values())
+    found = list(recheck(old, KERNEL, bench, 60.0, everything=True))
+    assert found and not [each.failure for each in found if each.failure]
+    now, after = by_number(old), SweepFolder(old.path).outcome()
+    assert after is not None and after.winner.config == outcome.winner.config
+    assert set(now[after.winner.number].checks) == set(CHECKS)
+    for number, trial in now.items():
+        if trial.status == Status.MEASURED:
+            assert not lacking(trial.checks, 1) and trial.median_s == before[number].median_s
+
+
+def test_a_config_that_is_wrong_is_no_longer_measured(
+    old: SweepFolder, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*args: Any, **kwargs: Any) -> None:
+        raise TrialFailure(Status.WRONG, "it writes beside its output")
+
+    monkeypatch.setattr(Worker, "verify", wrong)
+    outcome = old.outcome()
+    assert outcome is not None
+    found = list(recheck(old, KERNEL, bench, 60.0))
+    assert found and all(each.is_wrong for each in found)
+    trial = by_number(old)[outcome.winner.number]
+    assert trial.status == Status.WRONG and trial.median_s is None and "beside its output" in trial.message
+    assert SweepFolder(old.path).outcome() is None
+
+
+def test_other_machine_code_than_the_recorded_one_is_left(old: SweepFolder, bench: Bench) -> None:
+    for trial in by_number(old).values():
+        append(old.path, replace(trial, code=trial.code and "0123456789abcdef"))
+    before = by_number(old)
+    found = list(recheck(old, KERNEL, bench, 60.0))
+    assert found and all(isinstance(each.failure, UsageError) for each in found)
+    assert "is not that of the record" in str(found[0].failure)
+    assert by_number(old) == before and SweepFolder(old.path).outcome() is not None
