@@ -1,4 +1,4 @@
-"""Sweeps and campaigns whose processes are killed at random, and whose records must be those of undisturbed ones.
+"""Commands whose processes are killed at random, and whose files must be those of undisturbed ones.
 
 `python -m tests.killing --kills 100` runs as many as it takes and prints what was killed; the suite runs a few.
 """
@@ -6,6 +6,7 @@
 import argparse
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -15,11 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.records.folder import SWEEP, TABLE, TRIALS, find_sweeps
+from autotune.records.folder import SWEEP, find_sweeps
+from autotune.records.packed import TABLE
+from autotune.records.trial_log import TRIALS
 
-from .conftest import DEFINITIONS
+from . import outcomes
+from .conftest import DEFINITIONS, EXAMPLE
 from .family import command_of, descendants, name_of
 from .forked import Command
+from .recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record
 
 WASTE = str(DEFINITIONS / "waste.py")
 N_CONFIGS = 12
@@ -144,6 +149,46 @@ def check(job: Job, folder: Path) -> None:
         assert outcome is not None and outcome.winner.config["WASTE"] == job.best, outcome
 
 
+def disturb_writing(what: str, folder: Path, rng: random.Random, tally: Tally, most: int) -> None:
+    """Kill `pack` or `emit` at any time, as often as ``most`` says; then let it end, and compare its files."""
+    made, whole, killed = (folder / name for name in ("made", "whole", "killed"))
+    if what == "pack":
+        for taps in range(1, 13):
+            outcomes.sweep(made, taps=taps)
+    else:
+        for device in (A100, H100, H200):
+            record(made, device, {DEFAULT: 100.0, WIDE: 50.0, TALL: 60.0})
+    for each in (whole, killed):
+        shutil.copytree(made, each / "results")
+    own = () if what == "pack" else ("--kernel", EXAMPLE, "--out", "tuned")
+    began = time.monotonic()
+    done = Command(what, "results", *own, cwd=whole)
+    assert done.wait(DEADLINE_S) == 0, done.communicate()
+    lasted_s = time.monotonic() - began
+    before = recorded(made)
+    tally.runs[what] += 1
+    for _ in range(most):
+        process = Command(what, "results", *own, cwd=killed)
+        time.sleep(rng.uniform(0.0, lasted_s))
+        tally.killed[what] += process.poll() is None
+        process.kill()
+        process.communicate()
+        assert recorded(killed / "results") == before
+    assert Command(what, "results", *own, cwd=killed).wait(DEADLINE_S) == 0
+    assert contents(killed) == contents(whole)
+
+
+def recorded(folder: Path) -> dict[str, list[object]]:
+    """Which configs each sweep has tried, and how they ended."""
+    return {s.path.name: [(t.number, t.config, t.status, t.key) for t in s.trials()] for s in find_sweeps(folder)}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file by its path in ``folder``, without what a killed process had not yet put in its place."""
+    paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if "/." not in f"/{name}"}
+
+
 def main() -> None:
     """Kill at least as many as asked for, spread over all roles and jobs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -155,8 +200,12 @@ def main() -> None:
     while sum(tally.killed.values()) < given.kills:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            job = rng.choice([sweep_job("host"), sweep_job("simulated"), campaign_job(folder)])
-            disturb(job, folder, rng, tally, given.each)
+            jobs: list[Job | str] = [sweep_job("host"), sweep_job("simulated"), campaign_job(folder), "pack", "emit"]
+            job = rng.choice(jobs)
+            if isinstance(job, str):
+                disturb_writing(job, folder, rng, tally, 4 * given.each)
+            else:
+                disturb(job, folder, rng, tally, given.each)
         print(f"{time.monotonic() - began:5.0f} s  {sum(tally.killed.values())} killed", file=sys.stderr, flush=True)
     for what, counts in (("killed", tally.killed), ("runs", tally.runs)):
         print(f"{what:8s}", ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))

@@ -164,7 +164,7 @@ class Finalist(Trial):
     def as_row(self, trial: Trial | None) -> dict[str, object]:
         """Returns the row for verdict.json: what differs from its ``trial``, and does not follow from the samples."""
         known: dict[str, Any] = dict(vars(trial)) if trial is not None else {}
-        known |= _following(self.samples_s, known, {}) if self.samples_s else {}
+        known |= _following(self.samples_s, known, {}) | _following(self.samples_s, known, {"median_s": self.median_s})
         row: dict[str, object] = {}
         for name, figure in figures_of(Finalist).items():
             value = getattr(self, name)

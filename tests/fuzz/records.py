@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import autotune
-from autotune.core.errors import Status, UsageError
+from autotune.core.errors import Status
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
 from autotune.records.pack import pack
@@ -31,7 +30,7 @@ from .. import commands, outcomes
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed, write_verdict
 from .mutate import damaged, forged, n_seals
-from .run import Ended, call, command
+from .run import Ended, as_command, call, command
 
 LINES, TABLE = "trials.jsonl", "trials.csv"
 OF_KERNEL = ("setup-*.json", "space-*.json")  # beside the folders of the sweeps that share them
@@ -143,19 +142,6 @@ def _python(name: str, bench: Bench) -> Callable[[], object]:
     return actions[name]
 
 
-def _as_command(action: Callable[[], object]) -> Callable[[], object]:
-    """Errors as the command line ends with them: who lies need not be understood."""
-
-    def run() -> None:
-        try:
-            action()
-        except UsageError as error:
-            print(f"autotune: {error}", file=sys.stderr)
-            raise SystemExit(2) from error
-
-    return run
-
-
 def _answer(ended: Ended) -> str:
     """What was written and printed, but for where, and for the time that a replayed searcher took itself."""
     printed = re.sub(r'"ask_ms": \S+|(?<=  )\d+\.\d\d$', "", ended.out, flags=re.MULTILINE)
@@ -237,7 +223,7 @@ class Records:
         with inside(case):
             if len(reader) == 1:
                 action = _python(reader[0], self.bench)
-                ended = call(_as_command(action) if what.endswith(FORGED) else action, allowed)
+                ended = call(as_command(action) if what.endswith(FORGED) else action, allowed)
             else:
                 ended = command(reader, allowed)
         ended.written = _written(case / "out")

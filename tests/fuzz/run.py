@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli import console, program
+from autotune.core.errors import UsageError
 from autotune.records import damage
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -139,6 +140,19 @@ def _code_of(action: Callable[[], object], faults: list[str]) -> int:
         faults.append(traceback.format_exc(limit=-4))
         return 1
     return 0
+
+
+def as_command(action: Callable[[], object]) -> Callable[[], object]:
+    """Errors as the command line ends with them: who lies need not be understood."""
+
+    def run() -> None:
+        try:
+            action()
+        except UsageError as error:
+            print(f"autotune: {error}", file=sys.stderr)
+            raise SystemExit(2) from error
+
+    return run
 
 
 def command(words: Sequence[str], folders: Sequence[Path], deadline_s: float = 60.0) -> Ended:

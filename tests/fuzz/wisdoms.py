@@ -11,7 +11,7 @@ from autotune.runtime.wisdom import Wisdom
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record
 from .mutate import damaged
-from .run import Ended, call, command
+from .run import Ended, as_command, call, command
 
 QUESTIONS = (
     ("n_time=100,n_chan=4096", "NVIDIA H200"),
@@ -66,7 +66,7 @@ class Wisdoms:
             def read() -> None:
                 print(package.source(key))
 
-            ended = call(_as_command(read), [self.folder / "nowhere"])
+            ended = call(as_command(read), [self.folder / "nowhere"])
             if ended.code == 0:
                 ended.faults.append("a damaged source was read")
             yield f"source {key}, damaged {i}", ended
@@ -76,19 +76,3 @@ class Wisdoms:
         problem, device = QUESTIONS[number]
         words = ("lookup", str(self.package), "--kernel", "detect", "--problem", problem, "--device", device, "--json")
         return command(words, [self.folder / "nowhere"])
-
-
-def _as_command(action):  # type: ignore[no-untyped-def]
-    """Errors as the command line ends with them."""
-    import sys
-
-    from autotune.core.errors import UsageError
-
-    def run() -> None:
-        try:
-            action()
-        except UsageError as error:
-            print(f"autotune: {error}", file=sys.stderr)
-            raise SystemExit(2) from error
-
-    return run
