@@ -19,7 +19,7 @@ from ..records.about import About
 from ..records.damage import Damaged
 from ..records.edge_sizes import verified_on
 from ..records.folder import SweepFolder
-from ..records.lock import locked
+from ..records.folder_lock import locked
 from ..records.objectives import Objectives
 from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation, runs_of
 from ..records.pack import pack

@@ -17,7 +17,7 @@ from autotune.cli.commands import report as reporting
 from autotune.cli.commands.report import report
 from autotune.core.errors import UsageError
 from autotune.records.folder import SweepFolder
-from autotune.records.lock import locked
+from autotune.records.folder_lock import locked
 from autotune.records.record import SweepRecord
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append, as_row

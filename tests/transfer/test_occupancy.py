@@ -1,6 +1,5 @@
 """How launches fill a device: the numbers, and what searches and hints make of them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import log2, prod
@@ -24,7 +23,7 @@ from autotune.transfer.neighbour import SAME_DEVICE, Neighbour
 from autotune.transfer.occupancy import COLUMNS, occupancy
 
 from ..conftest import EXAMPLE
-from ..recorded import unsealed
+from ..recorded import rewrite_about
 
 pytestmark = pytest.mark.quick
 
@@ -77,8 +76,7 @@ def test_recorded_sweeps_of_ours_have_them(tmp_path: Path) -> None:
     space = read_space(swept.path, [EXAMPLE])
     assert tuple(space.known) == COLUMNS
     assert all(column.shape == (12,) for column in space.known.values())
-    about = unsealed((swept.path / "sweep.json").read_text())
-    (swept.path / "sweep.json").write_text(json.dumps(about | {"definition": "gone.py"}))
+    rewrite_about(swept.path, definition="gone.py")
     assert read_space(swept.path).known == {}, "what a record names is not imported"
 
 

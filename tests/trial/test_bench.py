@@ -15,7 +15,7 @@ import pytest
 from autotune import Tolerance, UsageError
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder, find_sweeps
-from autotune.records.lock import locked
+from autotune.records.folder_lock import locked
 from autotune.source.registry import load_kernel
 from autotune.sweep.estimate import estimate
 from autotune.sweep.run import Sweep, run_sweep
@@ -77,7 +77,7 @@ def test_more_trials_later_continue_and_a_longer_final_round_is_made_again(tmp_p
 def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
     folder = created(tmp_path / "sweep", {})
     code = (
-        "import sys; from pathlib import Path; from autotune.records.lock import locked\n"
+        "import sys; from pathlib import Path; from autotune.records.folder_lock import locked\n"
         "with locked(Path(sys.argv[1]), lambda text: print(text, flush=True)): print('mine', flush=True)\n"
     )
     with locked(folder.path, lambda text: None):

@@ -9,7 +9,7 @@ from ...core.definition import AnyKernel
 from ...core.errors import UsageError
 from ...core.units import counted
 from ...records.folder import SweepFolder, all_sweeps
-from ...records.lock import is_at_work, locked
+from ...records.folder_lock import is_at_work, locked
 from ...records.pack import pack as pack_record
 from ...source.registry import named_kernels, recorded_kernel
 from ..console import ProgressLine, ProgressText, note, stdout

@@ -11,7 +11,7 @@ from ...core.errors import UsageError
 from ...core.files import write_whole
 from ...core.units import counted
 from ...records.folder import FILES, SweepFolder, all_sweeps
-from ...records.lock import is_at_work
+from ...records.folder_lock import is_at_work
 from ...records.record import SweepRecord
 from ...report.page import comparison, page
 from ...source.registry import named_kernels

@@ -13,7 +13,7 @@ from ...core.errors import UsageError
 from ...core.units import counted
 from ...devices import Target, cuda, find_device
 from ...records.folder import all_sweeps
-from ...records.lock import locked
+from ...records.folder_lock import locked
 from ...source.registry import named_kernels, recorded_kernel
 from ...sweep.request import parse_config, problem_on, problems_on, resolve
 from ...system.limits import DEADLINE
