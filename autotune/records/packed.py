@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -48,6 +48,8 @@ FIGURES = {name: figure for name, figure in figures_of(Trial).items() if name no
 NEEDED_COLUMNS = ("number", "status")
 COLUMNS = {figure.cell.column(name): name for name, figure in FIGURES.items()}
 DEFAULTS = defaults_of(Trial)
+# the defaults that a class does not keep as its attributes, for each trial of a table
+MADE = {name: repeat(value) for name, value in DEFAULTS.items() if not hasattr(Trial, name)}
 
 AFTER = "after_s"  # the column of seconds from ``begun`` in the head to the end of a trial
 
@@ -108,10 +110,9 @@ class TrialTable:
     @_without_collection()
     def trials(self) -> list[Trial]:
         """Returns the trials in the order of the table."""
-        names = list(self.figures)
-        rows: Iterable[tuple[Any, ...]] = zip(*self.figures.values(), strict=True) if names else ()
-        pairs = zip(self.configs(), rows, strict=True)
-        made = [_trial({**DEFAULTS, "config": config, **dict(zip(names, row, strict=True))}) for config, row in pairs]
+        columns = {**MADE, "config": self.configs(), **self.figures}
+        names = list(columns)
+        made = [_trial(dict(zip(names, row))) for row in zip(*columns.values())]  # noqa: B905
         for name, values in self.others.items():
             for trial, value in zip(made, values, strict=True):
                 if value is not None:
@@ -120,7 +121,7 @@ class TrialTable:
 
 
 def _trial(values: dict[str, Any]) -> Trial:
-    """Returns the trial with these values of all fields; ``__init__``, which sets them one by one, takes longer."""
+    """Returns the trial with these values and the class's defaults; ``__init__`` takes longer."""
     trial = Trial.__new__(Trial)
     object.__setattr__(trial, "__dict__", values)
     return trial
