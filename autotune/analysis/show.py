@@ -167,8 +167,8 @@ def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:
 
 
 def _trial_of(sweep: SweepRecord, chosen: Finalist) -> Trial | None:
-    numbered = [trial for trial in sweep.trials if trial.number == chosen.number]
-    return next((trial for trial in (*numbered, *sweep.trials) if trial.config == chosen.config), None)
+    alike = [trial for trial in sweep.trials if trial.config == chosen.config]
+    return next((trial for trial in alike if trial.number == chosen.number), alike[0] if alike else None)
 
 
 def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:

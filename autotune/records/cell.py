@@ -58,7 +58,10 @@ def rounded(digits: int, prefix: str = "", least: float = 0.0) -> Cell:
             return f"{float(mantissa + e + exponent):.0f}" if e else mantissa
         return f"{mantissa}e{int(exponent)}"
 
-    return Cell(write, (lambda text: number_of(text) / scale) if prefix else number_of, prefix)
+    def read(text: str) -> float:
+        return (int(text) if text.isdecimal() else number_of(text)) / scale
+
+    return Cell(write, read if prefix else number_of, prefix)
 
 
 def _digest(text: str) -> str:

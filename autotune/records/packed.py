@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice, repeat
+from itertools import islice, product, repeat
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -42,7 +42,7 @@ from .trial import Trial, contradiction
 
 TABLE, SUM = "trials.csv", "sum"
 N_BLOCK = 5000  # lines that are read at a time, so that their text is not held as a whole
-SIX_BITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+SUMS = [a + b for a, b in product(string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_", repeat=2)]
 OF_CONFIG = "config."  # begins the column of a parameter that has the name of another column
 FIGURES = {name: figure for name, figure in figures_of(Trial).items() if name not in ("config", "samples_s")}
 NEEDED_COLUMNS = ("number", "status")
@@ -198,8 +198,7 @@ def _seed(head: str, names: Iterable[str]) -> int:
 
 def _sum(seed: int, row: Sequence[str]) -> str:
     """Returns 12 bits of a CRC-32 as two characters."""
-    bits = crc32("\0".join(row).encode(errors="surrogatepass"), seed)
-    return SIX_BITS[bits >> 26] + SIX_BITS[bits >> 20 & 63]
+    return SUMS[crc32("\0".join(row).encode("utf-8", "surrogatepass"), seed) >> 20]
 
 
 # ---------------------------------------------------------------------- reading
@@ -271,7 +270,10 @@ class _CellColumn:
         distinct = set(cells)
         try:
             if 2 * len(distinct) > len(cells) > 1:
-                self.values += [check(read(cell)) if cell not in known or cell else self._empty for cell in cells]
+                if "" in distinct and "" in known:
+                    self.values += [check(read(cell)) if cell else self._empty for cell in cells]
+                else:
+                    self.values += list(map(check, map(read, cells)))
                 return damaged
             known |= {cell: check(read(cell)) for cell in distinct - known.keys()}
         except (ValueError, OverflowError, RecursionError):  # look for the cells
@@ -373,8 +375,9 @@ def _filled(figures: Columns, known: Known) -> Columns:
     for name, (source, formula) in known.items():
         n = max(len(figures.get(each, ())) for each in (source, name))
         others, given = (figures.get(each) or [DEFAULTS.get(each)] * n for each in (source, name))
+        blank = DEFAULTS.get(name)
         figures[name] = [
-            formula(other) if value == DEFAULTS.get(name) and other not in (None, "") else value
+            formula(other) if value == blank and other is not None and other != "" else value
             for value, other in zip(given, others, strict=True)
         ]
     return {name: values for name, values in figures.items() if values}
