@@ -209,7 +209,8 @@ def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[d
         unrolled = tuple(name for name in call.space if name.startswith(UNROLL))
         macros |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
         macros["kernel_tuner"] = "1"
-    return macros | {name: repr(value) for name, value in call.macros.items()}, unrolled
+    macros |= {name: repr(value) for name, value in call.macros.items()}
+    return {name: text for name, text in macros.items() if name not in call.source.of_templates}, unrolled
 
 
 def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..core.errors import UsageError
-from ..rendering.includes import TOKEN, WHAT
+from ..rendering.includes import TOKEN, WHAT, is_of_compiler
 from .cuda_signature import CudaParameter
 from .device_code import ReadSource, device_code
 from .named_kernel import kernel_name, named_kernel
@@ -18,6 +18,8 @@ MOST_INCLUDES = 256
 ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
+TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
+DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
 BLOCKS = ("{% raw %}", "{% endraw %}")
@@ -30,7 +32,8 @@ class KernelSource:
     """A kernel of a source, read with the macros of one config.
 
     ``text``: the source for the compiler. ``function``: the kernel's name expression; "": its plain name is enough.
-    ``names``: names in the text after the preprocessor. ``told``: lines that name the removed code.
+    ``names``: names in the text after the preprocessor. ``of_templates``: parameters of its templates, which a macro of
+    the same name would replace. ``told``: lines that name the removed code.
     """
 
     file: str
@@ -38,6 +41,7 @@ class KernelSource:
     function: str
     parameters: tuple[CudaParameter, ...]
     names: frozenset[str]
+    of_templates: frozenset[str] = frozenset()
     told: tuple[str, ...] = ()
 
     def template(self, unroll: Sequence[str], is_one: bool = True) -> str:
@@ -86,7 +90,7 @@ class KernelText:
         self.text = self._included(text, self.name, self._places, (path.resolve(),) if path else ())
 
     def read(self, kernel: str, macros: Mapping[str, object]) -> KernelSource:
-        """Returns the kernel with this name expression; ``macros``: name -> value.
+        """Returns the kernel with this name expression; ``macros``: name -> value; parameters of templates are none.
 
         Raises:
             UsageError: if there is no such kernel, or it uses textures.
@@ -97,14 +101,18 @@ class KernelText:
         """Returns the text in which includes of files in ``places`` are replaced by the files' texts."""
 
         def content(found: re.Match[str]) -> str:
-            match = WHAT.fullmatch(found["what"]) if found["word"] == "include" else None
-            file = (match["file"] or match["header"]) if match is not None else ""
-            among = (
-                places if match is not None and match["file"] else self._folders
-            )  # <..> does not look beside the file
+            if found["word"] != "include":
+                return found[0]  # a comment, a text, or a directive that the compiler refuses
+            match = WHAT.fullmatch(found["what"])
+            if match is None:
+                return _error(found, "it does not name a file")
+            file = match["file"] or match["header"]
+            among = places if match["file"] else self._folders  # <..> does not look beside the file
             path = next((place / file for place in among if (place / file).is_file()), None)
+            if path is None and (match["header"] or is_of_compiler(file)):
+                return f"#include <{file}>"
             if path is None:
-                return found[0]  # a header of CUDA, which the compiler provides
+                return _error(found, f"there is no such file beside {name}, or in a folder of -I")
             self._n_included += 1
             inner, whole = _read(path), path.resolve()
             if (whole in within and GUARD.match(inner)) or (whole in self._seen and ONCE.search(inner)):
@@ -126,17 +134,25 @@ def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, obj
     A condition on a name from the compiler's headers may hide host code. So the source is read a second time, with
     these names defined.
     """
-    first = _reading(text, dict(macros))
+    of_templates = frozenset(name for found in TEMPLATE.finditer(text) for name in DECLARED.findall(found[1]))
+    values = {name: value for name, value in macros if name not in of_templates}
+    first = _reading(text, values)
     named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
-    readings = [first, _reading(text, dict(macros) | assumed)] if assumed else [first]
+    readings = [first, _reading(text, values | assumed)] if assumed else [first]
     left = device_code(text, readings, named.item, file)
-    return KernelSource(file, left.text, named.function, named.parameters, first.given.names, left.told)
+    return KernelSource(file, left.text, named.function, named.parameters, first.given.names, of_templates, left.told)
 
 
 def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
     text_read = preprocessed(text, macros)
     return ReadSource(text_read, tuple(items(syntax_tree(text_read.text))))
+
+
+def _error(found: re.Match[str], why: str) -> str:
+    """Returns a directive with which a compile fails where the condition around the include holds, and only there."""
+    said, n_lines = " ".join(found[0].replace("\\\n", " ").split()), found[0].count("\n")
+    return f"#error {said}: {why}".replace("'", " ") + "\n" * n_lines
 
 
 def _path(source: str | Path) -> Path | None:

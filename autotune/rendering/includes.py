@@ -88,12 +88,17 @@ class _Includes:
         for place in places:
             if (path := place / said["file"]).is_file():
                 return path
-        if CUDAS.fullmatch(said["file"]) or said["file"] in own_headers():
+        if is_of_compiler(said["file"]):
             return f"#include <{said['file']}>"
         raise _refused(
             f"{where}: there is no such file beside the template; put it there, or write #include <{said['file']}> if "
             "it is a header of CUDA's"
         )
+
+
+def is_of_compiler(header: str) -> bool:
+    """Returns whether a header is one of CUDA's, of C or of C++, whichever way the source includes it."""
+    return CUDAS.fullmatch(header) is not None or header in own_headers()
 
 
 def place_in(text: str, at: int, name: str, first_line: int) -> tuple[str, int]:

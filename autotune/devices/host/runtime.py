@@ -50,6 +50,7 @@ class KernelInfo(ctypes.Structure):
         ("n_parameters", ctypes.c_int),
         ("sizes", ctypes.c_int * MAX_PARAMETERS),
         ("kinds", ctypes.c_char * MAX_PARAMETERS),
+        ("most_threads", ctypes.c_long),
     )
 
 

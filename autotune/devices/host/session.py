@@ -133,6 +133,9 @@ class HostFunction:
             problems.append(f"{self._shared_bytes} bytes of static shared memory, CUDA has {MAX_STATIC_SHARED_BYTES}")
         if problems:
             raise TrialFailure(Status.RESOURCES, f"{entry.name}: {'; '.join(problems)}")
+        if 0 < entry.info.most_threads < launch.n_threads:
+            why = f"{launch.n_threads} threads in a block; its __launch_bounds__ say {entry.info.most_threads}"
+            raise TrialFailure(Status.LAUNCH_FAILED, f"{entry.name}: {why}")
 
     def _prepare(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], seed: int

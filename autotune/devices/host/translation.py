@@ -1,6 +1,7 @@
 """Turns CUDA into C++ for the host's compiler, line by line; the shim's macros and headers do the rest."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...core.launch import last_name
@@ -16,6 +17,9 @@ DYNAMIC_SHARED = re.compile(
 )
 STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # the shim adds static
 INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
+# a macro before the source, with which it says that signed integers wrap, as on a GPU; and the pragma that makes them
+INTS_WRAP = re.compile(r"^#define AUTOTUNE_INTS_WRAP\b(?! 0$)", re.MULTILINE)
+WRAPPING = '#pragma GCC optimize("wrapv")\n'
 BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
     f"{name}.h"
     for name in [
@@ -41,6 +45,14 @@ BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
 )
 OF_CPP = frozenset(("algorithm", "array", "complex", "functional", "tuple"))  # too large for the shim
 CUB = "cub/cub.cuh"  # the host device lacks it
+# comments, texts and directives, which may hold anything
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:\\\n|[^\n])*', re.DOTALL | re.MULTILINE)
+BOUNDED = re.compile(
+    r"(?P<template>\btemplate\s*(?P<parameters><[^;{}]*?>)\s*)?(?P<words>\b(?:[A-Za-z_]\w*\s+)*?)"
+    r"(?P<bounds>\b__launch_bounds__\s*\()"
+)
+KERNEL_NAME = re.compile(r"\)[^;{}()]*?\b([A-Za-z_]\w*)\s*\(")
+NAME_EXPRESSION = re.compile(r"(?P<scope>(?:\w+::)*)(?P<name>\w+)\s*(?P<arguments><.*>)?\s*", re.DOTALL)
 KERNEL = "cuda_host_kernel_"  # prefix of a kernel's name after the translation
 
 
@@ -57,6 +69,7 @@ def translate(variant: Variant) -> str:
     source = EXTERN_C.sub('extern "C++"', source)
     named = sorted({header for _, header in INCLUDE.findall(source) if _of_cpp(header)})
     source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
+    source, bounds = _with_bounds(source)
     functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
     expressions = {function: last_name(function) for function in functions if not function.isidentifier()}
     instances = exports = ""
@@ -67,9 +80,10 @@ def translate(variant: Variant) -> str:
         elif function not in expressions.values():
             source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
             called = KERNEL + function if n_renamed else function
-        exports += f"CUDA_HOST_EXPORT({symbol}, {called})\n"
+        exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {_bounds_of(function, bounds)})\n"
     return (
-        "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
+        WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
+        + "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
         + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
@@ -83,6 +97,47 @@ def symbol_of(function: str) -> str:
 def _kernel_called(function: str) -> re.Pattern[str]:
     """Returns a pattern for a declaration or definition of a kernel; its groups are before and after the name."""
     return re.compile(rf"(__global__[^;{{]*?\b){function}(\s*\()")
+
+
+def _with_bounds(source: str) -> tuple[str, dict[str, str]]:
+    """Returns the source with a constant before each kernel that has launch bounds, and kernel -> its constant.
+
+    The constant is the most threads of a block. It has the parameters of the kernel's template.
+    """
+    if "__launch_bounds__" not in source:
+        return source, {}
+    plain = NOT_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)  # places stay the same
+    parts, names, at = [], dict[str, str](), 0
+    for found in BOUNDED.finditer(plain):
+        end = _closing(plain, found.end("bounds"), ",)")
+        after = KERNEL_NAME.match(plain, _closing(plain, found.end("bounds"), ")"))
+        is_kernel = "__global__" in found["words"] or (after is not None and "__global__" in after[0])
+        if after is None or not is_kernel or after[1] in names or found["parameters"] == "<>":
+            continue
+        names[after[1]] = f"cuda_host_bounds_{len(names)}"
+        start = found.start("template") if found["template"] else found.start("words")
+        kind = f"template {source[found.start('parameters') : found.end('parameters')]} " if found["template"] else ""
+        most = " ".join(source[found.end("bounds") : end].split())
+        parts.append(f"{source[at:start]}{kind}constexpr long {names[after[1]]} = ({most}); ")
+        at = start
+    return "".join([*parts, source[at:]]), names
+
+
+def _closing(text: str, at: int, ends: str) -> int:
+    """Returns the place, behind ``at``, of the first of ``ends`` that is not inside further brackets."""
+    depth = 0
+    while at < len(text) and (depth or text[at] not in ends):
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        at += 1
+    return at
+
+
+def _bounds_of(function: str, bounds: Mapping[str, str]) -> str:
+    """Returns C++ for the most threads of a block of ``function``, a name expression; "" if it has no launch bounds."""
+    found = NAME_EXPRESSION.fullmatch(function.rpartition(")>(")[2].removesuffix(")"))
+    if found is None or found["name"] not in bounds:
+        return ""
+    return f"cuda_user::{found['scope'] or ''}{bounds[found['name']]}{found['arguments'] or ''}"
 
 
 def _in_shim(header: str) -> bool:

@@ -45,12 +45,14 @@ struct Site {
 
 constexpr int max_parameters = 64;
 
-// A kernel, as the driver sees it. kinds: p pointer, f floating point, i integer, s structure.
+// A kernel, as the driver sees it. kinds: p pointer, f floating point, i integer, s structure. most_threads: of a
+// block, by its launch bounds; 0 without.
 struct KernelInfo {
     void (*call)(void** arguments);
     int n_parameters;
     int sizes[max_parameters];
     char kinds[max_parameters];
+    long most_threads;
 };
 
 constexpr unsigned max_operand_bytes = 64;

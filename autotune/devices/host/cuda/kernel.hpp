@@ -22,7 +22,7 @@ struct Export<kernel> {
     static void call(void** arguments) { expand(arguments, std::index_sequence_for<Parameters...>()); }
 
     static KernelInfo info() {
-        KernelInfo result{&call, int(sizeof...(Parameters)), {}, {}};
+        KernelInfo result{&call, int(sizeof...(Parameters)), {}, {}, 0};
         int i = 0;
         ((result.sizes[i] = int(sizeof(Parameters)), result.kinds[i++] = kind<Parameters>), ...);
         return result;
@@ -31,8 +31,10 @@ struct Export<kernel> {
 
 }  // namespace cuda_host
 
-#define CUDA_HOST_EXPORT(name, kernel)                                                                    \
+// What follows the kernel: the most threads of a block, from its launch bounds; nothing if it has none.
+#define CUDA_HOST_EXPORT(name, kernel, ...)                                                               \
     extern "C" __attribute__((visibility("default"))) void cuda_host_describe_##name(                       \
         cuda_host::KernelInfo* info) {                                                                    \
         *info = cuda_host::Export<&cuda_user::kernel>::info();                                             \
+        info->most_threads = (__VA_ARGS__ + 0);                                                            \
     }
