@@ -1,0 +1,3 @@
+// What device code may use of it.
+#pragma once
+#include <cufft.h>
