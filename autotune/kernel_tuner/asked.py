@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def settings_of(
     trials = options.get("max_fevals")
     if trials is None and "fraction" in options:
         n = call.enumeration.n_allowed or len(call.enumeration.configs)
-        trials = max(1, int(n * options["fraction"]))
+        trials = max(1, ceil(n * options["fraction"]))
     is_search = strategy not in EXHAUSTIVE
     if is_search:
         note(f"strategy={strategy!r}: configs are searched by autotune's own search")

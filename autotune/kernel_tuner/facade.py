@@ -129,7 +129,7 @@ def tune_kernel(
         measured.front = [next(is_winner)]
     for result in measured.front:
         note(f"{'best' if len(goals) == 1 else 'front'}: {result_text(result, call, goals)}")
-    return measured, environment_of(ported)
+    return measured, environment_of(ported, measured)
 
 
 def run_kernel(

@@ -73,9 +73,12 @@ def result_text(result: Mapping[str, object], call: Call, goals: Mapping[str, bo
     return f"{config}: {result['time']:.4g} ms{more}"
 
 
-def environment_of(ported: PortedSweep) -> dict[str, object]:
-    """Returns the device, the kernel, the paths of record and definition, the missing checks, and trials by status."""
+def environment_of(ported: PortedSweep, results: Results) -> dict[str, object]:
+    """Returns the device, the kernel, the paths of record and definition, the missing checks, trials by status, and the
+    sums of the results' times in ms, as ``total_compile_time``; ``overhead_time`` is the rest of this call's.
+    """
     record = _record(ported)
+    totals = {f"total_{name}": sum(result[name] for result in results) for name in TIMES}
     return {
         "device_name": record.device.name,
         "kernel_name": ported.kernel.name,
@@ -83,6 +86,8 @@ def environment_of(ported: PortedSweep) -> dict[str, object]:
         "definition": str(ported.kernel.source_path),
         "checked": ported.note,
         "counts": {str(status): n for status, n in ported.sweep.counts.items()},
+        **totals,
+        "overhead_time": max(0.0, 1e3 * sum(ported.sweep.spent_s.values()) - sum(totals.values())),
     }
 
 

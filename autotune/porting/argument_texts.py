@@ -35,7 +35,7 @@ def argument_value(parameter: CudaParameter, text: str) -> Any:
     kind, _, rest = text.partition(":")
     where = f"--arg {name}={text}"
     if not rest:
-        if _number_in(text) is not None and not Path(text).exists():
+        if number_in(text) is not None and not Path(text).exists():
             return _number_for(where, parameter, text)
         return loaded_array(text)
     try:
@@ -49,7 +49,7 @@ def argument_value(parameter: CudaParameter, text: str) -> Any:
         if not SHAPE.fullmatch(shape_text):
             raise UsageError(f"{where}: a shape is written with x, as {kind}:{dtype_name}:4096x4096")
         dtype, shape = _dtype(where, dtype_name), tuple(int(n) for n in shape_text.split("x"))
-        between = [number for end in ends if (number := _number_in(end)) is not None]
+        between = [number for end in ends if (number := number_in(end)) is not None]
         if ends and (kind == "zeros" or len(between) != 2 or len(ends) != 2 or not between[0] <= between[1]):
             raise UsageError(f"{where}: two numbers may follow a random shape, the least and the largest")
         if not all(n > 0 for n in shape) or np.prod(shape, dtype=object) > MOST_ELEMENTS:
@@ -94,7 +94,7 @@ def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
         UsageError: if the number is outside of the type's range.
         ValueError: if ``text`` is not a number.
     """
-    plain = _number_in(text)
+    plain = number_in(text)
     if dtype.kind not in "fc":
         if plain is None or plain != plain // 1:
             raise ValueError(f"{text} is not a whole number")
@@ -112,7 +112,7 @@ def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
     return narrow
 
 
-def _number_in(text: str) -> int | float | None:
+def number_in(text: str) -> int | float | None:
     """Returns the number in a text as C, C++ or Python write it: ``0x10``, ``.5``, ``1.5f``; None: it is no number."""
     text = SEPARATOR.sub("", text)
     if found := WHOLE.fullmatch(text):
@@ -137,12 +137,15 @@ def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], between: Se
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         if dtype.kind == "i" and dtype.itemsize > 1:
             low, high = -MOST_DRAWN, MOST_DRAWN
-        return rng.integers(*(between or (low, high)), shape, dtype, endpoint=True)
+        low, high = map(int, between) if between else (low, high)
+        return rng.integers(low, high, shape, dtype, endpoint=True)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     n_parts = 2 if dtype.kind == "c" else 1
-    parts = rng.uniform(*between[:2], (n_parts, *shape)) if between else rng.standard_normal((n_parts, *shape))
-    return (parts[0] + 1j * parts[1] if n_parts == 2 else parts[0]).astype(dtype)
+    whole = (n_parts, *shape)
+    parts = rng.uniform(between[0], between[1], whole) if between else rng.standard_normal(whole)
+    array: np.ndarray = (parts[0] + 1j * parts[1] if n_parts == 2 else parts[0]).astype(dtype)
+    return array
 
 
 def loaded_array(path: str) -> np.ndarray:

@@ -19,6 +19,7 @@ from ..core.schema import Unsound, as_scalar
 from ..core.space import Space
 from .array_memory import Memory, scalar_as_in_cuda
 from .cuda_signature import CudaParameter
+from .host_launch import HostLaunch, host_launch
 from .named_kernel import kernel_name as name_of
 from .rules import Rule, rules_of
 from .source import KernelSource, KernelText
@@ -88,6 +89,7 @@ class Call:
     defines: Mapping[str, object] | None
     macros: Mapping[str, str]
     device: Device | None = None
+    launch: HostLaunch | None = None  # that of the source, if grid and block follow it
 
     @property
     def arrays(self) -> tuple[CallArgument, ...]:
@@ -110,7 +112,21 @@ class Call:
     @property
     def axes(self) -> tuple[str, ...]:
         """Returns the parameters that set the threads along an axis of a block."""
-        return tuple(name for name in self.block_names if name in self.space)
+        named = self.block_names if self.launch is None else sorted(self.launch.of_block)
+        return tuple(name for name in named if name in self.space)
+
+    @property
+    def whole(self) -> dict[str, int]:
+        """Returns the arguments that are integers, by name."""
+        numbers = (each for each in self.arguments if not each.is_array and each.number.dtype.kind in "iu")
+        return {each.name: int(each.number) for each in numbers}
+
+    def block_at(self, config: ConfigValues) -> list[int]:
+        """Returns the threads along each axis of a block."""
+        if self.launch is None:
+            return [int(config.get(name, n)) for name, n in zip(self.block_names, DEFAULT_BLOCK, strict=False)]
+        values = {**self.whole, **config}
+        return [int(value_of(checked_expression(each, values, "the block"), values)) for each in self.launch.block]
 
     @cached_property
     def enumeration(self) -> Enumeration:
@@ -136,7 +152,7 @@ class Call:
         device = self.device
         if device is None:
             return True
-        block = [int(config.get(name, n)) for name, n in zip(self.block_names, DEFAULT_BLOCK, strict=False)]
+        block = self.block_at(config)
         return prod(block) <= device.max_threads_per_block and all(map(int.__le__, block, device.max_block))
 
     @property
@@ -205,8 +221,15 @@ def read_call(
     macros: Mapping[str, str] | None = None,
     folders: Sequence[Path] = (),
     device: Device | None = None,
+    is_as_launched: bool = False,
 ) -> Call:
-    """Returns the checked call; ``device``: its limits apply to blocks.
+    """Returns the checked call.
+
+    Args:
+        problem_size: None: the grid is that of the launch in the source.
+        device: its limits apply to blocks.
+        is_as_launched: grid and block are those with which the source's host code launches the kernel, unless
+            ``divisors``, ``block_size_names`` or parameters name others.
 
     Raises:
         UsageError: for an argument that cannot be tuned; the message names it.
@@ -217,13 +240,13 @@ def read_call(
     generate = kernel_source if callable(kernel_source) else None
     first = {name: values[0] for name, values in space.items()}
     text = KernelText(generate(dict(first)) if generate else kernel_source, folders)
-    _check_sizes(space, block, problem_size, smem_args)
+    _check_sizes(space, block, () if problem_size is None and is_as_launched else problem_size, smem_args)
     call = Call(
         name=name,
         given_name=kernel_name,
         source=KernelSource(text.name, text.text, "", (), frozenset()),
         generate=generate,
-        problem_size=problem_size,
+        problem_size=() if problem_size is None else problem_size,
         arguments=(),
         constants=tuple(_constant(name, value) for name, value in (cmem_args or {}).items()),
         space=space,
@@ -235,7 +258,31 @@ def read_call(
         macros=dict(macros or {}),
         device=device,
     ).reading(text)
-    return replace(call, arguments=_arguments(name, call.source.parameters, arguments))
+    call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))
+    is_named = block_size_names is not None or any(divisor is not None for divisor in divisors)
+    return _as_launched(call, text, problem_size is not None) if is_as_launched and not is_named else call
+
+
+def _as_launched(call: Call, text: KernelText, has_size: bool) -> Call:
+    """Returns the call with the grid and the block of the launch in the source, if that launch can be read.
+
+    Raises:
+        UsageError: if it cannot, and the call has no size.
+    """
+    tuned = set(call.space)
+    try:
+        launch = host_launch(text.text, text.name, call.name, call.source.parameters, call.macros, call.space)
+    except UsageError as error:
+        if not has_size:
+            raise UsageError(f"{error}: give --size, and --block-size-names if the block has other names") from error
+        return call
+    if tuned & set(BLOCK_SIZES) and not launch.of_block & set(BLOCK_SIZES):
+        if not has_size:
+            raise UsageError(f"{launch.place} launches it with a block that no parameter sets: give --size")
+        return call  # block_size_x is asked for, and the source's own block is another
+    if has_size and not launch.of_grid & call.whole.keys():
+        launch = replace(launch, grid=None)  # a grid for one size only
+    return replace(call, launch=launch, shared_bytes=call.shared_bytes or launch.shared)
 
 
 def _space(parameters: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -280,7 +327,7 @@ def _check_sizes(
                     f"the values of {name} are threads along an axis of a block: {value!r} must be 1 or more"
                 )
     sizes = problem_size if isinstance(problem_size, tuple | list) else [problem_size]
-    if not 1 <= len(sizes) <= len(AXES):
+    if not 1 <= len(sizes) <= len(AXES) and problem_size != ():
         raise UsageError(f"the problem size has {len(sizes)} axes; a grid has 1 to 3")
     for size in sizes:
         if not callable(size) and not isinstance(size, str) and not (_is_whole(size) and size >= 1):

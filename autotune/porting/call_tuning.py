@@ -62,7 +62,7 @@ def tune_call(
     target = find_device(device)
     answers = answers_of(call, answer, atol) if verify is None else Answers()
     formulas = Formulas.of(call, sizes_of_call(call))
-    formulas.said(call.default)
+    progress.note(f"{call.name}: {formulas.told_launch(call.default)}")
     n_processes = min(compile_processes, len(call.enumeration.configs) + 1)  # one process makes the reference
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
         # A sweep needs this module: import it now, while the device's process starts.

@@ -159,7 +159,7 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
     is_const = "const" in words or re.search(r"\bconst\b(?![^<]*>)", text.partition("*")[0]) is not None
     return CudaParameter(
         name=text_of(name) if name else f"argument_{number}",
-        type=_plain_type(text.rstrip("* ")),
+        type=plain_type(text.rstrip("* ")),
         is_array=pointers > 0 or text.rstrip().endswith("*"),
         is_const=is_const,
     )
@@ -194,7 +194,7 @@ def _meant(text: str, values: Mapping[str, str], aliases: Mapping[str, str]) -> 
     return text
 
 
-def _plain_type(text: str) -> str:
+def plain_type(text: str) -> str:
     """Returns a type without qualifiers; words of integer types are in the usual order."""
     words = NOT_OF_TYPE.sub(" ", text).split()
     if words and set(words) <= set(LENGTHS):

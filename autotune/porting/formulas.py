@@ -21,6 +21,7 @@ from .call import AXES, DEFAULT_BLOCK, UNROLL, Call, with_values
 from .sizes import Sizes
 from .tracing import agrees, traced
 
+PARAMETER = re.compile(r"c\['(\w+)'\]")  # as checked_expression writes it
 MOST_COMPARED = 100_000  # configs at which a function and its expression must agree
 ConfigFunction = Callable[[Mapping[str, object]], Any]
 ConfigFunctions = dict[str, ConfigFunction]
@@ -78,14 +79,20 @@ class Formulas:
                 return " * ".join(f"({part})" for part in parts) or "1"
             return checked_expression(value, call.space, what) if isinstance(value, str) else repr(value)
 
-        grid = []
-        for i, (divisor, name) in enumerate(zip(call.divisors, call.block_names, strict=True)):
+        launch = call.launch
+        if launch is None:
+            x, y, z = (_item(call, name, n) for name, n in zip(call.block_names, DEFAULT_BLOCK, strict=True))
+            by_default = [_item(call, name, 1) for name in call.block_names]
+            shared = text(call.shared_bytes, "the size of smem_args", "shared")
+        else:
+            x, y, z = by_default = [_of_launch(call, sizes, each) for each in launch.block]
+            shared = _of_launch(call, sizes, str(call.shared_bytes))
+        grid = [] if launch is None or launch.grid is None else [_of_launch(call, sizes, each) for each in launch.grid]
+        for i, divisor in enumerate(call.divisors if not grid else ()):
             size = _size(call, sizes, i, functions, text)
-            by = _item(call, name, 1) if divisor is None else text(divisor, "the divisor of the grid", f"divisor {i}")
+            by = by_default[i] if divisor is None else text(divisor, "the divisor of the grid", f"divisor {i}")
             grid.append(size if by == "1" else f"ceil(({size}) / ({by}))")
-        x, y, z = (_item(call, name, n) for name, n in zip(call.block_names, DEFAULT_BLOCK, strict=True))
         defines, unrolled = _defines(call, bool(sizes.fields), functions)
-        shared = text(call.shared_bytes, "the size of smem_args", "shared")
         function = _function(call, dict(zip(call.block_names, (x, y, z), strict=True)), defines)
         places = (grid[0], grid[1], grid[2]), (x, y, z)
         return Formulas(call, sizes, *places, shared, defines, unrolled, function, functions)
@@ -128,6 +135,21 @@ class Formulas:
         parts += [f"{', '.join(turned)} with axes in the order of memory"] if turned else []
         parts += [f"{', '.join(bits)} as bits"] if bits else []
         return "; ".join(parts)
+
+    def told_launch(self, config: Mapping[str, object]) -> str:
+        """Returns a text for people: grid and block of a config, and what sets them."""
+        said, call = self.said(config), self.call
+        sizes = [f"{what} {'x'.join(map(str, of))}" for what, of in (("grid", said.grid), ("block", said.block))]
+        told = f"{', '.join(sizes)} at {_config_text(config)}"
+        blocks = zip(call.block_names, DEFAULT_BLOCK, strict=True)
+        others = [f"{name} ({n})" for name, n in blocks if name not in call.space]
+        if call.launch is not None:
+            told = f"{told}: {call.launch.told}"
+        elif others:
+            told = f"{told}; no parameter is called {', '.join(others)}"
+        if call.launch is None or call.launch.grid is None:
+            told = f"{told}; the grid covers the problem size"
+        return told
 
     def template(self, is_one: bool) -> str:
         """Returns the Jinja template; ``is_one``: all configs share one source text."""
@@ -247,6 +269,17 @@ def _macro(call: Call, place: str, value: Callable[[dict[str, object]], object],
     if expression is None:
         functions[place] = value_text
     return f"str({expression})" if expression else f"table_value({place!r}, c)"
+
+
+def _of_launch(call: Call, sizes: Sizes, text: str) -> str:
+    """Returns Python for an expression of parameters and arguments."""
+
+    def meant(found: re.Match[str]) -> str:
+        name = found[1]
+        return found[0] if name in call.space else f"problem.{sizes.of[name]}" if name in sizes.of else str(whole[name])
+
+    whole = call.whole
+    return PARAMETER.sub(meant, checked_expression(text, {*call.space, *whole}, f"{call.name}'s launch"))
 
 
 def _item(call: Call, name: str, otherwise: int) -> str:

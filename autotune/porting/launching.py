@@ -11,6 +11,7 @@ import numpy as np
 from ..core.array import Array, array_constant
 from ..core.config import Config
 from ..core.definition import Launch
+from ..core.errors import TrialFailure
 from ..devices.base import TIMED_ALIGN, Binary, Buffer, Constant, Session
 from ..rendering.render import Variant
 from ..trial.bench import Bench
@@ -70,8 +71,12 @@ class ConfigLauncher:
         ready = replace(ready, arguments=arguments)
         save_arrays(self._folder, CHANGED, changed or {})
         task = ready, tuple(names), tuple(changed or ()), seed, is_checked
-        with self._bench.turn:
-            written = self._bench.worker.call(launch_once, *task, deadline_s=self._deadline_s)
+        try:
+            with self._bench.turn:
+                written = self._bench.worker.call(launch_once, *task, deadline_s=self._deadline_s)
+        except TrialFailure as failure:
+            grid, block = ("x".join(map(str, each)) for each in (ready.launch.grid, ready.launch.block))
+            raise TrialFailure(failure.status, f"{failure.message} (grid {grid}, block {block})") from failure
         before = {each.name: each.memory.stored for each in self._call.arrays} | dict(changed or {})
         return {name: written.get(name, before[name]) for name in names}
 

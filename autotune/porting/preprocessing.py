@@ -83,20 +83,26 @@ def tidied(text: str) -> str:
     return "\n".join(line.rstrip() for line in ODD_BLANK.sub(" ", text.removeprefix("\ufeff")).split("\n"))
 
 
-def preprocessed(text: str, macros: Mapping[str, object]) -> Preprocessed:
-    """Returns the output of the preprocessor for a tidied text; ``macros``: name -> value."""
-    preprocessor = _Preprocessor(NOT_ASCII.sub("?", text))
+def preprocessed(text: str, macros: Mapping[str, object], kept: Mapping[str, str] = {}) -> Preprocessed:
+    """Returns the output of the preprocessor for a tidied text.
+
+    ``macros``: name -> value. ``kept``: names that stay as they are, whatever the text defines; conditions take their
+    values.
+    """
+    preprocessor = _Preprocessor(NOT_ASCII.sub("?", text), kept)
     for name, value in {**PREDEFINED, "CUDART_VERSION": cudart_version(), **macros}.items():
         preprocessor.define(f"{name} {int(value) if isinstance(value, bool) else value}")
+    for name in kept:
+        preprocessor.define(f"{name} {name}")
     return preprocessor.result()
 
 
 class _Preprocessor(Preprocessor):  # type: ignore[misc]
     """Records the places of tokens and the names in conditions. It ignores errors, which the compiler reports."""
 
-    def __init__(self, original: str) -> None:
+    def __init__(self, original: str, kept: Mapping[str, str]) -> None:
         super().__init__()
-        self._original = original
+        self._original, self._kept = original, kept
         self._asked: set[str] = set()  # names in conditions that have no value
         self._defined: set[str] = set()  # names that a #define defines, in any branch
 
@@ -131,6 +137,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
 
     def on_directive_handle(self, directive: Any, tokens: Any, ifpassthru: bool, before: Any) -> bool | None:
         super().on_directive_handle(directive, tokens, ifpassthru, before)
+        if directive.value in ("define", "undef") and tokens and tokens[0].value in self._kept:
+            raise OutputDirective(Action.IgnoreAndRemove)
         if directive.value == "define" and tokens:
             self._defined.add(tokens[0].value)
         if directive.value == "include":
@@ -147,5 +155,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return False
 
     def on_unknown_macro_in_expr(self, name: str) -> int:
+        if name in self._kept:
+            value = self._kept[name]
+            return int(value) if value.lstrip("-").isdigit() else int(value == "True")
         self._asked.add(name)
         return int(name == "true")

@@ -60,8 +60,11 @@ class Sizes:
 def sizes_of_call(call: Call) -> Sizes:
     """Returns the roles of the numbers of a call."""
     numbers = {each.name: each.number for each in call.arguments if not each.is_array}
-    whole = {name: int(n) for name, n in numbers.items() if n.dtype.kind in "iu" and int(n) >= LEAST}
-    listed = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
+    launch = call.launch
+    launched = (launch.of_grid | launch.of_block) & call.whole.keys() if launch is not None else frozenset()
+    whole = {name: n for name, n in call.whole.items() if n >= LEAST or name in launched}
+    listed = () if launch is not None and launch.grid is not None else call.problem_size
+    listed = listed if isinstance(listed, tuple | list) else [listed]
     spans = [int(n) for n in listed if not callable(n) and not isinstance(n, str) and n >= LEAST]
     extents = [n for each in call.arrays for n in each.memory.stored.shape if n >= LEAST]
     named: dict[int, str] = {}
@@ -69,7 +72,7 @@ def sizes_of_call(call: Call) -> Sizes:
         named.setdefault(n, _field(name))
     fields = {name: n for n, name in named.items()}
     used = {name for n in spans for name in _used(n, fields, is_span=True)}
-    used |= {name for n in extents for name in _used(n, fields)}
+    used |= {name for n in extents for name in _used(n, fields)} | {named[whole[name]] for name in launched}
     sizes = {name: n for name, n in fields.items() if name in used}
     why = _why_fixed(call, spans, extents, sizes)
     if why:
@@ -94,6 +97,8 @@ def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[
     """Returns why all numbers must keep their tuned values, or ""."""
     if call.has_functions:
         return "functions compute the grid"
+    if call.launch is not None and call.launch.grid is not None and not call.launch.of_grid & call.whole.keys():
+        return f"no argument sets the grid of {call.launch.place}"
     if call.defines is None and GRID_SIZES & call.source.names:
         return "the source uses grid_size_x, y or z"
     if unknown := [n for n in spans if _text(n, sizes, is_span=True) is None]:

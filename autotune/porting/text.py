@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.definition import Tolerance
 from .array_memory import dtype_text
-from .call import DEFAULT_BLOCK, FITS, CallArgument
+from .call import FITS, CallArgument
 from .formula_tables import FormulaTable
 from .formulas import Formulas, define_lines
 from .outputs import Outputs
@@ -121,7 +121,7 @@ def _fields(formulas: Formulas) -> str:
     lines = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]
     size = formulas.call.problem_size
     size_values = tuple(size) if isinstance(size, tuple | list) else (size,)
-    if not sizes and not callable(size):
+    if not sizes and size_values and not callable(size):
         name = "x".join(str(each) for each in size_values)
         lines.append(f'    size: str = baked({name!r}, "the problem size, as it was given")\n')
     return "".join(lines)
@@ -139,8 +139,7 @@ def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
             "def allowed(problem, c, device):\n    return row_of(c) in ROWS\n\n\n"
         )
     if call.axes:
-        items = zip(call.block_names, DEFAULT_BLOCK, strict=False)
-        block = ", ".join(f"c[{name!r}]" if name in call.space else str(n) for name, n in items)
+        block = ", ".join(formulas.block)
         statements.append(
             f"@SPACE.constraint({FITS!r}, reads={call.axes!r})\n"
             f"def fits(problem, c, device):\n    block = ({block})\n"

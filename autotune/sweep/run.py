@@ -67,13 +67,15 @@ class Sweep:
     counts: Mapping[str, int]  # trials by status
     refused: Mapping[str, int]  # configs that a constraint refused, by its reason
     sampler: str
+    numbers: frozenset[int] = frozenset()  # of its trials in the record
     spent_s: Mapping[str, float] = field(default_factory=dict)  # wall time of this run by activity
     interrupted: bool = False
 
     @property
     def trials(self) -> "pd.DataFrame":
-        """Returns one row per trial, like ``autotune.load``."""
-        return load_trials(self.path)
+        """Returns one row per trial of this sweep, like ``autotune.load``; a record may have others, too."""
+        table = load_trials(self.path)
+        return table[table["number"].isin(self.numbers)].reset_index(drop=True)
 
     @property
     def speed_up(self) -> float | None:
@@ -222,6 +224,7 @@ class _Run:
             counts=log.counts(),
             refused=self.enumeration.refused,
             sampler=sampler,
+            numbers=frozenset(trial.number for trial in log.trials),
             spent_s={} if previous else context.ledger.spent_s(),
             interrupted=interrupted,
         )

@@ -28,15 +28,6 @@ def tune(
         str,
         typer.Option("--kernel", metavar="FUNCTION", help="Name of the __global__ function: f, a::f, f<float, tile>."),
     ],
-    size: Annotated[
-        str,
-        typer.Option(
-            "--size",
-            metavar="X[,Y[,Z]]",
-            help="How many elements the grid covers along x, y and z, such as 4096,4096. Each may be an expression of "
-            "parameters.",
-        ),
-    ],
     arg: Annotated[
         list[str],
         typer.Option(
@@ -52,6 +43,15 @@ def tune(
         list[str],
         typer.Option("--param", metavar="NAME=V1,V2,..", help="A macro of the source and its values. Repeatable."),
     ],
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size",
+            metavar="X[,Y[,Z]]",
+            help="How many elements the grid covers along x, y and z, such as 4096,4096. Each may be an expression of "
+            "parameters. [default: the grid with which the source launches the kernel]",
+        ),
+    ] = None,
     answer: Annotated[
         list[str],
         typer.Option("--answer", metavar="NAME=x.npy", help="Expected content of an array after a launch. Repeatable."),
@@ -65,6 +65,22 @@ def tune(
         list[str],
         typer.Option("--restrict", help="A condition on configs, such as 'block_size_x * tile <= 1024'. Repeatable."),
     ] = [],
+    block_size_names: Annotated[
+        str | None,
+        typer.Option(
+            "--block-size-names",
+            metavar="X[,Y[,Z]]",
+            help="The parameters that set the threads of a block. [default: as the source launches the kernel, or "
+            "block_size_x,block_size_y,block_size_z]",
+        ),
+    ] = None,
+    folder: Annotated[
+        list[Path], typer.Option("-I", metavar="FOLDER", help="A folder of included files. Repeatable.")
+    ] = [],
+    define: Annotated[
+        list[str],
+        typer.Option("-D", metavar="NAME[=VALUE]", help="A macro of the source that is not tuned. Repeatable."),
+    ] = [],
     grid_div_x: Annotated[
         str | None, typer.Option("--grid-div-x", help="Divisor of the size along x. [default: block_size_x]")
     ] = None,
@@ -74,7 +90,10 @@ def tune(
     grid_div_z: Annotated[
         str | None, typer.Option("--grid-div-z", help="Divisor of the size along z. [default: block_size_z]")
     ] = None,
-    shared: Annotated[str, typer.Option("--shared", help="Bytes of dynamic shared memory.")] = "0",
+    shared: Annotated[
+        str | None,
+        typer.Option("--shared", help="Bytes of dynamic shared memory. [default: as the source launches it, or 0]"),
+    ] = None,
     trials: Annotated[
         int | None, typer.Option("--trials", min=1, help="How many configs a search tries. [default: all]")
     ] = None,
@@ -90,7 +109,9 @@ def tune(
 ) -> None:
     """Tune a kernel in an existing .cu file.
 
-    Parameters become macros of the source; block_size_x, block_size_y and block_size_z also set the size of a block.
+    Parameters become macros of the source. Grid and block are those with which the source's host code launches the
+    kernel, if they follow from arguments and parameters; else block_size_x, block_size_y and block_size_z set the
+    block, and --size the grid. The launch is printed before the first trial.
 
     Without --answer results are only compared with those of the first config.
     """
@@ -98,7 +119,9 @@ def tune(
         raise UsageError(f"--atol {atol}: it must be a finite number")
     space = {name: _values(values) for name, values in _by_name(param, "--param").items()}
     first = {name: values[0] for name, values in space.items()}
-    read = KernelText(source).read(kernel, dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True)) | first)
+    macros = {name: value or "1" for name, _, value in (each.partition("=") for each in define)}
+    blocks = dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True))
+    read = KernelText(source, folder).read(kernel, blocks | first | macros)
     expected = [parameter.name for parameter in read.parameters]
     texts = _by_name(arg, "--arg")
     missing = [name for name in expected if name not in texts]
@@ -111,14 +134,18 @@ def tune(
     call = read_call(
         kernel,
         source,
-        tuple(_number(part) for part in size.split(",")),
+        None if size is None else tuple(_number(part) for part in size.split(",")),
         [argument_value(parameter, texts[parameter.name]) for parameter in read.parameters],
         space,
         divisors=(grid_div_x, grid_div_y, grid_div_z),
         restrictions=restrict,
-        smem_args={"size": _number(shared)},
+        smem_args=None if shared is None else {"size": _number(shared)},
         cmem_args={name: loaded_array(path) for name, path in _by_name(constant, "--constant").items()},
+        block_size_names=None if block_size_names is None else block_size_names.split(","),
+        macros=macros,
+        folders=folder,
         device=target.device,
+        is_as_launched=True,
     )
     ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"

@@ -1,0 +1,353 @@
+"""Reads how the host code of a source launches a kernel, ``k<<<grid, block, shared>>>(..)``, as expressions.
+
+Names in the expressions are tuned parameters and the kernel's own parameters: a variable that the launch passes to the
+kernel stands for that argument. Other variables, dim3 objects and functions are followed to what they are made of.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from ..core.errors import UsageError
+from ..rendering.includes import place_in
+from .argument_texts import number_in
+from .cuda_signature import KINDS, CudaParameter, plain_type
+from .preprocessing import preprocessed
+from .syntax import last_identifier, syntax_tree, text_of, walk
+
+ROUNDING = {"ceil": "-(-({}) // 1)", "floor": "(({}) // 1)"}  # of what C's functions of this name return
+OPERATORS = {"&&": "and", "||": "or"} | {op: op for op in (*"+-*%&|^<>", "<<", ">>", "<=", ">=", "==", "!=")}
+SIZES = {"char": 1, "short": 2, "int": 4, "unsigned": 4, "float": 4, "double": 8, "half": 2, "float2": 8, "float4": 16}
+CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it passes, in the text
+DEFINED = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\d\w*)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
+)
+DEEPEST = 20  # variables and functions that lead to each other
+AXES = "xyz"
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class HostLaunch:
+    """The launch of a kernel in its source: expressions of parameters and arguments. ``place``: file and line.
+
+    ``grid``: None if it is not used, since the caller states the size.
+    """
+
+    grid: Triple | None
+    block: Triple
+    shared: str
+    place: str
+
+    @property
+    def of_grid(self) -> frozenset[str]:
+        """Returns the names in the expressions of the grid."""
+        return _names(self.grid or ())
+
+    @property
+    def of_block(self) -> frozenset[str]:
+        """Returns the names in the expressions of the block."""
+        return _names(self.block)
+
+    @property
+    def told(self) -> str:
+        """Returns a text for people."""
+        grid = "" if self.grid is None else f"grid {_shown(self.grid)}, "
+        return f"{grid}block {_shown(self.block)}, as {self.place} launches it"
+
+
+def host_launch(
+    text: str,
+    file: str,
+    kernel: str,
+    parameters: Sequence[CudaParameter],
+    macros: Mapping[str, object],
+    tuned: Mapping[str, Sequence[object]],
+) -> HostLaunch:
+    """Returns the first launch of ``kernel`` whose grid and block follow from parameters and arguments.
+
+    Args:
+        macros: name -> value, also of parameters.
+        tuned: parameter -> its values; a condition of the preprocessor must not change the launch between them.
+
+    Raises:
+        UsageError: if there is none; the message says why.
+    """
+    launches = []
+    for pick in (0, -1):
+        values = dict(macros) | {name: values[pick] for name, values in tuned.items()}
+        launches.append(_Reading(text, file, kernel, parameters, values, tuple(tuned)).launch())
+    if launches[0] != launches[1]:
+        raise UsageError(f"{launches[0].place}: how {kernel} is launched depends on a condition of the preprocessor")
+    return launches[0]
+
+
+def _names(texts: Sequence[str]) -> frozenset[str]:
+    return frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(texts))) - {"int", "min", "max", "if", "else", "and", "or"}
+
+
+def _shown(texts: Triple) -> str:
+    return f"({', '.join(texts)})"
+
+
+class _Unknown(Exception):
+    """What a launch depends on and this file does not say."""
+
+
+class _Reading:
+    """A source, preprocessed at one config; macros that stand for parameters and arguments keep their names."""
+
+    def __init__(
+        self,
+        text: str,
+        file: str,
+        kernel: str,
+        parameters: Sequence[CudaParameter],
+        values: Mapping[str, object],
+        tuned: Sequence[str],
+    ) -> None:
+        self._text, self._file, self._kernel, self._tuned = text, file, kernel, tuned
+        self._parameters = parameters
+        passed = {name for found in re.finditer(CALL.format(kernel), text, re.DOTALL) for name in found[1].split(",")}
+        self._macros = {name: number for name, number in DEFINED.findall(text) if name in map(str.strip, passed)}
+        kept = {name: str(values.get(name, self._macros.get(name))) for name in (*tuned, *self._macros)}
+        self._given = preprocessed(text, {name: v for name, v in values.items() if name not in kept}, kept)
+        self._root = syntax_tree(self._given.text)
+        self._arguments: dict[str, str] = {}
+        self._around: Node | None = None
+        self._end = 0
+
+    def launch(self) -> HostLaunch:
+        """Returns the first launch that can be read."""
+        why = ""
+        for node in walk(self._root):
+            if node.type != "call_expression" or (how := _child(node, "kernel_call_syntax")) is None:
+                continue
+            function = node.child_by_field_name("function")
+            if function is None or last_identifier(function).partition("<")[0] != self._kernel:
+                continue
+            place = "{}:{}".format(*place_in(self._text, self._given.at(node.start_byte), self._file, 1))
+            try:
+                return self._read(node, how.named_children, place)
+            except _Unknown as unknown:
+                why = why or f"{place} launches it by {unknown}, which is neither an argument nor a parameter"
+        raise UsageError(why or f"{self._file} does not launch it")
+
+    def _read(self, node: Node, how: Sequence[Node], place: str) -> HostLaunch:
+        values = node.child_by_field_name("arguments")
+        pairs = zip(values.named_children if values is not None else (), self._parameters, strict=False)
+        self._arguments = {
+            text_of(value): parameter.name
+            for value, parameter in pairs
+            if value.type == "identifier" and not parameter.is_array and parameter.type in KINDS
+        }
+        self._around, self._end = node, node.start_byte
+        while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
+            self._around = self._around.parent
+        if len(how) < 2:
+            raise _Unknown("fewer than two values in <<<>>>")
+        shared = self._whole(how[2], 0) if len(how) > 2 else "0"
+        return HostLaunch(self._dimensions(how[0], 0), self._dimensions(how[1], 0), shared, place)
+
+    # ------------------------------------------------------------------ three dimensions
+    def _dimensions(self, node: Node, depth: int) -> Triple:
+        """Returns x, y and z of a dim3, or of a number."""
+        if node.type == "identifier" and (found := self._dim3(text_of(node), depth)) is not None:
+            return found
+        if (parts := _parts(node)) is not None:
+            x, y, z, *_ = [*(self._whole(part, depth) for part in parts), "1", "1", "1"]
+            return x, y, z
+        return self._whole(node, depth), "1", "1"
+
+    def _dim3(self, name: str, depth: int) -> Triple | None:
+        """Returns the dimensions of a variable; None if it is not a dim3."""
+        if depth > DEEPEST:
+            raise _Unknown(name)
+        declared = [each for each in self._before() if each.type == "declaration" and _type(each) in ("dim3", "uint3")]
+        values = [value for each in declared for value in _initial(each, name)]
+        if not values:
+            return None
+        values += [right for left, right in self._assigned() if text_of(left) == name]
+        stated = [value for value in values if value is not None]
+        if len(stated) > 1:
+            raise _Unknown(f"{name}, which has several values")
+        sizes = list(self._dimensions(stated[0], depth + 1)) if stated else ["1", "1", "1"]
+        for i, axis in enumerate(AXES):
+            along = [right for left, right in self._assigned() if text_of(left) == f"{name}.{axis}"]
+            if len(along) > 1:
+                raise _Unknown(f"{name}.{axis}, which has several values")
+            sizes[i] = self._whole(along[0], depth + 1) if along else sizes[i]
+        return sizes[0], sizes[1], sizes[2]
+
+    # ------------------------------------------------------------------ numbers
+    def _whole(self, node: Node, depth: int) -> str:
+        text, is_float = self._number(node, depth)
+        return f"int({text})" if is_float else text
+
+    def _number(self, node: Node, depth: int, own: Mapping[str, tuple[str, bool]] = {}) -> tuple[str, bool]:
+        """Returns Python for a number, and whether it is a float. ``own``: the parameters of an inlined function."""
+        if depth > DEEPEST:
+            raise _Unknown(text_of(node))
+
+        def of(child: Node | None) -> tuple[str, bool]:
+            if child is None:
+                raise _Unknown(text_of(node))
+            return self._number(child, depth + 1, own)
+
+        field = node.child_by_field_name
+        match node.type:
+            case "number_literal":
+                number = number_in(text_of(node))
+                if number is not None:
+                    return repr(number), isinstance(number, float)
+            case "identifier":
+                return own[text_of(node)] if text_of(node) in own else self._named(text_of(node), depth)
+            case "parenthesized_expression":
+                text, is_float = of(node.named_children[0])
+                return f"({text})", is_float
+            case "binary_expression":
+                (a, a_float), (b, b_float) = of(field("left")), of(field("right"))
+                operator, is_float = text_of(node.children[1]), a_float or b_float
+                if operator == "/":
+                    return f"{a} {'/' if is_float else '//'} {b}", is_float
+                if operator in OPERATORS:
+                    is_sum, said = operator in "+-*%", f"{a} {OPERATORS[operator]} {b}"
+                    return said if is_sum else f"({said})", is_float and is_sum
+            case "unary_expression":
+                text, is_float = of(field("argument"))
+                if (sign := text_of(node.children[0])) in "-+~":
+                    return f"{sign}{text}", is_float
+            case "conditional_expression":
+                (a, a_float), (b, b_float) = of(field("consequence")), of(field("alternative"))
+                return f"({a} if {of(field('condition'))[0]} else {b})", a_float or b_float
+            case "cast_expression":
+                return _as(text_of(field("type") or node), *of(field("value")))
+            case "sizeof_expression":
+                kind = plain_type(text_of(field("type") or field("value") or node).strip("() "))
+                if kind in SIZES:
+                    return str(SIZES[kind]), False
+            case "field_expression":
+                found = self._dim3(text_of(field("argument") or node), depth + 1)
+                if found is not None and (axis := text_of(field("field") or node)) in AXES:
+                    return f"({found[AXES.index(axis)]})", False
+            case "call_expression":
+                return self._called(node, [of(each) for each in _arguments(node)], depth)
+        raise _Unknown(" ".join(text_of(node).split()))
+
+    def _called(self, node: Node, values: list[tuple[str, bool]], depth: int) -> tuple[str, bool]:
+        """Returns Python for a call: of a function of C++, of a cast, or of a function with one return statement."""
+        function = node.child_by_field_name("function")
+        whole = text_of(function) if function is not None else ""
+        name, *kinds = re.split(r"[<>]", whole.removeprefix("std::"))
+        texts, is_float = [text for text, _ in values], any(is_float for _, is_float in values)
+        if len(values) == 1 and name.removesuffix("f") in ROUNDING:
+            return ROUNDING[name.removesuffix("f")].format(texts[0]), True
+        if len(values) == 1 and (name == "static_cast" or plain_type(name) in KINDS):
+            return _as(kinds[0] if name == "static_cast" else name, *values[0])
+        if len(values) == 2 and name in ("min", "max"):
+            return f"{name}({', '.join(texts)})", is_float
+        for item in self._root.named_children:
+            items = [each for each in (item, *item.named_children) if each.type == "function_definition"]
+            for each in items:
+                declarator, body = each.child_by_field_name("declarator"), each.child_by_field_name("body")
+                if declarator is None or body is None or last_identifier(declarator) != name:
+                    continue
+                listed = declarator.child_by_field_name("parameters")
+                names = [last_identifier(own) for own in (listed.named_children if listed is not None else ())]
+                said = body.named_children
+                if len(said) == 1 and said[0].type == "return_statement" and len(names) == len(values):
+                    own = {n: (f"({text})", is_float) for n, (text, is_float) in zip(names, values, strict=True)}
+                    text, is_float = self._number(said[0].named_children[0], depth + 1, own)
+                    return f"({_as(_type(each), text, is_float)[0]})", _type(each) in ("float", "double")
+        raise _Unknown(f"{name}()")
+
+    def _named(self, name: str, depth: int) -> tuple[str, bool]:
+        """Returns Python for a variable: a parameter, an argument of the launch, or the one value that it is given."""
+        if name in self._tuned:
+            return name, False
+        if name in self._arguments:
+            return self._arguments[name], False
+        if name in self._macros:
+            return str(number_in(self._macros[name])), False
+        values = [value for each in self._before() if each.type == "declaration" for value in _initial(each, name)]
+        values += [right for left, right in self._assigned() if text_of(left) == name]
+        stated = [value for value in values if value is not None]
+        if len(stated) != 1:
+            raise _Unknown(f"{name}, which has several values" if stated else name)
+        kinds = [_type(each) for each in self._before() if each.type == "declaration" and _initial(each, name)]
+        text, is_float = _as(kinds[0] if kinds else "auto", *self._number(stated[0], depth + 1))
+        return f"({text})", is_float
+
+    def _before(self) -> list[Node]:
+        """Returns the nodes in front of the launch in its function, and those at the file's scope."""
+        assert self._around is not None
+        inside = [node for node in walk(self._around) if node.start_byte < self._end]
+        return [*inside, *(node for node in self._root.named_children if node.id != self._around.id)]
+
+    def _assigned(self) -> list[tuple[Node, Node]]:
+        """Returns the assignments in front of the launch; another change of a variable counts as two of them."""
+        found = []
+        for node in self._before():
+            left = node.child_by_field_name("left") or node.child_by_field_name("argument")
+            if left is None:
+                continue
+            if node.type == "assignment_expression" and text_of(node.children[1]) == "=":
+                found.append((left, node.child_by_field_name("right") or left))
+            elif node.type in ("assignment_expression", "update_expression") or (
+                node.type == "pointer_expression" and text_of(node.children[0]) == "&"
+            ):
+                found += [(left, left)] * 2
+        return found
+
+
+def _child(node: Node, kind: str) -> Node | None:
+    return next((child for child in node.named_children if child.type == kind), None)
+
+
+def _type(node: Node) -> str:
+    """Returns the type of a declaration."""
+    kind = node.child_by_field_name("type")
+    return text_of(kind) if kind is not None else ""
+
+
+def _arguments(node: Node) -> list[Node]:
+    listed = node.child_by_field_name("arguments") or _child(node, "argument_list")
+    return [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
+
+
+def _parts(node: Node) -> list[Node] | None:
+    """Returns the parts of ``dim3(a, b)``, ``{a, b}`` or ``(a, b)``; None for another expression."""
+    function = node.child_by_field_name("function") or node.child_by_field_name("type")
+    if node.type in ("argument_list", "initializer_list"):
+        return list(node.named_children)
+    if function is None or text_of(function) not in ("dim3", "uint3", "make_uint3"):
+        return None
+    value = node.child_by_field_name("value")
+    return list(value.named_children) if value is not None else _arguments(node)
+
+
+def _initial(declaration: Node, name: str) -> list[Node | None]:
+    """Returns the initial value of a variable in a declaration, as a list; [None]: it has none; []: it is another's."""
+    for each in declaration.children_by_field_name("declarator"):
+        if each.type == "identifier" and text_of(each) == name:
+            return [None]
+        if last_identifier(each) != name:
+            continue
+        if each.type == "function_declarator":  # dim3 block(A, B), which is written like a function
+            listed = each.child_by_field_name("parameters")
+            call = f"auto made = dim3{text_of(listed) if listed is not None else '()'};"
+            made = syntax_tree(call).named_children[0].child_by_field_name("declarator")
+            return [made.child_by_field_name("value") if made is not None else None]
+        return [each.child_by_field_name("value")]
+    return []
+
+
+def _as(kind: str, text: str, is_float: bool) -> tuple[str, bool]:
+    """Returns Python for a number that becomes one of this type."""
+    plain = plain_type(kind)
+    if plain in ("float", "double"):
+        return text, True
+    return (f"int({text})", False) if is_float and KINDS.get(plain, "e") in "bBhHiIqQ?" else (text, is_float)

@@ -1,0 +1,121 @@
+"""How host code launches a kernel: what grid and block are made of, and what cannot be followed."""
+
+import itertools
+import re
+
+import pytest
+
+from autotune import UsageError
+from autotune.porting.host_launch import HostLaunch, host_launch
+from autotune.porting.source import KernelText
+
+KERNEL = "__global__ void k(float* y, const float* x, int width, int height, float a) {}\n"
+MACROS = """
+#ifndef TX
+#define TX 16
+#endif
+#define TY 4
+#define N 1000
+#define DIVUP(a, b) (((a) + (b) - 1) / (b))
+"""
+TUNED = {"TX": (16, 32, 7)}
+SIZES = tuple(itertools.product(TUNED["TX"], (1, 16, 200, 1001), (1, 99)))
+
+
+def launch_of(host: str, above: str = "", kernel: str = KERNEL, name: str = "k") -> HostLaunch:
+    text = KernelText(MACROS + above + kernel + host)
+    first = {parameter: values[0] for parameter, values in TUNED.items()}
+    parameters = text.read(name, first).parameters
+    return host_launch(text.text, text.name, name.partition("<")[0], parameters, {}, TUNED)
+
+
+def evaluated(launch: HostLaunch, tx: int, width: int, height: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    names = {"TX": tx, "width": width, "height": height}
+    assert launch.grid is not None
+    grid, block = (tuple(eval(each, {}, dict(names)) for each in some) for some in (launch.grid, launch.block))
+    assert all(type(each) is int for each in (*grid, *block))
+    return grid, block, eval(launch.shared, {}, names)
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@pytest.mark.parametrize(
+    ("host", "above"),
+    [
+        (
+            "void f(float* y, int w, int h) { k<<<dim3(DIVUP(w, TX), DIVUP(h, TY)), dim3(TX, TY)>>>(y, y, w, h, 1); }",
+            "",
+        ),
+        (
+            "void run(float* y, int w, int h) {\n  dim3 block(TX, TY);\n"
+            "  dim3 grid((w + block.x - 1) / block.x, (h + block.y - 1) / block.y, 1);\n"
+            "  k<<<grid, block, 0, 0>>>(y, y, w, h, 1.f);\n}",
+            "",
+        ),
+        (
+            "void run(float* y, int w, int h) {\n  dim3 t{TX, TY}, b;\n  b.x = divUp(w, t.x);\n  b.y = divUp(h, TY);\n"
+            "  k<<<b, t>>>(y, y, w, h, 1.f);\n}",
+            "static inline int divUp(int a, int b) { return (a % b != 0) ? (a / b + 1) : (a / b); }\n",
+        ),
+        (
+            "void run(float* y, int w, int h) {\n"
+            "  const unsigned nx = (unsigned)ceil((float)w / TX), ny = ceil(h / 4.0);\n"
+            "  dim3 b = dim3(nx, ny), t = {TX, TY};\n  for (int i = 0; i < 3; i++) k<<<b, t>>>(y, y, w, h, 1.f);\n}",
+            "",
+        ),
+    ],
+)
+def test_grid_and_block_are_what_c_computes(host: str, above: str) -> None:
+    launch = launch_of(host, above)
+    for tx, width, height in SIZES:
+        found = evaluated(launch, tx, width, height)
+        assert found == ((ceil_div(width, tx), ceil_div(height, 4), 1), (tx, 4, 1), 0)
+
+
+def test_a_macro_that_is_passed_stands_for_the_argument() -> None:
+    launch = launch_of("int main() { float* y; k<<<(N + TX - 1) / TX, TX, TX * sizeof(float)>>>(y, y, N, 1, 2.f); }")
+    for tx, width, height in SIZES:
+        assert evaluated(launch, tx, width, height) == ((ceil_div(width, tx), 1, 1), (tx, 1, 1), 4 * tx)
+
+
+def test_the_place_is_that_of_the_launch() -> None:
+    launch = launch_of("\n\nint main() { float* y; k<<<N, TX>>>(y, y, N, 1, 2.f); }")
+    assert launch.place == f"kernel.cu:{(MACROS + KERNEL).count(chr(10)) + 3}"
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("int main() { }", "does not launch it"),
+        (
+            "int main() { cudaDeviceProp p; k<<<p.multiProcessorCount, TX>>>(0, 0, N, 1, 2.f); }",
+            "p.multiProcessorCount",
+        ),
+        ("int main() { int n = 5; n *= 2; k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "n, which has several values"),
+        ('int main() { int n = 5; scanf("%d", &n); k<<<n, TX>>>(0, 0, N, 1, 2.f); }', "n, which has several values"),
+        ("int main(int c, char** v) { int n = atoi(v[1]); k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "v[1]"),
+        ("int f(int n) { if (n) return 1; return 2; } int main() { k<<<f(3), TX>>>(0, 0, N, 1, 2.f); }", "f()"),
+        ("int main() { int a = b, b = a; k<<<a, TX>>>(0, 0, N, 1, 2.f); }", "neither an argument nor a parameter"),
+        (
+            "#if TX > 8\n#define G 3\n#else\n#define G 4\n#endif\nint main() { k<<<G, TX>>>(0, 0, N, 1, 2.f); }",
+            "condition",
+        ),
+    ],
+)
+def test_what_cannot_be_followed_is_named(host: str, why: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(why)):
+        launch_of(host)
+
+
+def test_the_first_launch_that_can_be_followed_counts() -> None:
+    unknown = "void a(int n) { cudaDeviceProp p; k<<<p.x, TX>>>(0, 0, n, 1, 2.f); }"
+    host = unknown + "\nvoid b(int m) { k<<<m, TX>>>(0, 0, m, 1, 2.f); }"
+    assert launch_of(host).grid == ("width", "1", "1")
+
+
+def test_a_template_in_a_namespace_is_launched() -> None:
+    kernel = "namespace fir { template <typename T> __global__ void s(T* y, int width) {} }\n"
+    launch = launch_of("int main() { int n = 9; fir::s<float><<<n / TX, TX>>>(0, n); }", kernel=kernel, name="s<float>")
+    assert launch.grid == ("width // TX", "1", "1")
