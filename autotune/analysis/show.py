@@ -41,6 +41,7 @@ class Overview:
     best_s: float | None
     default_s: float | None
     speed_up: float | None
+    speed_up_interval: tuple[float, float] | None
     efficiency: float | None  # the winner's share of the measured roofline
     config: Mapping[str, Value] | None
 
@@ -60,6 +61,7 @@ def overview(sweep: SweepRecord) -> Overview:
         best_s=winner.median_s if winner else None,
         default_s=default.median_s if default else None,
         speed_up=sweep.speed_up,
+        speed_up_interval=sweep.speed_up_interval,
         efficiency=efficiency_of(sweep, winner),
         config=dict(winner.config) if winner else None,
     )
@@ -85,7 +87,7 @@ def details(sweep: SweepRecord) -> dict[str, object]:
         "untried": newer_values(sweep),
         "winner": winner.as_json() if winner else None,
         "default": default.as_json() if default else None,
-        "speed_up_interval": speed_up_interval(sweep),
+        "speed_up_interval": sweep.speed_up_interval,
         "counts": dict(sweep.counts),
         "n_configs": sweep.outcome.n_configs if sweep.outcome else None,
         "failures": [asdict(each) for each in failures(sweep)],
@@ -169,15 +171,6 @@ def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:
 def _trial_of(sweep: SweepRecord, chosen: Finalist) -> Trial | None:
     alike = [trial for trial in sweep.trials if trial.config == chosen.config]
     return next((trial for trial in alike if trial.number == chosen.number), alike[0] if alike else None)
-
-
-def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
-    """Returns the smallest and the largest speed-up that the two 95 % confidence intervals allow."""
-    winner, default = sweep.winner, sweep.default
-    if winner is None or default is None or winner.interval_s is None or default.interval_s is None:
-        return None
-    (best_low, best_high), (low, high) = winner.interval_s, default.interval_s
-    return low / best_high, high / best_low
 
 
 def verified_sizes(verified_on: Sequence[str], problem: Mapping[str, object]) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
+from ..analysis.same_code import same_code_text
 from ..analysis.show import figures_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
-from ..core.units import counted, percent, seconds_text
+from ..core.units import counted, percent, seconds_text, speed_up_text
 from ..records.figure import figures_of
 from ..records.folder import SweepFolder
 from ..records.outcome import SAME, Finalist, Relation
@@ -41,6 +42,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, object]:
         "best": brief(sweep.best),
         "default": brief(sweep.default),
         "speed_up": sweep.speed_up,
+        "speed_up_interval": sweep.speed_up_interval,
         "trials": dict(sweep.counts),
         "refused": dict(sweep.refused),
         "sampler": sweep.sampler,
@@ -81,12 +83,16 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
             )
     if sweep.best is not None and (text := figures_text(sweep.best)):
         stdout.print(f"\nfigures      {text}", markup=False)
-    if sweep.speed_up is not None:
-        worth = "no better than the default" if sweep.speed_up <= 1.005 else f"{sweep.speed_up:.2f} x the default"
-        stdout.print(f"\nspeed-up     {worth}")
+    if sweep.best is not None and sweep.default is not None and sweep.best.config == sweep.default.config:
+        stdout.print("\nspeed-up     none: the default is the best")
+    elif sweep.speed_up is not None:
+        stdout.print(f"\nspeed-up     {speed_up_text(sweep.speed_up, sweep.speed_up_interval)}")
     elif sweep.best is None:
         stdout.print("\nno config passed verification and was timed")
     stdout.print(f"trials       {_counts(dict(sweep.counts))}")
+    folder = SweepFolder(sweep.path)
+    if same := same_code_text(folder.current()):
+        stdout.print(f"             {same}", markup=False)
     if sweep.spent_s:
         parts = ", ".join(f"{what} {seconds_text(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
         stdout.print(f"time         {seconds_text(sum(sweep.spent_s.values()))}: {parts}")
@@ -94,7 +100,6 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
         stdout.print(f"excluded     {counted(n, 'config')} by {counted(by, 'constraint')} (see `autotune show`)")
-    folder = SweepFolder(sweep.path)
     for trial in _first_failures(folder.current()):
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why

@@ -24,3 +24,23 @@ def percent(value: float | None) -> str:
 def counted(n: int, noun: str) -> str:
     """Returns a number of things: 1 sweep, 2 sweeps."""
     return f"{n} {noun}" + "s" * (n != 1)
+
+
+def is_difference(interval: tuple[float, float] | None) -> bool:
+    """Returns whether an interval of a speed-up shows one, since it does not contain 1; true without an interval."""
+    return interval is None or not interval[0] <= 1 <= interval[1]
+
+
+def speed_up_text(speed_up: float, interval: tuple[float, float] | None) -> str:
+    """Returns a speed-up over the default with its interval, or that no difference was found."""
+    sure = f"{interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals" if interval else ""
+    if not is_difference(interval):
+        return f"no difference found: {speed_up:.3f} x the default, {sure}"
+    return f"{speed_up:.3f} x the default" + (f" ({sure})" if sure else "")
+
+
+def speed_up_cell(speed_up: float | None, interval: tuple[float, float] | None) -> str:
+    """Returns a speed-up for a table."""
+    if speed_up is None:
+        return "-"
+    return f"{speed_up:.3f}" if is_difference(interval) else "none found"

@@ -21,7 +21,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.units import counted
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.edge_sizes import verified_on
-from ..records.outcome import Finalist
+from ..records.outcome import Finalist, speed_up_interval
 from ..records.record import SweepRecord, read_sweeps
 from ..rendering.render import Variant, render
 from ..runtime.lookup import ANY_GPU, refusal
@@ -213,6 +213,7 @@ def _evidence(
         q1_s=best.q1_s,
         q3_s=best.q3_s,
         default_median_s=default_median_s,
+        speed_up_interval=speed_up_interval(best, sweep.default),
         max_error=best.max_error,
         verified_on=verified_on(sweep.about, best, sweep.trials, kernel),
         checked_launches=best.checked_launches,

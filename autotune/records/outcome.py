@@ -321,6 +321,14 @@ class Outcome:
         return all(finalist.number in numbers for finalist in self.finalists)
 
 
+def speed_up_interval(best: Finalist | None, default: Finalist | None) -> tuple[float, float] | None:
+    """Returns the smallest and the largest speed-up that two 95 % confidence intervals allow; None: unknown."""
+    if best is None or default is None or best.interval_s is None or default.interval_s is None:
+        return None
+    (best_low, best_high), (low, high) = best.interval_s, default.interval_s
+    return low / best_high, high / best_low
+
+
 def counts_of(trials: Iterable[Trial], runs: tuple[tuple[int, int], ...] | None) -> dict[str, int] | None:
     """Returns the number of trials by status, of those with a number in ``runs``."""
     if runs is None:

@@ -13,7 +13,7 @@ from ..core.space import Space
 from .about import About
 from .folder import SweepFolder, all_sweeps
 from .objectives import FASTEST, Objective, Objectives
-from .outcome import Finalist, Outcome
+from .outcome import Finalist, Outcome, speed_up_interval
 from .trial import Trial
 
 
@@ -135,6 +135,11 @@ class SweepRecord:
         if self.outcome is not None and self.outcome.speed_up is not None:
             return self.outcome.speed_up
         return self.default.median_s / self.winner.median_s if self.winner and self.default else None
+
+    @property
+    def speed_up_interval(self) -> tuple[float, float] | None:
+        """Returns the smallest and the largest speed-up that the two 95 % confidence intervals allow."""
+        return speed_up_interval(self.winner, self.default)
 
     @property
     def finalists(self) -> tuple[Finalist, ...]:

@@ -38,6 +38,7 @@ _SIZES = (
     "the number of the rule by which its edge sizes were drawn, and the seed, from which they follow (`show` lists "
     "them); the trial whose output stood in for NumPy's at the timed size, and the parts of it that NumPy computed, too"
 )
+_SAME = "the trial with this machine code and these launches, which was measured: all figures are its own"
 _VERIFIED = "in older records, the problems it was checked at; the last is the timed one"
 _CHECKS = "the [checks](#checks) that it passed; older records do not say"
 _IDENTITY = "the variant's hash; the hash of all other texts that the outcome depends on"
@@ -178,6 +179,7 @@ class Trial:
     seed: Annotated[int | None, Figure(_count, _SIZES)] = None
     stand_in: Annotated[int | None, Figure(_count, _SIZES)] = None
     numpy_parts: Annotated[str, Figure(as_text, _SIZES, cell=TEXT)] = ""
+    same_as: Annotated[int | None, Figure(_count, _SAME)] = None
     verified_on: Annotated[tuple[str, ...], Figure(sequence_of(as_text), _VERIFIED, cell=JSON, plain=list)] = ()
     others: Mapping[str, object] = field(default_factory=dict, hash=False)  # fields of a later version, unchanged
 

@@ -7,10 +7,10 @@ from itertools import groupby
 from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
 from ..analysis.losses import recorded_losses
 from ..analysis.roofline import limit_of
-from ..analysis.show import Overview, overview, place, proof, speed_up_interval
+from ..analysis.show import Overview, overview, place, proof
 from ..core.config import Value
 from ..core.definition import AnyKernel
-from ..core.units import counted, percent, seconds_text
+from ..core.units import counted, percent, seconds_text, speed_up_cell, speed_up_text
 from ..records.record import SweepRecord
 from ..runtime.wisdom import Loss
 from . import lookup_costs, maps, parameters_of_many, roofs
@@ -109,7 +109,7 @@ def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None
     if not rows:
         return None
     speed_ups = [line.told.speed_up or 1.0 for line in rows]
-    intervals = [speed_up_interval(line.sweep) or (s, s) for line, s in zip(rows, speed_ups, strict=True)]
+    intervals = [line.sweep.speed_up_interval or (s, s) for line, s in zip(rows, speed_ups, strict=True)]
     dots = {
         "type": "scatter",
         "mode": "markers",
@@ -145,7 +145,7 @@ def _table(lines: Sequence[SweepLine]) -> Table:
             line.told.n_failed,
             seconds_text(line.told.best_s),
             seconds_text(line.told.default_s),
-            "-" if line.told.speed_up is None else f"{line.told.speed_up:.3f}",
+            speed_up_cell(line.told.speed_up, line.told.speed_up_interval),
             percent(line.efficiency),
             limit.name if (limit := limit_of(line.sweep)) else "-",
             _config(line.told),
@@ -169,6 +169,6 @@ def _config(summary: Overview) -> str:
 
 def _hover(line: SweepLine) -> str:
     summary = line.told
-    speed_up = "" if summary.speed_up is None else f", {summary.speed_up:.3f} x the default"
+    speed_up = "" if summary.speed_up is None else f", {speed_up_text(summary.speed_up, summary.speed_up_interval)}"
     share = "" if line.efficiency is None else f", {percent(line.efficiency)} of the roofline"
     return f"{label(assignments(line.fields) or line.told.kernel)}<br>{seconds_text(summary.best_s)}{speed_up}{share}"

@@ -14,12 +14,11 @@ from ..analysis.show import (
     finalist_time,
     proof,
     resources_text,
-    speed_up_interval,
     spent,
     verified_sizes,
 )
 from ..core.config import Value
-from ..core.units import percent, seconds_text
+from ..core.units import percent, seconds_text, speed_up_text
 from ..records.outcome import SAME, Finalist, Outcome
 from ..records.record import SweepRecord
 from . import failing, fronts, parameters, pictures, roofs
@@ -113,9 +112,7 @@ def _default(sweep: SweepRecord, winner: Finalist) -> Iterator[Fact]:
     yield Fact("default", (assignments(default.config),), is_code=True)
     yield Fact("its time", (finalist_time(default),))
     if sweep.speed_up is not None:
-        interval = speed_up_interval(sweep)
-        sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
-        yield Fact("speed-up", (f"{sweep.speed_up:.3f} x the default{sure}",))
+        yield Fact("speed-up", (speed_up_text(sweep.speed_up, sweep.speed_up_interval),))
 
 
 def _finalists(sweep: SweepRecord) -> Table | None:

@@ -26,6 +26,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced
+from ..core.units import speed_up_text
 from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
@@ -284,7 +285,7 @@ def evidence_text(evidence: Evidence) -> str:
     )
     parts = [f"median {1e6 * evidence.median_s:.4g} us{quartiles}"]
     if evidence.speed_up is not None:
-        parts.append(f"{evidence.speed_up:.2f} x the default")
+        parts.append(speed_up_text(evidence.speed_up, evidence.speed_up_interval))
     if evidence.max_error is not None:
         parts.append(f"largest error {evidence.max_error:.2g} x rms")
     parts.append(f"verified on {len(evidence.verified_on)} problems")

@@ -50,6 +50,7 @@ class Evidence:
     q1_s: float | None = None
     q3_s: float | None = None
     default_median_s: float | None = None  # median of the default configuration in the same sweep
+    speed_up_interval: tuple[float, float] | None = None  # from the 95 % intervals of both
     max_error: float | None = None  # relative to rms(reference)
     verified_on: tuple[str, ...] = ()  # names of problems
     checked_launches: int = 0  # further launches of the timed problem, all correct
@@ -230,6 +231,7 @@ _EVIDENCE = members_of(
     {
         "median_s": as_seconds,
         **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(as_seconds)),
+        "speed_up_interval": optional(sequence_of(as_amount, 2)),
         "max_error": optional(as_amount),
         "verified_on": sequence_of(as_text),
         **dict.fromkeys(("checked_launches", "ties"), as_count),

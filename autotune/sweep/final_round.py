@@ -107,9 +107,12 @@ def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, 
 def contestants_of(trials: list[Trial], default: Config, n: int, objectives: Objectives = FASTEST) -> list[Trial]:
     """Returns the ``n`` best trials, all within SAME of the best (at most MOST in all), and the default.
 
-    With two objectives it returns their front, or MOST trials that are spread over the front, and the default.
+    Configs that are one, by their machine code and launches, enter once: as the default if it is among them. With two
+    objectives it returns their front, or MOST trials that are spread over the front, and the default.
     """
-    measured = objectives.ranked(trials)
+    of_default = next((t.number if t.same_as is None else t.same_as for t in trials if t.config == default), -1)
+    once = [t for t in trials if (t.config == default if of_default in (t.number, t.same_as) else t.same_as is None)]
+    measured = objectives.ranked(once)
     if len(objectives.each) > 1:
         best = evenly_spread(front(objectives.each, measured), MOST)
     else:

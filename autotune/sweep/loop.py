@@ -55,7 +55,11 @@ def run_trials(
         with context.ledger.on("searching"):
             proposal = proposals.pop(ahead.take())
         incumbent_s = fastest.median_s if fastest else None
-        ran = stations.run_stations(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
+        compiled = proposal.compiled()
+        if same := stations.measured_alike(context, log.trials, log.next_number, compiled):
+            ran = stations.Ran(same, oracle, {})
+        else:
+            ran = stations.run_stations(context, oracle, log.next_number, compiled, incumbent_s)
         trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
         objectives.check_energy(trial, context.target.device.name)
         context.ledger.add(ran.spent_s)

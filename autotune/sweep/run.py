@@ -14,14 +14,14 @@ from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fie
 from ..core.enumeration import Enumeration
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
-from ..core.units import seconds_text
+from ..core.units import seconds_text, speed_up_text
 from ..records.about import About
 from ..records.damage import Damaged
 from ..records.edge_sizes import verified_on
 from ..records.folder import SweepFolder
 from ..records.folder_lock import locked
 from ..records.objectives import Objectives
-from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation, runs_of
+from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation, runs_of, speed_up_interval
 from ..records.pack import pack
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
@@ -85,6 +85,12 @@ class Sweep:
         return self.default.median_s / self.best.median_s
 
     @property
+    def speed_up_interval(self) -> tuple[float, float] | None:
+        """Returns the smallest and the largest speed-up that the 95 % intervals of the final round allow."""
+        outcome = SweepFolder(self.path).outcome()
+        return speed_up_interval(outcome.winner, outcome.default) if outcome is not None else None
+
+    @property
     def idle_share(self) -> float:
         """Returns the share of this run's wall time in which the device had no work of this sweep."""
         return idle_share(self.spent_s)
@@ -116,7 +122,7 @@ class Sweep:
             for name, trial in (("best", self.best), ("default", self.default))
         }
         if self.speed_up is not None:
-            lines["speed-up"] = f"{self.speed_up:.3f} x the default"
+            lines["speed-up"] = speed_up_text(self.speed_up, self.speed_up_interval)
         counts = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in self.counts.items()) or "none"
         lines["trials"] = counts + ("; interrupted, the same call resumes" if self.interrupted else "")
         lines["search"] = self.sampler
@@ -353,7 +359,9 @@ class _Run:
         """Reports a config that failed in the final round; a wrong one is recorded as wrong."""
         self.progress.note(f"dropped from the final round: {trial.config}: {failure}")
         if failure.status == Status.WRONG:
-            self.log.refute(trial, failure)
+            root = trial.number if trial.same_as is None else trial.same_as
+            for each in [each for each in self.log.trials if root in (each.number, each.same_as)]:
+                self.log.refute(each, failure)
 
     def _best(self, finalists: tuple[Finalist, ...], is_recorded: bool) -> tuple[Trial | None, Trial | None]:
         """Returns (best, default) with the medians of the final round if there was one."""

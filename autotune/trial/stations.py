@@ -21,6 +21,7 @@ from ..records.measurement import Measurement
 from ..records.trial import Trial
 from ..runtime.nvrtc import Figures
 from .compile import MOST_CACHES_LOST, CompileResult
+from .conditions import launches_of
 from .context import Context
 from .measure import MEASURING
 from .oracle import Oracle
@@ -77,6 +78,35 @@ def run_stations(
     oracle = oracle.after(number, config, binary, told.verdict)
     measured = _measured(replace(trial, message=remark), context, oracle, told.verdict, tried.measurement)
     return Ran(measured, oracle, spent_s)
+
+
+def measured_alike(context: Context[P], trials: Iterable[Trial], number: int, compiled: CompileResult) -> Trial | None:
+    """Returns the trial of a compiled config whose machine code and launches a measured one of ``trials`` has.
+
+    None: there is none. The names of functions do not count, since instances of a template differ in them.
+    """
+    binary, config = compiled.binary, compiled.config
+    if not isinstance(binary, Binary) or compiled.variant is None or not binary.code:
+        return None
+    alike = [t for t in trials if t.code == binary.code and t.compiler == context.compiler and t.same_as is None]
+    own = _launches(context, config) if alike else ""
+    for trial in alike if own else ():
+        if trial.status == Status.MEASURED and trial.config != config and _launches(context, trial.config) == own:
+            at, key = datetime.now(UTC).isoformat(timespec="seconds"), compiled.variant.key
+            trial = replace(trial, compile_s=binary.compile_s, verify_s=None, measure_s=None, same_as=trial.number)
+            return replace(trial, number=number, config=config, key=key, at=at)
+    return None
+
+
+def _launches(context: Context[P], config: Config) -> str:
+    """Returns the launches of a config at the problem and its edge sizes; "" if the definition fails there."""
+    kernel, problem = context.kernel, context.problem
+    try:
+        found = launches_of(kernel, (problem, *kernel.edge_problems(problem, config)), config)
+        is_one = kernel.launch(problem, config).then is None
+    except TrialFailure:
+        return ""
+    return str([(replace(e, function="") if is_one and isinstance(e, Launch) else e) for some in found for e in some])
 
 
 def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch) -> Trial:

@@ -66,7 +66,7 @@ def test_exact_brings_its_evidence() -> None:
     assert choice.expected_loss == 0
     assert choice.evidence is not None and choice.evidence.speed_up == pytest.approx(1.5)
     text = str(choice)
-    for part in ("exact", "1.50 x", "verified on 2 problems", "40 registers", "NVIDIA H200", "sources/key-128.cu"):
+    for part in ("exact", "1.500 x", "verified on 2 problems", "40 registers", "NVIDIA H200", "sources/key-128.cu"):
         assert part in text
 
 

@@ -9,6 +9,7 @@ import typer
 
 from ...analysis.fields import assignments, common_fields, own_fields, told_common
 from ...analysis.importance import Importance, importances, marked_name, winners_first
+from ...analysis.same_code import same_code_text
 from ...analysis.show import (
     Overview,
     Spent,
@@ -27,7 +28,6 @@ from ...analysis.show import (
     place,
     proof,
     resources_text,
-    speed_up_interval,
     spent,
     verified_sizes,
 )
@@ -35,7 +35,7 @@ from ...core.config import Value
 from ...core.errors import UsageError
 from ...core.parameter import clause
 from ...core.schema import plain
-from ...core.units import counted, percent, seconds_text
+from ...core.units import counted, percent, seconds_text, speed_up_cell, speed_up_text
 from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import SAME, Finalist
@@ -125,7 +125,7 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
         "failed": [line.n_failed for line in lines],
         "best": [seconds_text(line.best_s) for line in lines],
         "default": [seconds_text(line.default_s) for line in lines],
-        "speed-up": ["-" if line.speed_up is None else f"{line.speed_up:.3f}" for line in lines],
+        "speed-up": [speed_up_cell(line.speed_up, line.speed_up_interval) for line in lines],
         "of roofline": [_efficiency(line) for line in lines] if any(line.efficiency for line in lines) else None,
         "winner": [_winner(line) for line in lines],
     }
@@ -196,9 +196,7 @@ def _print_winner(sweep: SweepRecord) -> None:
     text = f"{finalist_time(default)}; {assignments(default.config)}" if default else "not measured"
     _line("default", text, is_config=True)
     if sweep.speed_up is not None:
-        interval = speed_up_interval(sweep)
-        sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
-        _line("speed-up", f"{sweep.speed_up:.3f} x the default{sure}")
+        _line("speed-up", speed_up_text(sweep.speed_up, sweep.speed_up_interval))
 
 
 def _print_finalists(sweep: SweepRecord) -> None:
@@ -250,6 +248,8 @@ def _print_trials(sweep: SweepRecord) -> None:
     if n_stale := len(sweep.about.stale):
         are = "trial does" if n_stale == 1 else "trials do"
         _line("", f"{n_stale} earlier {are} not count: code, measurement or the allowed configs have changed")
+    if same := same_code_text(sweep.trials):
+        _line("", same)
     for failure in failures(sweep):
         message = (failure.message.splitlines() or ["no message"])[0]
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")

@@ -136,7 +136,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         variant=variant.name,
         kernel=variant.kernel,
         key=text_digest(key, *included.values()) if any(included.values()) else key,
-        code=machine_code.of_text(text + "".join(included.values())),
+        code=machine_code.of_text(_meaning(compiler, text) + "".join(included.values())),
         files=files,
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
@@ -220,6 +220,18 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     if outcome.code != 0:
         raise _failed(outcome, compiler, variant)
     return text_digest(outcome.output)
+
+
+def _meaning(compiler: Compiler, text: str) -> str:
+    """Returns the source after the preprocessor, without macros that nothing uses; unchanged if it includes headers."""
+    if INCLUDES.search(re.sub(r"\\[ \t]*\n", "", text)):
+        return text
+    path = cache_dir("host") / f"macros-{text_digest(compiler.key, package_fingerprint())}.hpp"
+    if not is_whole(path):
+        given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-dM", "-")
+        keep(path, run_compiler([*compiler.command, *flags("plain"), *given], "").output.encode(), {})
+    outcome = run_compiler([*compiler.command, "-w", "-include", path, "-x", "c++", "-E", "-P", "-"], text)
+    return outcome.output if outcome.code == 0 else text
 
 
 def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> BuildFacts:
