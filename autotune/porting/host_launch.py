@@ -4,6 +4,7 @@ Names in the expressions are tuned parameters and the kernel's own parameters: a
 kernel stands for that argument. Other variables, dim3 objects and functions are followed to what they are made of.
 """
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -150,7 +151,9 @@ class _Reading:
         if len(how) < 2:
             raise _Unknown("fewer than two values in <<<>>>")
         shared = self._whole(how[2], 0) if len(how) > 2 else "0"
-        return HostLaunch(self._dimensions(how[0], 0), self._dimensions(how[1], 0), shared, place)
+        return HostLaunch(
+            *(_plain(self._dimensions(each, 0)) for each in how[:2]), ast.unparse(ast.parse(shared)), place
+        )
 
     # ------------------------------------------------------------------ three dimensions
     def _dimensions(self, node: Node, depth: int) -> Triple:
@@ -301,6 +304,12 @@ class _Reading:
             ):
                 found += [(left, left)] * 2
         return found
+
+
+def _plain(texts: Triple) -> Triple:
+    """Returns expressions without brackets that mean nothing."""
+    x, y, z = (ast.unparse(ast.parse(text)) for text in texts)
+    return x, y, z
 
 
 def _child(node: Node, kind: str) -> Node | None:

@@ -14,6 +14,7 @@ from typing import Any
 from pcpp import Preprocessor
 from pcpp.parser import Action, OutputDirective
 
+from ..core.errors import UsageError
 from ..runtime.nvrtc import cudart_version
 
 PREDEFINED = {
@@ -29,6 +30,8 @@ PREDEFINED = {
     "__block_size__(...)": "",
     "__maxnreg__(n)": "",
 }
+MOST_TOKENS = 800_000  # words of a text, counted again in each macro that they go through
+MOST_NAMED = 3
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 OF_DRIVER = re.compile(r'[<"]cuda\.h[>"]')  # the header with CUDA_VERSION
 ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # Python takes some of these for line ends
@@ -102,7 +105,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
 
     def __init__(self, original: str, kept: Mapping[str, str]) -> None:
         super().__init__()
-        self._original, self._kept = original, kept
+        self._original, self._kept, self._n_expanded = original, kept, 0
         self._asked: set[str] = set()  # names in conditions that have no value
         self._defined: set[str] = set()  # names that a #define defines, in any branch
 
@@ -131,6 +134,14 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
             at += len(token.value)
         named, assumed = frozenset(names | self._asked), frozenset(self._asked - self._defined)
         return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), named, assumed)
+
+    def expand_macros(self, tokens: Any, expanding_from: Any = []) -> Any:
+        """Expands macros as the base class does. Raises UsageError if they grow without measure."""
+        self._n_expanded += len(tokens)
+        if self._n_expanded > MOST_TOKENS:
+            names = ", ".join(dict.fromkeys(expanding_from[:MOST_NAMED])) or "its text"
+            raise UsageError(f"the source has more than {MOST_TOKENS} words after its macros are expanded: {names}")
+        return super().expand_macros(tokens, expanding_from)
 
     def on_error(self, file: object, line: int, message: str) -> None:
         """Ignores the error: the compiler will report it."""
