@@ -151,9 +151,8 @@ class _Reading:
         if len(how) < 2:
             raise _Unknown("fewer than two values in <<<>>>")
         shared = self._whole(how[2], 0) if len(how) > 2 else "0"
-        return HostLaunch(
-            *(_plain(self._dimensions(each, 0)) for each in how[:2]), ast.unparse(ast.parse(shared)), place
-        )
+        grid, block = (_plain(self._dimensions(each, 0)) for each in how[:2])
+        return HostLaunch(grid, block, ast.unparse(ast.parse(shared)), place)
 
     # ------------------------------------------------------------------ three dimensions
     def _dimensions(self, node: Node, depth: int) -> Triple:
