@@ -67,7 +67,7 @@ def tune_call(
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
         # A sweep needs this module: import it now, while the device's process starts.
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
-        probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
+        probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s), progress.note)
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
         for name, why in probed.doubt.items():

@@ -141,12 +141,11 @@ class Formulas:
         said, call = self.said(config), self.call
         sizes = [f"{what} {'x'.join(map(str, of))}" for what, of in (("grid", said.grid), ("block", said.block))]
         told = f"{', '.join(sizes)} at {_config_text(config)}"
-        blocks = zip(call.block_names, DEFAULT_BLOCK, strict=True)
-        others = [f"{name} ({n})" for name, n in blocks if name not in call.space]
         if call.launch is not None:
             told = f"{told}: {call.launch.told}"
-        elif others:
-            told = f"{told}; no parameter is called {', '.join(others)}"
+        elif not call.axes:
+            blocks = zip(call.block_names, DEFAULT_BLOCK, strict=True)
+            told = f"{told}; no parameter is called {', '.join(f'{name} ({n})' for name, n in blocks)}"
         if call.launch is None or call.launch.grid is None:
             told = f"{told}; the grid covers the problem size"
         return told

@@ -1,8 +1,11 @@
 """Launches a config of a call without a definition: in the device's process, with the contents of files."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ from ..trial.case import arrays_of, save_arrays
 from .call import Call
 from .formulas import Formulas
 
+FEW_BLOCKS, SOME_BLOCKS = 8, 128  # blocks from which the time of a launch is estimated
+SLOW_S, QUICK_S = 3.0, 1.0  # seconds of a checked launch: from here on they are told; those of a size that is quick
 GIVEN, CHANGED = "given", "changed"  # kinds of files: the caller's contents, and contents that replace them
 
 
@@ -80,6 +85,20 @@ class ConfigLauncher:
         before = {each.name: each.memory.stored for each in self._call.arrays} | dict(changed or {})
         return {name: written.get(name, before[name]) for name in names}
 
+    def told_slow(self, ready: Ready) -> str:
+        """Returns a line on how long one checked launch takes, if that is long; "" otherwise, or if it fails."""
+        try:
+            with self._bench.turn:
+                seconds: float = self._bench.worker.call(checked_s, ready, deadline_s=self._deadline_s)
+        except TrialFailure:  # the first launch of all blocks will tell
+            return ""
+        if seconds < SLOW_S:
+            return ""
+        return (
+            f"one checked launch takes about {seconds:.0f} s here, and each config several: a size that is "
+            f"{seconds / QUICK_S:.0f} times smaller, in arrays, numbers and --size, takes about {QUICK_S:.0f} s"
+        )
+
     def _variant(self, config: Mapping[str, Any], function: str) -> Variant:
         name = f"{function}[{Config(config)}]"
         source = f"// {name}\n{self._formulas.source(config)}"
@@ -97,8 +116,40 @@ def launch_once(
     """Returns the contents of those arrays in ``names`` that a launch changed. Runs in the device's process."""
     contents = arrays_of(ready.folder, GIVEN)
     contents |= {name: array for name, array in arrays_of(ready.folder, CHANGED).items() if name in changed}
-    build = session.check_builds[0] if is_checked else session.timed_build
-    function = session.load(ready.binary, build)
+    function = session.load(ready.binary, session.check_builds[0] if is_checked else session.timed_build)
+    with _bound(session, ready, contents) as (buffers, arguments):
+        function.launch(ready.launch, arguments, seed=seed)
+        results = {name: buffers[name].read() for name in names}
+        return {name: array for name, array in results.items() if not _is_same_bits(array, contents[name])}
+
+
+def checked_s(session: Session, ready: Ready) -> float:
+    """Returns about how many seconds a checked launch takes, from some of its blocks. Runs in the device's process."""
+    n = prod(ready.launch.grid)
+    function = session.load(ready.binary, session.check_builds[0])
+    with _bound(session, ready, arrays_of(ready.folder, GIVEN)) as (_, arguments):
+
+        def timed(most: int) -> tuple[int, float]:
+            grid = []
+            for extent in ready.launch.grid:
+                grid.append(min(extent, most))
+                most = max(1, most // extent)
+            start = time.perf_counter()
+            function.launch(replace(ready.launch, grid=(grid[0], grid[1], grid[2])), arguments, seed=0)
+            return prod(grid), time.perf_counter() - start
+
+        few, first_s = min((timed(FEW_BLOCKS) for _ in range(2)), key=lambda each: each[1])
+        some, second_s = timed(SOME_BLOCKS) if first_s < QUICK_S else (0, 0.0)
+        return (
+            second_s + max(0.0, (second_s - first_s) / (some - few)) * (n - some) if some > few else first_s * n / few
+        )
+
+
+@contextmanager
+def _bound(
+    session: Session, ready: Ready, contents: Mapping[str, np.ndarray]
+) -> Iterator[tuple[dict[str, Buffer], list[Any]]]:
+    """Yields the buffers of the arrays with these contents, and the arguments of a launch."""
     buffers: dict[str, Buffer] = {}
     try:
         for name, number, is_written in ready.arguments:
@@ -107,10 +158,7 @@ def launch_once(
                 buffers[name] = session.buffer(name, array.shape, array.dtype, written=is_written, align=TIMED_ALIGN)
                 buffers[name].write(np.ascontiguousarray(array))
         arguments = [buffers[name] if number is None else number for name, number, _ in ready.arguments]
-        constants = [Constant(name, contents[name]) for name in ready.constants]
-        function.launch(ready.launch, [*arguments, *constants], seed=seed)
-        results = {name: buffers[name].read() for name in names}
-        return {name: array for name, array in results.items() if not _is_same_bits(array, contents[name])}
+        yield buffers, [*arguments, *(Constant(name, contents[name]) for name in ready.constants)]
     finally:
         for buffer in buffers.values():
             buffer.free()

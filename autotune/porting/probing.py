@@ -4,8 +4,9 @@ An output counts as overwritten if its result does not depend on its earlier con
 the results, since a small number could vanish in a sum.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class ProbeResult:
     failure: TrialFailure | None = None
 
 
-def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult:
+def probe(call: Call, answers: Answers, launcher: ConfigLauncher, note: Callable[[str], Any]) -> ProbeResult:
     """Launches configs on the caller's arrays until one gives the answers, then launches it with other contents.
 
     If no config gives the answers, the result only says which arrays the first config writes.
@@ -58,6 +59,8 @@ def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult
     for config in call.enumeration.configs[:N_TRIED]:
         try:
             ready = launcher.ready(config)
+            if failure is None and (slow := launcher.told_slow(ready)):
+                note(f"{call.name}: {slow}")
             first, again = (launcher.launched(ready, names, seed=seed) for seed in (0, 1))
         except TrialFailure as its_own:
             failure = failure or its_own

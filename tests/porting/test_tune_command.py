@@ -9,6 +9,8 @@ import pytest
 
 from autotune import UsageError
 from autotune.core.errors import Status
+from autotune.kernel_tuner import tune_kernel
+from autotune.porting import launching
 from autotune.porting.argument_texts import argument_value, number_in
 from autotune.porting.cuda_signature import CudaParameter
 from autotune.records.folder import SweepFolder
@@ -211,3 +213,16 @@ def test_random_signed_integers_are_small_unless_they_have_ends(kind: str) -> No
 def test_wrong_ends_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="the least and the largest"):
         argument_value(FLOATS, text)
+
+
+def test_a_slow_launch_is_told_before_the_first_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launching, "SLOW_S", 0.0)
+    n = 30_000
+    source = f"__global__ void f{COPY}"
+    arguments = [np.zeros(n, np.float32), np.ones(n, np.float32), np.int32(n)]
+    tune_kernel("f", source, n, arguments, {"block_size_x": [64]}, device="host", results=tmp_path)
+    told = capsys.readouterr().out
+    assert "f: one checked launch takes about 0 s here" in told.split("trial 1")[0]
+    assert "times smaller, in arrays, numbers and --size" in told
