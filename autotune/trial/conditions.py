@@ -1,6 +1,6 @@
 """Digests everything that a trial's outcome depends on, except its machine code: the meaning, not the text."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -27,14 +27,9 @@ def conditions_of(kernel: Kernel[P], problem: P, config: Config, protocol: Proto
         TrialFailure: definition_failed.
     """
     edges = kernel.edge_problems(problem, config)
-    geometry = launches_of(kernel, (problem, *edges), config)
+    geometry = [(problem_name(p), *_geometry(kernel.launch(p, config))) for p in (problem, *edges)]
     small = min(edges, key=lambda edge: sum(array.n_bytes for array in kernel.arrays(edge).values()))
     return digest(geometry, mathematics(kernel, problem, small), protocol, f"measuring {MEASURING}")
-
-
-def launches_of(kernel: Kernel[P], problems: Iterable[P], config: Config) -> list[tuple[object, ...]]:
-    """Returns the launches of a configuration for each of the problems."""
-    return [(problem_name(p), *_geometry(kernel.launch(p, config))) for p in problems]
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device, Launch, P, problem_name
 from ..core.digest import digest
-from ..core.errors import Status, TrialFailure
+from ..core.errors import Status, TrialFailure, UsageError
 from ..core.schema import value_text
 from ..core.work import rates_of
 from ..devices.base import Binary
@@ -20,8 +20,8 @@ from ..records.checks_made import TIMED_SIZE
 from ..records.measurement import Measurement
 from ..records.trial import Trial
 from ..runtime.nvrtc import Figures
-from .compile import MOST_CACHES_LOST, CompileResult
-from .conditions import launches_of
+from ..system.processes import Died
+from .compile import MOST_CACHES_LOST, CompileResult, RecordedConfig
 from .context import Context
 from .measure import MEASURING
 from .oracle import Oracle
@@ -81,32 +81,36 @@ def run_stations(
 
 
 def measured_alike(context: Context[P], trials: Iterable[Trial], number: int, compiled: CompileResult) -> Trial | None:
-    """Returns the trial of a compiled config whose machine code and launches a measured one of ``trials`` has.
+    """Returns the trial of a compiled config whose machine code and launches a measured one of ``trials`` has, or None.
 
-    None: there is none. The names of functions do not count, since instances of a template differ in them.
+    The names of functions do not count, since instances of a template differ in them.
     """
     binary, config = compiled.binary, compiled.config
     if not isinstance(binary, Binary) or compiled.variant is None or not binary.code:
         return None
-    alike = [t for t in trials if t.code == binary.code and t.compiler == context.compiler and t.same_as is None]
-    own = _launches(context, config) if alike else ""
-    for trial in alike if own else ():
-        if trial.status == Status.MEASURED and trial.config != config and _launches(context, trial.config) == own:
-            at, key = datetime.now(UTC).isoformat(timespec="seconds"), compiled.variant.key
-            trial = replace(trial, compile_s=binary.compile_s, verify_s=None, measure_s=None, same_as=trial.number)
-            return replace(trial, number=number, config=config, key=key, at=at)
-    return None
+    alike = {
+        trial.conditions: trial
+        for trial in trials
+        if (trial.code, trial.compiler, trial.status) == (binary.code, context.compiler, Status.MEASURED)
+        and trial.same_as is None
+        and trial.config != config
+        and trial.conditions
+    }
+    first = alike.get(_conditions(context, config)) if alike else None
+    if first is None:
+        return None
+    own = replace(first, number=number, config=config, key=compiled.variant.key, same_as=first.number)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return replace(own, at=at, compile_s=binary.compile_s, verify_s=None, measure_s=None)
 
 
-def _launches(context: Context[P], config: Config) -> str:
-    """Returns the launches of a config at the problem and its edge sizes; "" if the definition fails there."""
-    kernel, problem = context.kernel, context.problem
+def _conditions(context: Context[P], config: Config) -> str:
+    """Returns the digest of a config's conditions, which a compile process computes; "" if the definition fails."""
+    recorded = RecordedConfig(context.reference, context.fields, config, context.protocol)
     try:
-        found = launches_of(kernel, (problem, *kernel.edge_problems(problem, config)), config)
-        is_one = kernel.launch(problem, config).then is None
-    except TrialFailure:
+        return context.bench.pool.conditions(recorded, context.rank).result()
+    except (TrialFailure, TimeoutError, Died, UsageError):
         return ""
-    return str([(replace(e, function="") if is_one and isinstance(e, Launch) else e) for some in found for e in some])
 
 
 def _checked(context: Context[P], trial: Trial, binary: Binary, geometry: Launch) -> Trial:
