@@ -89,7 +89,7 @@ class Call:
     defines: Mapping[str, object] | None
     macros: Mapping[str, str]
     device: Device | None = None
-    launch: HostLaunch | None = None  # that of the source, if grid and block follow it
+    launch: HostLaunch | None = None  # the launch of the source, if grid and block follow it
 
     @property
     def arrays(self) -> tuple[CallArgument, ...]:

@@ -21,7 +21,7 @@ from .call import AXES, DEFAULT_BLOCK, UNROLL, Call, with_values
 from .sizes import Sizes
 from .tracing import agrees, traced
 
-PARAMETER = re.compile(r"c\['(\w+)'\]")  # as checked_expression writes it
+PARAMETER = re.compile(r"c\['(\w+)'\]")  # checked_expression writes parameters so
 MOST_COMPARED = 100_000  # configs at which a function and its expression must agree
 ConfigFunction = Callable[[Mapping[str, object]], Any]
 ConfigFunctions = dict[str, ConfigFunction]

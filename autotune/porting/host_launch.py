@@ -18,7 +18,7 @@ from .cuda_signature import KINDS, CudaParameter, plain_type
 from .preprocessing import preprocessed
 from .syntax import last_identifier, syntax_tree, text_of, walk
 
-ROUNDING = {"ceil": "-(-({}) // 1)", "floor": "(({}) // 1)"}  # of what C's functions of this name return
+ROUNDING = {"ceil": "-(-({}) // 1)", "floor": "(({}) // 1)"}  # results of the functions of C
 OPERATORS = {"&&": "and", "||": "or"} | {op: op for op in (*"+-*%&|^<>", "<<", ">>", "<=", ">=", "==", "!=")}
 SIZES = {"char": 1, "short": 2, "int": 4, "unsigned": 4, "float": 4, "double": 8, "half": 2, "float2": 8, "float4": 16}
 CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it passes, in the text
@@ -80,7 +80,7 @@ def host_launch(
     launches = []
     for pick in (0, -1):
         values = dict(macros) | {name: values[pick] for name, values in tuned.items()}
-        launches.append(_Reading(text, file, kernel, parameters, values, tuple(tuned)).launch())
+        launches.append(_LaunchReader(text, file, kernel, parameters, values, tuple(tuned)).launch())
     if launches[0] != launches[1]:
         raise UsageError(f"{launches[0].place}: how {kernel} is launched depends on a condition of the preprocessor")
     return launches[0]
@@ -95,10 +95,10 @@ def _shown(texts: Triple) -> str:
 
 
 class _Unknown(Exception):
-    """What a launch depends on and this file does not say."""
+    """A part of a launch that does not follow from what the file says."""
 
 
-class _Reading:
+class _LaunchReader:
     """A source, preprocessed at one config; macros that stand for parameters and arguments keep their names."""
 
     def __init__(

@@ -67,7 +67,7 @@ class Sweep:
     counts: Mapping[str, int]  # trials by status
     refused: Mapping[str, int]  # configs that a constraint refused, by its reason
     sampler: str
-    numbers: frozenset[int] = frozenset()  # of its trials in the record
+    numbers: frozenset[int] = frozenset()  # its trials in the record
     spent_s: Mapping[str, float] = field(default_factory=dict)  # wall time of this run by activity
     interrupted: bool = False
 

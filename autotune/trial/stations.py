@@ -88,11 +88,15 @@ def measured_alike(context: Context[P], trials: Iterable[Trial], number: int, co
     binary, config = compiled.binary, compiled.config
     if not isinstance(binary, Binary) or compiled.variant is None or not binary.code:
         return None
+    try:
+        launch = context.kernel.launch(context.problem, config)
+    except TrialFailure:
+        return None
     alike = {
         trial.conditions: trial
         for trial in trials
         if (trial.code, trial.compiler, trial.status) == (binary.code, context.compiler, Status.MEASURED)
-        and trial.same_as is None
+        and (trial.same_as, trial.grid, trial.block) == (None, launch.grid, launch.block)
         and trial.config != config
         and trial.conditions
     }

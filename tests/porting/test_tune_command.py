@@ -115,7 +115,7 @@ def test_failures_have_the_launch(tmp_path: Path) -> None:
     assert "no parameter is called block_size_x (256), block_size_y (1), block_size_z (1)" in summary["told"]
 
 
-# ---------------------------------------------------------------------- what public files have
+# ---------------------------------------------------------------------- public files
 @pytest.mark.parametrize(
     ("text", "kernel", "words"),
     [
