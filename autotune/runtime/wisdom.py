@@ -50,7 +50,7 @@ class Evidence:
     q1_s: float | None = None
     q3_s: float | None = None
     default_median_s: float | None = None  # median of the default configuration in the same sweep
-    speed_up_interval: tuple[float, float] | None = None  # by the 95 % intervals of both
+    speed_up_interval: tuple[float, float] | None = None  # the 95 % intervals allow it
     max_error: float | None = None  # relative to rms(reference)
     verified_on: tuple[str, ...] = ()  # names of problems
     checked_launches: int = 0  # further launches of the timed problem, all correct
