@@ -189,6 +189,7 @@ class Failures:
     number: int
     config: Mapping[str, Value]
     message: str
+    launch: str  # its grid and block; "" if it was not launched
     reproduce: str  # the command
     values: tuple[FailingValues, ...] = ()  # values with which all configs failed with this status
 
@@ -209,12 +210,19 @@ def failures(sweep: SweepRecord) -> list[Failures]:
             t.number,
             dict(t.config),
             t.message,
+            launch_text(t),
             sweep.about.reproduce(t.config),
             tuple(failing_values(trials, status)),
         )
         for status, t in first.items()
     ]
     return sorted(groups, key=lambda each: -each.n)
+
+
+def launch_text(trial: Trial) -> str:
+    """Returns the grid and the block of a trial as ``grid 13x30x1, block 16x4x1``; "" if it was not launched."""
+    parts = (("grid", trial.grid), ("block", trial.block))
+    return ", ".join(f"{what} {'x'.join(map(str, extents))}" for what, extents in parts if extents is not None)
 
 
 def best_so_far(trials: Sequence[Trial]) -> list[float | None]:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..analysis.same_code import same_code_text
-from ..analysis.show import figures_text
+from ..analysis.show import figures_text, launch_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
@@ -103,7 +103,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     for trial in _first_failures(folder.current()):
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why
-        stdout.print(f"  {trial.status}: {why}\n    {folder.about().reproduce(trial.config)}", markup=False)
+        launched = f" ({launch_text(trial)})" if trial.grid is not None else ""
+        stdout.print(f"  {trial.status}{launched}: {why}\n    {folder.about().reproduce(trial.config)}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:
         stdout.print("next         run the same command again to resume")

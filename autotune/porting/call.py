@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, prod
@@ -90,6 +91,7 @@ class Call:
     macros: Mapping[str, str]
     device: Device | None = None
     launch: HostLaunch | None = None  # the launch of the source, if grid and block follow it
+    unused_launch: str = ""  # the launch of the source, for people, where no parameter sets the block
 
     @property
     def arrays(self) -> tuple[CallArgument, ...]:
@@ -260,7 +262,13 @@ def read_call(
     ).reading(text)
     call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))
     is_named = block_size_names is not None or any(divisor is not None for divisor in divisors)
-    return _as_launched(call, text, problem_size is not None) if is_as_launched and not is_named else call
+    if is_as_launched and not is_named:
+        return _as_launched(call, text, problem_size is not None)
+    if not is_named and not call.axes:
+        with suppress(UsageError):
+            launch = host_launch(text.text, text.name, call.name, call.source.parameters, call.macros, call.space)
+            return replace(call, unused_launch=launch.told)
+    return call
 
 
 def _as_launched(call: Call, text: KernelText, has_size: bool) -> Call:

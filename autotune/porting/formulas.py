@@ -146,6 +146,7 @@ class Formulas:
         elif not call.axes:
             blocks = zip(call.block_names, DEFAULT_BLOCK, strict=True)
             told = f"{told}; no parameter is called {', '.join(f'{name} ({n})' for name, n in blocks)}"
+            told += f"; the source says {call.unused_launch}" * bool(call.unused_launch)
         if call.launch is None or call.launch.grid is None:
             told = f"{told}; the grid covers the problem size"
         return told

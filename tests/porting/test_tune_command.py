@@ -226,3 +226,11 @@ def test_a_slow_launch_is_told_before_the_first_trial(
     told = capsys.readouterr().out
     assert "f: one checked launch takes about 0 s here" in told.split("trial 1")[0]
     assert "times smaller, in arrays, numbers and --size" in told
+
+
+def test_tune_kernel_says_what_the_source_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = f"__global__ void f{COPY.replace('block_size_x', 'B')}\nint main() {{ int n; f<<<n / B, B>>>(0, 0, n); }}"
+    arguments = [np.zeros(256, np.float32), np.ones(256, np.float32), np.int32(256)]
+    tune_kernel("f", source, 1, arguments, {"B": [64]}, device="host", results=tmp_path)
+    told = capsys.readouterr().out
+    assert "the source says grid (n // B, 1, 1), block (B, 1, 1), as kernel.cu:2 launches it" in told

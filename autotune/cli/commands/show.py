@@ -252,7 +252,8 @@ def _print_trials(sweep: SweepRecord) -> None:
         _line("", same)
     for failure in failures(sweep):
         message = (failure.message.splitlines() or ["no message"])[0]
-        _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
+        launched = f" ({failure.launch})" if failure.launch else ""
+        _line("", f"{failure.status} ({failure.n}), first trial {failure.number}{launched}: {message}")
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")
         if failure.values:
