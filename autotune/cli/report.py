@@ -91,7 +91,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print("\nno config passed verification and was timed")
     stdout.print(f"trials       {_counts(dict(sweep.counts))}")
     folder = SweepFolder(sweep.path)
-    if same := same_code_text(folder.current()):
+    trials = folder.current()
+    if same := same_code_text(trials):
         stdout.print(f"             {same}", markup=False)
     if sweep.spent_s:
         parts = ", ".join(f"{what} {seconds_text(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
@@ -100,7 +101,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
         stdout.print(f"excluded     {counted(n, 'config')} by {counted(by, 'constraint')} (see `autotune show`)")
-    for trial in _first_failures(folder.current()):
+    for trial in _first_failures(trials):
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why
         launched = f" ({launch_text(trial)})" if trial.grid is not None else ""

@@ -113,7 +113,7 @@ def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
 
 
 def number_in(text: str) -> int | float | None:
-    """Returns the number in a text as C, C++ or Python write it: ``0x10``, ``.5``, ``1.5f``; None: it is no number."""
+    """Returns the number in a text as C, C++ or Python write it: ``0x10``, ``.5``, ``1.5f``; None: it is not one."""
     text = SEPARATOR.sub("", text)
     if found := WHOLE.fullmatch(text):
         sign, *digits = found.groups()

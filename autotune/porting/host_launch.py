@@ -25,6 +25,7 @@ CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it pas
 DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\d\w*)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
 )
+WHOLE_KINDS = "bBhHiIqQ"  # NumPy's integers
 DEEPEST = 20  # variables and functions that lead to each other
 AXES = "xyz"
 
@@ -143,7 +144,7 @@ class _LaunchReader:
         self._arguments = {
             text_of(value): parameter.name
             for value, parameter in pairs
-            if value.type == "identifier" and not parameter.is_array and parameter.type in KINDS
+            if value.type == "identifier" and not parameter.is_array and KINDS.get(parameter.type, "-") in WHOLE_KINDS
         }
         self._around, self._end = node, node.start_byte
         while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
@@ -284,20 +285,30 @@ class _LaunchReader:
         return f"({text})", is_float
 
     def _before(self) -> list[Node]:
-        """Returns the nodes in front of the launch in its function, and those at the file's scope."""
+        """Returns the nodes in front of the launch in its function, and those at the file's scope.
+
+        Declarations in a block that has ended are left out.
+        """
         assert self._around is not None
         inside = [node for node in walk(self._around) if node.start_byte < self._end]
+        inside = [node for node in inside if node.type != "declaration" or self._is_always_run(node)]
         return [*inside, *(node for node in self._root.named_children if node.id != self._around.id)]
 
+    def _is_always_run(self, statement: Node) -> bool:
+        """Returns whether a statement stands in a block that contains the launch, and not in a branch of its own."""
+        block = statement.parent
+        return block is not None and block.type == "compound_statement" and block.end_byte > self._end
+
     def _assigned(self) -> list[tuple[Node, Node]]:
-        """Returns the assignments in front of the launch; another change of a variable counts as two of them."""
+        """Returns the assignments in front of the launch; another change, or one in a branch, counts as two of them."""
         found = []
         for node in self._before():
             left = node.child_by_field_name("left") or node.child_by_field_name("argument")
             if left is None:
                 continue
             if node.type == "assignment_expression" and text_of(node.children[1]) == "=":
-                found.append((left, node.child_by_field_name("right") or left))
+                is_sure = node.parent is not None and self._is_always_run(node.parent)
+                found += [(left, node.child_by_field_name("right") or left)] * (1 if is_sure else 2)
             elif node.type in ("assignment_expression", "update_expression") or (
                 node.type == "pointer_expression" and text_of(node.children[0]) == "&"
             ):
@@ -358,4 +369,4 @@ def _as(kind: str, text: str, is_float: bool) -> tuple[str, bool]:
     plain = plain_type(kind)
     if plain in ("float", "double"):
         return text, True
-    return (f"int({text})", False) if is_float and KINDS.get(plain, "e") in "bBhHiIqQ?" else (text, is_float)
+    return (f"int({text})", False) if is_float and KINDS.get(plain, "-") in f"{WHOLE_KINDS}?" else (text, is_float)

@@ -95,6 +95,13 @@ def test_the_place_is_that_of_the_launch() -> None:
         ),
         ("int main() { int n = 5; n *= 2; k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "n, which has several values"),
         ('int main() { int n = 5; scanf("%d", &n); k<<<n, TX>>>(0, 0, N, 1, 2.f); }', "n, which has several values"),
+        ("int main(int c, char**) { dim3 g(1); if (c > 1) g.x = 7; k<<<g, TX>>>(0, 0, N, 1, 2.f); }", "g.x, which has"),
+        (
+            "int main(int c, char**) { int n = 1; if (c) { n = 7; } k<<<n, TX>>>(0, 0, N, 1, 2.f); }",
+            "n, which has several",
+        ),
+        ("int main() { { int n = 3; } k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "launches it by n,"),
+        ("void r(float f) { k<<<f, TX>>>(0, 0, N, 1, f); }", "launches it by f,"),
         ("int main(int c, char** v) { int n = atoi(v[1]); k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "v[1]"),
         ("int f(int n) { if (n) return 1; return 2; } int main() { k<<<f(3), TX>>>(0, 0, N, 1, 2.f); }", "f()"),
         ("int main() { int a = b, b = a; k<<<a, TX>>>(0, 0, N, 1, 2.f); }", "neither an argument nor a parameter"),

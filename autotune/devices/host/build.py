@@ -20,7 +20,7 @@ from ...core.launch import last_name
 from ...rendering.render import Variant
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
-from ...runtime.nvrtc import Figures, cudart_version
+from ...runtime.nvrtc import Figures, cudart_version, own_headers
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
@@ -200,7 +200,7 @@ def shim_header(build: str) -> Path:
 def package_fingerprint() -> str:
     """Returns a hash of all C++ files of this device."""
     files = sorted([*SHIM.rglob("*.hpp"), *HEADERS.rglob("*.h"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
-    return text_digest(*(f"{file.name}\n{file.read_text()}" for file in files))
+    return text_digest(*(f"{file.name}\n{file.read_text()}" for file in files), *own_headers().values())
 
 
 # ---------------------------------------------------------------------- compiling one variant
