@@ -78,6 +78,8 @@ def host_launch(
     Raises:
         UsageError: if there is none; the message says why.
     """
+    if "<<<" not in text:  # most sources: they are not read again
+        raise UsageError(f"{file} does not launch it")
     launches = []
     for pick in (0, -1):
         values = dict(macros) | {name: values[pick] for name, values in tuned.items()}
