@@ -276,6 +276,10 @@ class Kernel(ABC, Generic[P]):
         """Returns why this device cannot run the config (an instruction that only a GPU has), or None."""
         return None
 
+    def judged_by(self, problem: P) -> str:
+        """Returns a digest of what else judges outputs of this problem; its trials hold as long as it stays."""
+        return ""
+
     def default_for(self, problem: P, device: Device) -> Mapping[str, Any]:
         """Returns the config to start from for a problem on a device; by default ``default``."""
         return self.default
@@ -470,7 +474,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned"),
+    *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")

@@ -34,7 +34,7 @@ def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, object]) -
     results = Results()
     results.sweep, results.note = ported.sweep, ported.note
     for trial in _record(ported).trials:
-        if trial.status != Status.MEASURED or trial.median_s is None:
+        if trial.status != Status.MEASURED or trial.median_s is None or trial.number not in ported.sweep.numbers:
             continue
         result: dict[str, object] = {name: trial.config[name] for name in call.space}
         result["time"] = 1e3 * trial.median_s

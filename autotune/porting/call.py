@@ -23,7 +23,7 @@ from .cuda_signature import CudaParameter
 from .host_launch import HostLaunch, host_launch
 from .named_kernel import kernel_name as name_of
 from .rules import Rule, rules_of
-from .source import KernelSource, KernelText
+from .source import GRID_SIZES, KernelSource, KernelText
 
 AXES = "xyz"
 BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
@@ -32,6 +32,7 @@ UNROLL = "loop_unroll_factor"  # prefix of parameters for #pragma unroll; the va
 FITS = "a block has no more threads than the device allows, in all and along each axis"
 PLAIN = (str, int, float, bool)
 NAME = re.compile(r"[A-Za-z_]\w*")
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
 
 Divisor = Any  # None, a number, a text, a function of the parameters, or a list of these
 ConfigValues = Mapping[str, Any]
@@ -119,9 +120,20 @@ class Call:
 
     @property
     def whole(self) -> dict[str, int]:
-        """Returns the arguments that are integers, by name."""
+        """Returns the arguments that are integers, and the macros that are, by name."""
         numbers = (each for each in self.arguments if not each.is_array and each.number.dtype.kind in "iu")
-        return {each.name: int(each.number) for each in numbers}
+        return {**{each.name: int(each.number) for each in numbers}, **self.whole_macros}
+
+    @property
+    def whole_macros(self) -> dict[str, int]:
+        """Returns the macros, beside the parameters, that are integers."""
+        named = {name: value for name, value in self.macros.items() if name not in self.space}
+        return {name: int(value) for name, value in named.items() if WHOLE.fullmatch(value)}
+
+    @property
+    def has_grid_sizes(self) -> bool:
+        """Whether the source depends on the size of the grid, which is a macro then."""
+        return self.defines is None and bool(GRID_SIZES & self.source.names)
 
     def block_at(self, config: ConfigValues) -> list[int]:
         """Returns the threads along each axis of a block."""
@@ -266,8 +278,7 @@ def read_call(
         return _as_launched(call, text, problem_size is not None)
     if not is_named and not call.axes:
         with suppress(UsageError):
-            launch = host_launch(text.text, text.name, call.name, call.source.parameters, call.macros, call.space)
-            return replace(call, unused_launch=launch.told)
+            return replace(call, unused_launch=_launch_in(text, call).told)
     return call
 
 
@@ -279,7 +290,7 @@ def _as_launched(call: Call, text: KernelText, has_size: bool) -> Call:
     """
     tuned = set(call.space)
     try:
-        launch = host_launch(text.text, text.name, call.name, call.source.parameters, call.macros, call.space)
+        launch = _launch_in(text, call)
     except UsageError as error:
         if not has_size:
             raise UsageError(f"{error}: give --size, and --block-size-names if the block has other names") from error
@@ -291,6 +302,11 @@ def _as_launched(call: Call, text: KernelText, has_size: bool) -> Call:
     if has_size and not launch.of_grid & call.whole.keys():
         launch = replace(launch, grid=None)  # a grid for one size only
     return replace(call, launch=launch, shared_bytes=call.shared_bytes or launch.shared)
+
+
+def _launch_in(text: KernelText, call: Call) -> HostLaunch:
+    kept = {**call.space, **{name: (value,) for name, value in call.whole_macros.items()}}
+    return host_launch(text.text, text.name, call.name, call.source.parameters, call.macros, kept)
 
 
 def _space(parameters: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -24,7 +24,7 @@ from .judges import ByVerify, WithAnswers, WithFirstConfig
 from .launching import ConfigLauncher
 from .outputs import Outputs
 from .probing import ProbeResult, outputs_of, probe, unchecked
-from .sizes import Sizes, sizes_of_call
+from .sizes import sizes_of_call
 
 Verify = Callable[..., Any]
 
@@ -76,11 +76,12 @@ def tune_call(
         for line in call.source.told:
             progress.note(line)
         progress.note(f"{call.name}: {outputs.note}")
-        progress.note(f"{call.name}: {formulas.told}")
         if call.enumeration.refused:
             progress.note(f"{call.name}: combinations left out: {call.enumeration.reasons}")
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
-        sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
+        progress.note(f"{type(kernel).__doc__}")
+        own = {name: v for name, v in call.space.items() if len(v) < len(kernel.space.parameters[name].values)}
+        sweep = run_sweep(kernel, kernel.tuned[-1], bench, replace(settings, restrict=own), progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
 
 
@@ -114,7 +115,7 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
     Raises:
         UsageError: if the config does not compile or run; the message says why.
     """
-    formulas = Formulas.of(call, Sizes())
+    formulas = Formulas.of(call, sizes_of_call(call))
     names = [each.name for each in call.arguments if each.may_be_written]
     with Bench(find_device(device), 1, stays=True) as bench:
         try:

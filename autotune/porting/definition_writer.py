@@ -1,16 +1,16 @@
 """Writes the definition of a called kernel: readable Python, its template, and its arrays as ``.npy``.
 
-The folder's name contains a digest of its content, so the same call finds the same definition, and its record. An
+The folder's name contains a digest of the kernel, so calls of one kernel find one definition, and its records. An
 existing file is kept only if it belongs to this user and has the right content; otherwise it is written anew.
 """
 
+import fcntl
 import json
 import os
-import re
 import shutil
 import stat
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,55 +18,73 @@ import numpy as np
 from ..core.errors import UsageError
 from ..core.files import write_whole
 from ..core.kept import is_own
+from ..source.registry import load_kernel
 from .answers import stored_answer
 from .array_memory import digest_of
 from .formula_tables import table_of
 from .formulas import Formulas
+from .known_calls import CALLS, N_DIGITS, KnownCall, KnownCalls
 from .outputs import Outputs
+from .sizes import sizes_of_call
 from .text import definition_text
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-MOST_OF_NAME = 24  # characters of a file's name
-CACHED = "__pycache__"  # bytecode of a definition, which Python would run in place of the source
+ARRAYS = "arrays"
 
 
 def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
-    """Writes the definition below ``results``, unless it exists with the right content; returns its path.
+    """Writes the definition of a call's kernel below ``results``, with the calls that are known; returns its path.
 
     Raises:
         UsageError: if no config is allowed, the files cannot be written, or another user could change them.
     """
-    call = formulas.call
-    table = table_of(formulas)
+    root = results / "definitions"
+    try:
+        for each in (root, root / ARRAYS):
+            _make(each)
+        with _locked(root):
+            return _written(formulas, outputs, results)
+    except OSError as error:
+        raise UsageError(f"{root}: the definition cannot be written: {error.strerror}") from error
+
+
+def _written(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
+    call, table = formulas.call, table_of(formulas)
+    if table is None:
+        known = KnownCalls.of(call, results)
+        sizes = sizes_of_call(call, [each.sizes for each in known.calls])
+        whole = known.widened(call)
+        if sizes != formulas.sizes or whole.space != call.space:
+            formulas = Formulas.of(whole, sizes)
+    else:  # a table has the values of one call
+        known = KnownCalls.of(call, results, (table, formulas.sizes.calls))
+    known = known.with_call(formulas.call, KnownCall.of(call, formulas.sizes.calls[-1], outputs))
     sources = table.sources if table is not None else ()
-    template = formulas.template(is_one=not sources)
+    text = definition_text(formulas, known, table)
+    files = {f"{call.name}.cu.j2": formulas.template(is_one=not sources).encode(), f"{call.name}.py": text.encode()}
+    files[CALLS] = known.written()
+    if sources:
+        files["sources.json"] = json.dumps(sources).encode()
     arrays = {each.name: (each.memory.digest, each.memory.stored) for each in call.arrays}
     answers = {name: stored_answer(answer) for name, answer in outputs.compared.items()}
     arrays |= {f"answer.{name}": (digest_of(answer), answer) for name, answer in answers.items()}
-    contents = [(name, content) for name, (content, _) in arrays.items()]
-    tolerances = sorted((name, answer.tolerance) for name, answer in outputs.compared.items())
-    instance = (formulas.function,) if formulas.function else ()
-    identity = contents, table, outputs.kinds, tolerances, outputs.judged, template, *instance
-    digest = sha256(str(identity).encode()).hexdigest()[:12]
-    text = definition_text(formulas, outputs, table, f"{_short_name(call.source.file)}-{digest}")
-    whole = sha256(json.dumps([text, template, contents, sources]).encode()).hexdigest()[:12]
-    root = results / "definitions"
-    folder, store = root / f"{call.name}-{whole}", root / "arrays"
-    files = {f"{call.name}.cu.j2": template.encode(), f"{call.name}.py": text.encode()}
-    if sources:
-        files["sources.json"] = json.dumps(sources).encode()
+    named = {f"{name}.{digest[:N_DIGITS]}.npy" for each in known.calls for name, digest in each.files.items()}
+    _make(known.folder)
+    _write(known.folder, files, named, results / "definitions" / ARRAYS, arrays)
+    load_kernel.cache_clear()  # this process may have the definition without this call
+    return known.folder / f"{call.name}.py"
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a lock of a folder, so that two calls are not written at a time; without one where there are no locks."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for each in (root, store, folder):
-            _make(each)
-        _write(folder, files, store, arrays)
-    except OSError as error:
-        raise UsageError(f"{folder}: the definition cannot be written: {error.strerror}") from error
-    return folder / f"{call.name}.py"
-
-
-def _short_name(file: str) -> str:
-    """Returns the part of a problem's ``data`` that tells two sources of one kernel apart, for people."""
-    return re.sub(r"\W+", "_", Path(file).stem, flags=re.ASCII)[:MOST_OF_NAME].strip("_") or "source"
+        with suppress(OSError):
+            fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(place)
 
 
 def _make(folder: Path) -> None:
@@ -86,17 +104,23 @@ def _make(folder: Path) -> None:
         folder.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
 
 
-def _write(folder: Path, files: Mapping[str, bytes], store: Path, arrays: Mapping[str, tuple[str, np.ndarray]]) -> None:
-    """Writes missing and changed files, and removes all others from the folder."""
+def _write(
+    folder: Path,
+    files: Mapping[str, bytes],
+    named: Collection[str],
+    store: Path,
+    arrays: Mapping[str, tuple[str, np.ndarray]],
+) -> None:
+    """Writes missing and changed files, and removes all others from the folder; ``named``: arrays of all calls."""
     for path_found in folder.iterdir():
-        if path_found.name in files or path_found.name.removesuffix(".npy") in arrays:
+        if path_found.name in files or path_found.name in named:
             continue
         if path_found.is_dir() and not path_found.is_symlink():
             shutil.rmtree(path_found)
         else:
             path_found.unlink(missing_ok=True)
     for name, (content, array) in arrays.items():
-        _store(store, content, array, folder / f"{name}.npy")
+        _store(store, content, array, folder / f"{name}.{content[:N_DIGITS]}.npy")
     for name, data in files.items():
         path = folder / name
         if not is_own(path) or path.read_bytes() != data:

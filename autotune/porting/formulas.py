@@ -92,7 +92,7 @@ class Formulas:
             size = _size(call, sizes, i, functions, text)
             by = by_default[i] if divisor is None else text(divisor, "the divisor of the grid", f"divisor {i}")
             grid.append(size if by == "1" else f"ceil(({size}) / ({by}))")
-        defines, unrolled = _defines(call, bool(sizes.fields), functions)
+        defines, unrolled = _defines(call, sizes, functions)
         function = _function(call, dict(zip(call.block_names, (x, y, z), strict=True)), defines)
         places = (grid[0], grid[1], grid[2]), (x, y, z)
         return Formulas(call, sizes, *places, shared, defines, unrolled, function, functions)
@@ -103,7 +103,8 @@ class Formulas:
         Raises:
             UsageError: if a formula cannot be computed at this config.
         """
-        names: dict[str, Any] = {"c": config, "problem": SimpleNamespace(**self.sizes.fields)}
+        names: dict[str, Any] = {"c": config, "problem": SimpleNamespace(**self.sizes.values)}
+        names["called"] = lambda problem: vars(self.sizes.calls[-1])
         names["table_value"] = lambda place, c: self.functions[place](c)
         extents = [
             self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)
@@ -211,10 +212,12 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text:
 
         return _of_function(call, along, what, f"size {axis}", functions)
     each = [*(problem_size if isinstance(problem_size, tuple | list) else [problem_size]), 1, 1][axis]
-    return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.span(int(each))
+    if callable(each) or isinstance(each, str):
+        return text(each, what, f"size {axis}")
+    return sizes.spans[axis] if axis < len(sizes.spans) else str(int(each))
 
 
-def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[dict[str, str], tuple[str, ...]]:
+def _defines(call: Call, sizes: Sizes, functions: ConfigFunctions) -> tuple[dict[str, str], tuple[str, ...]]:
     """Returns Python for the value of each macro, and the parameters that become constants in place of macros."""
     macros: dict[str, str] = {}
     unrolled: tuple[str, ...] = ()
@@ -225,13 +228,14 @@ def _defines(call: Call, has_sizes: bool, functions: ConfigFunctions) -> tuple[d
             else:
                 macros[name] = _joined(str(value), call)
     else:
-        # A grid that follows the sizes of a call is not a constant, so it is not a macro; the source does not use it.
-        macros |= {} if has_sizes else {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)}
+        # A grid that follows the sizes of a call is not a constant, so it is a macro only if the source uses it.
+        macros |= {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)} if call.has_grid_sizes else {}
         macros |= {name: f"block[{i}]" for i, name in enumerate(call.block_names)}
         unrolled = tuple(name for name in call.space if name.startswith(UNROLL))
         macros |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
         macros["kernel_tuner"] = "1"
-    macros |= {name: repr(value) for name, value in call.macros.items()}
+    whole = call.whole_macros
+    macros |= {n: f"problem.{sizes.fields[n]}" if n in whole else repr(value) for n, value in call.macros.items()}
     return {name: text for name, text in macros.items() if name not in call.source.of_templates}, unrolled
 
 
@@ -276,10 +280,9 @@ def _of_launch(call: Call, sizes: Sizes, text: str) -> str:
 
     def meant(found: re.Match[str]) -> str:
         name = found[1]
-        return found[0] if name in call.space else f"problem.{sizes.of[name]}" if name in sizes.of else str(whole[name])
+        return found[0] if name in call.space else f"problem.{sizes.fields[name]}"
 
-    whole = call.whole
-    return PARAMETER.sub(meant, checked_expression(text, {*call.space, *whole}, f"{call.name}'s launch"))
+    return PARAMETER.sub(meant, checked_expression(text, {*call.space, *call.whole}, f"{call.name}'s launch"))
 
 
 def _item(call: Call, name: str, otherwise: int) -> str:

@@ -19,6 +19,7 @@ from ..source.registry import load_kernel
 from ..trial.bench import Bench
 from ..trial.case import POISONS, arrays_of, read_case, save_arrays
 from ..trial.measure import timed_arguments
+from ..trial.stations import UNVERIFIED
 from ..trial.worker import Job
 from .answers import Answers, Difference, stored_answer, unlike
 from .array_memory import as_typed, digest_of, leaves, stored
@@ -127,9 +128,9 @@ class WithFirstConfig:
         with self.bench.turn:
             answer = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
         if answer is None:
-            return "unverified"
+            return UNVERIFIED
         check, difference = answer
-        return f"unverified: {check.name} differs from {check.of} in {difference.n_bad} of {difference.n_total}"
+        return f"{UNVERIFIED}: {check.name} differs from {check.of} in {difference.n_bad} of {difference.n_total}"
 
 
 @dataclass(frozen=True)

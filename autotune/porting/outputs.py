@@ -18,3 +18,4 @@ class Outputs:
     compared: Mapping[str, Answer] = field(default_factory=dict)
     note: str = ""  # names the missing checks
     judged: str = ""
+    is_sure: bool = True  # a config ran, and gave the answers

@@ -190,7 +190,7 @@ def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
             kinds[name] = "scratch"
     unsure = [name for name in passes if name not in is_seen]
     doubts = f"; {', '.join(unsure)} held the answer before: not checked to be written" if unsure else ""
-    return Outputs(kinds, compared, ONE_SIZE + doubts)
+    return Outputs(kinds, compared, ONE_SIZE + doubts, is_sure=probed.failure is None and not probed.doubt)
 
 
 def _shows(other: Other, answer: Answer) -> bool:
@@ -217,7 +217,7 @@ def unchecked(call: Call, probed: ProbeResult, note: str = "") -> Outputs:
     may = {each.name for each in call.arguments if each.may_be_written}
     scratch = may if probed.failure is not None else may & probed.written.keys()
     kinds = {e.name: "scratch" if e.name in scratch else "in" for e in call.arguments if e.is_array}
-    return Outputs(kinds, {}, note)
+    return Outputs(kinds, {}, note, is_sure=probed.failure is None)
 
 
 def _is_blank(array: np.ndarray) -> bool:

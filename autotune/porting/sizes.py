@@ -1,143 +1,230 @@
-"""Finds the numbers of a call that are sizes: they stay arguments of the tuned kernel, and arrays and grid follow them.
+"""Finds how arrays and grid follow from the numbers of a call, so that one definition serves other sizes.
 
-An integer argument is a size if the grid's extent is this number or a product of two such numbers, or if an array's
-extent is one of these, a multiple, or one with a halo. Equal numbers are one size. If an extent of the grid does not
-follow from the arguments, no number is a size: with a larger one the kernel would compute only a part.
+The numbers are integer arguments, and macros that are integers; each is a field of the definition's problem. An extent
+is one of them, a product of two, a multiple, or one with a halo, in all calls that are known. Where several numbers
+would do, since they were equal in each call, the first is taken, and problems in which they differ are refused. Where
+none does, the definition serves the sizes of its calls only: with a larger one the kernel would compute only a part.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from keyword import iskeyword
-from typing import Any
 
 from .call import Call
-from .source import GRID_SIZES
 
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # largest ratio of an extent to a size
 MOST_HALO = 8  # elements that a halo may add to a size
 RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package already uses
-SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes that occur in it
+SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the fields that occur in it
+Values = tuple[int, ...]  # a number in each call
+MaybeValues = tuple[int | None, ...]  # None: the call does not say it
+
+
+@dataclass(frozen=True)
+class CallSizes:
+    """The numbers of one call.
+
+    ``whole``: integer arguments and macros, by name. ``spans``: the problem size along each axis of the grid; None: it
+    is no number there; (): the source's launch sets the grid. ``shapes``: those of the arrays. ``label``: the size,
+    where ``whole`` does not tell.
+    """
+
+    whole: Mapping[str, int]
+    spans: tuple[int | None, ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def key(self) -> tuple[int | str, ...]:
+        """Returns what tells the problem from the others of its definition."""
+        return *self.whole.values(), self.label
+
+    @staticmethod
+    def of(call: Call) -> "CallSizes":
+        listed = () if call.launch is not None and call.launch.grid is not None else call.problem_size
+        listed = listed if isinstance(listed, tuple | list) else [listed]
+        shapes = {each.name: each.memory.stored.shape for each in call.arrays}
+        spans = tuple(None if callable(n) or isinstance(n, str) else int(n) for n in listed)
+        return CallSizes(call.whole, spans, shapes, "" if call.whole else "x".join(map(str, spans)))
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The roles of the numbers of a call.
+    """How the numbers of a definition follow from the fields of its problem.
 
-    ``fields``: name of each size -> its tuned value. ``of``: argument -> name of its size. ``inputs``: numbers that
-    each call of the package gives. ``fixed``: arguments that are constants of the definition; ``why`` they are.
+    ``fields``: argument or macro -> its field. ``extents``: Python for each axis of each array, ``spans``: for each
+    axis of the problem size. ``demands``: conditions on a problem, as Python, with their reason. ``why``: the reason to
+    serve the sizes of the calls only. ``calls``: those that are known; the last one is the call itself.
     """
 
-    fields: Mapping[str, int] = field(default_factory=dict)
-    of: Mapping[str, str] = field(default_factory=dict)
-    inputs: tuple[str, ...] = ()
-    fixed: tuple[str, ...] = ()
-    why: str = ""
+    calls: tuple[CallSizes, ...]
+    fields: Mapping[str, str]
+    extents: Mapping[str, tuple[str, ...]]
+    spans: tuple[str, ...]
+    demands: Mapping[str, str]
+    why: str
 
-    def extent(self, n: int) -> str:
-        """Returns Python for an array's length along an axis: an expression of sizes, or the number itself."""
-        text = _text(n, self.fields)
-        return str(n) if text is None else text
-
-    def span(self, n: int) -> str:
-        """Returns Python for the problem size along an axis of the grid."""
-        text = _text(n, self.fields, is_span=True)
-        return str(n) if text is None else text
+    @property
+    def values(self) -> dict[str, int]:
+        """Returns the value of each field in the call itself."""
+        return {self.fields[name]: n for name, n in self.calls[-1].whole.items()}
 
     @property
     def told(self) -> str:
-        """Returns a text for people: the arguments of a package of the kernel, and the fixed numbers."""
-        sizes = [f"{name}={value}" for name, value in self.fields.items()]
-        alike = [f"{argument} is {name}" for argument, name in self.of.items() if argument != name]
-        parts = [f"tuned at {', '.join(sizes)}, and callable at others" if sizes else "callable at this size only"]
-        parts += [f"{', '.join(self.fixed)} fixed, since {self.why}"] if self.fixed else []
-        parts += [", ".join(alike)] if alike else []
-        parts += [f"{', '.join(self.inputs)} given by each call"] if self.inputs else []
-        return "; ".join(parts)
+        """Returns a text for people: the arguments of a package of the kernel."""
+        now = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        if self.why or not now:
+            only = f"callable at {f'{len(self.calls)} sizes' if len(self.calls) > 1 else 'this size'} only"
+            return f"{only}; {', '.join(self.fields)} fixed, since {self.why}" if now and self.why else only
+        more = f" and {len(self.calls) - 1} more" if len(self.calls) > 1 else ""
+        return "; ".join([f"tuned at {now}{more}, and callable at others", *dict.fromkeys(self.demands.values())])
 
 
-def sizes_of_call(call: Call) -> Sizes:
-    """Returns the roles of the numbers of a call."""
-    numbers = {each.name: each.number for each in call.arguments if not each.is_array}
-    launch = call.launch
-    launched = (launch.of_grid | launch.of_block) & call.whole.keys() if launch is not None else frozenset()
-    whole = {name: n for name, n in call.whole.items() if n >= LEAST or name in launched}
-    listed = () if launch is not None and launch.grid is not None else call.problem_size
-    listed = listed if isinstance(listed, tuple | list) else [listed]
-    spans = [int(n) for n in listed if not callable(n) and not isinstance(n, str) and n >= LEAST]
-    extents = [n for each in call.arrays for n in each.memory.stored.shape if n >= LEAST]
-    named: dict[int, str] = {}
-    for name, n in whole.items():
-        named.setdefault(n, _field(name))
-    fields = {name: n for n, name in named.items()}
-    used = {name for n in spans for name in _used(n, fields, is_span=True)}
-    used |= {name for n in extents for name in _used(n, fields)} | {named[whole[name]] for name in launched}
-    sizes = {name: n for name, n in fields.items() if name in used}
-    why = _why_fixed(call, spans, extents, sizes)
-    if why:
-        fixed = tuple(whole)  # each of them may be a bound of an array
-        return Sizes(inputs=tuple(name for name in numbers if name not in fixed), fixed=fixed, why=why)
-    of = {name: named[n] for name, n in whole.items() if named[n] in sizes}
-    free = [name for name in numbers if name not in of]
-    halos = [n for n in extents if "+" in (_text(n, sizes) or "")]
-    fixed = tuple(name for name in free if numbers[name].dtype.kind in "iu") if halos else ()
-    why = f"an array has a halo ({halos[0]} is {_text(halos[0], sizes)}), which may follow from it" if halos else ""
-    return Sizes(sizes, of, tuple(name for name in free if name not in fixed), fixed, why.replace("problem.", ""))
+def sizes_of_call(call: Call, known: Sequence[CallSizes] = ()) -> Sizes:
+    """Returns the roles of the numbers of a call, after the calls ``known`` of the same kernel."""
+    own = _labelled(CallSizes.of(call), known)
+    calls = (*(each for each in known if each.key != own.key), own)
+    finder = _Finder(calls, _fields(calls[-1].whole))
+    spanning = [each.spans for each in calls]
+    why = _why_fixed(call)
+    spans = []
+    for axis in range(len(calls[-1].spans)):
+        ns = tuple((*of, 1, 1, 1)[axis] if of else None for of in spanning)
+        text = "1" if set(ns) <= {1, None} else finder.text(ns, is_span=True)
+        why = why or ("" if text else f"the grid spans {ns[-1]}, which is not an argument")
+        spans.append(text or (str(ns[-1]) if set(ns) == {ns[-1]} else f"called(problem)['spans'][{axis}]"))
+    extents: dict[str, list[str]] = {name: [] for name in calls[-1].shapes}
+    unknown: list[int] = []
+    for name, shape in calls[-1].shapes.items():
+        for axis, n in enumerate(shape):
+            ns = tuple(each.shapes[name][axis] for each in calls)
+            text = finder.text(ns)
+            if not text and set(ns) == {n}:
+                text = str(n)
+                unknown += [n] if n >= LEAST else []
+            elif not text:
+                why = why or f"an array has {n} elements along an axis, which is not an argument"
+            extents[name].append(text or f"called(problem)['shapes'][{name!r}][{axis}]")
+    used = [n for name, n in calls[-1].whole.items() if finder.fields[name] in finder.used]
+    large = [n for n in unknown if n >= min(used, default=n + 1)]
+    if large and len(calls) == 1:
+        why = why or f"an array has {large[0]} elements along an axis, which is not an argument"
+    demands = {f"{a} == {b}": _told_alike(a, b) for a, b in finder.alike}
+    if finder.halo:
+        ends, text = finder.halo
+        for name, named in finder.fields.items():
+            values = {each.whole[name] for each in calls}
+            if named not in finder.used and len(values) == 1:
+                told = f"{name} fixed, since an array has a halo ({ends} is {text}), which may follow from it"
+                demands[f"problem.{named} == {values.pop()}"] = told.replace("problem.", "")
+    if why and finder.fields:
+        demands = {"key_of(problem) in CALLS": f"callable at the sizes of its calls only, since {why}"}
+    return Sizes(
+        calls, finder.fields, {name: tuple(each) for name, each in extents.items()}, tuple(spans), demands, why
+    )
 
 
-def _field(name: str) -> str:
-    """Returns the name of the size for the argument ``name``."""
-    if name in RESERVED or iskeyword(name):
-        return f"{name}_"
-    return f"size{name}" if name.startswith("_") else name
+def _labelled(sizes: CallSizes, known: Sequence[CallSizes]) -> CallSizes:
+    """Returns the sizes, with a label if a known call has the same numbers, and arrays or a grid of other sizes."""
+    alike = [each for each in known if each.key == sizes.key]
+    if all((each.spans, each.shapes) == (sizes.spans, sizes.shapes) for each in alike):
+        return sizes
+    text = "x".join(map(str, sizes.spans)) + "".join(f"+{'x'.join(map(str, s))}" for s in sizes.shapes.values())
+    return replace(sizes, label=text)
 
 
-def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[str, int]) -> str:
-    """Returns why all numbers must keep their tuned values, or ""."""
+def _told_alike(a: str, b: str) -> str:
+    return f"{a} and {b} were equal in each call, and either may set an extent: tune where they differ".replace(
+        "problem.", ""
+    )
+
+
+def _fields(names: Mapping[str, int]) -> dict[str, str]:
+    """Returns the name of each number's field."""
+    fields: dict[str, str] = {}
+    for name in names:
+        own = f"{name}_" if name in RESERVED or iskeyword(name) else f"size{name}" if name.startswith("_") else name
+        while own in fields.values():
+            own += "_"
+        fields[name] = own
+    return fields
+
+
+def _why_fixed(call: Call) -> str:
+    """Returns why a kernel serves the sizes of its calls only, whatever these are; "": that depends on the sizes."""
     if call.has_functions:
         return "functions compute the grid"
     if call.launch is not None and call.launch.grid is not None and not call.launch.of_grid & call.whole.keys():
         return f"no argument sets the grid of {call.launch.place}"
-    if call.defines is None and GRID_SIZES & call.source.names:
+    sizes = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
+    if texts := [each for each in sizes if isinstance(each, str)]:
+        return f"the problem size {texts[0]!r} names no argument"
+    if call.has_grid_sizes:
         return "the source uses grid_size_x, y or z"
-    if unknown := [n for n in spans if _text(n, sizes, is_span=True) is None]:
-        return f"the grid spans {unknown[0]}, which is not an argument"
-    unknown = [n for n in extents if _text(n, sizes) is None and n >= min(sizes.values(), default=n + 1)]
-    return f"an array has {unknown[0]} elements along an axis, which is not an argument" if unknown else ""
+    return ""
 
 
-def _text(n: int, fields: Mapping[str, int], is_span: bool = False) -> str | None:
-    """Returns Python for ``n``; None if it does not follow from the sizes, or follows in several ways."""
-    for candidates in _candidates(n, fields)[: 2 if is_span else None]:
-        if candidates:
-            return candidates[0][0] if len(candidates) == 1 else None
-    return None
+class _Finder:
+    """Finds Python for extents, and remembers what it used."""
 
+    def __init__(self, calls: Sequence[CallSizes], fields: Mapping[str, str]) -> None:
+        self.fields = dict(fields)
+        self.used: set[str] = set()
+        self.alike: dict[tuple[str, str], None] = {}  # expressions that were equal in each call
+        self.halo: tuple[int, str] | None = None
+        self._values = {own: tuple(each.whole[name] for each in calls) for name, own in fields.items()}
+        self._said: list[int] = []  # positions of the calls that say the present extent
 
-def _used(n: int, fields: Mapping[str, int], is_span: bool = False) -> tuple[str, ...]:
-    """Returns the names of the sizes that give ``n``."""
-    for candidates in _candidates(n, fields)[: 2 if is_span else None]:
-        if candidates:
-            return candidates[0][1] if len(candidates) == 1 else ()
-    return ()
+    def text(self, extents: MaybeValues, is_span: bool = False) -> str:
+        """Returns Python that gives the extent in each call; "" if there is none."""
+        self._said = [i for i, n in enumerate(extents) if n is not None]
+        ns = tuple(n for n in extents if n is not None)
+        if max(ns) < LEAST:
+            return ""
+        for i, candidates in enumerate(
+            (self._same, self._products, self._multiples, self._halos)[: 2 if is_span else 4]
+        ):
+            found = list(candidates(ns))
+            if not found:
+                continue
+            (first, names), *others = found
+            self.used.update(names)
+            self.alike |= {(first, other): None for other, _ in others}
+            self.alike |= {(f"problem.{a}", f"problem.{b}"): None for a in names for b in self._equal_to(a)}
+            if i == 3:
+                self.halo = self.halo or (ns[-1], first)
+            return first
+        return ""
 
+    def _sizes(self) -> Iterator[tuple[str, Values]]:
+        """Yields the fields, one of those that were equal in each call, with their values."""
+        for name, values in self._values.items():
+            said = tuple(values[i] for i in self._said)
+            is_first = next(other for other, of in self._values.items() if of == values) == name
+            if is_first and max(said) >= LEAST and min(said) > 0:
+                yield name, said
 
-def _candidates(n: int, fields: Mapping[str, int]) -> list[list[SizeExpression]]:
-    """Returns the expressions that give ``n``, in groups: sizes, products, multiples, and sizes with a halo."""
-    same: list[SizeExpression] = [(f"problem.{name}", (name,)) for name, value in fields.items() if value == n]
-    pairs: list[tuple[Any, Any]] = [
-        (a, b) for a, b in combinations_with_replacement(fields.items(), 2) if a[1] * b[1] == n
-    ]
-    products: list[SizeExpression] = [(f"problem.{a[0]} * problem.{b[0]}", (a[0], b[0])) for a, b in pairs]
-    times: list[SizeExpression] = [
-        (f"{n // value} * problem.{name}", (name,))
-        for name, value in fields.items()
-        if n % value == 0 and 1 < n // value <= MOST_TIMES
-    ]
-    halo: list[SizeExpression] = [
-        (f"problem.{name} + {n - value}", (name,))
-        for name, value in fields.items()
-        if 0 < n - value <= min(MOST_HALO, value // 8)
-    ]
-    return [same, products, times, halo]
+    def _equal_to(self, name: str) -> list[str]:
+        return [other for other, of in self._values.items() if of == self._values[name] and other != name]
+
+    def _same(self, ns: Values) -> Iterator[SizeExpression]:
+        return ((f"problem.{name}", (name,)) for name, values in self._sizes() if values == ns)
+
+    def _products(self, ns: Values) -> Iterator[SizeExpression]:
+        for (a, of_a), (b, of_b) in combinations_with_replacement(self._sizes(), 2):
+            if tuple(m * n for m, n in zip(of_a, of_b, strict=True)) == ns:
+                yield f"problem.{a} * problem.{b}", (a, b)
+
+    def _multiples(self, ns: Values) -> Iterator[SizeExpression]:
+        for name, values in self._sizes():
+            times = {(n // value if n % value == 0 else 0) for n, value in zip(ns, values, strict=True)}
+            if len(times) == 1 and 1 < (by := times.pop()) <= MOST_TIMES:
+                yield f"{by} * problem.{name}", (name,)
+
+    def _halos(self, ns: Values) -> Iterator[SizeExpression]:
+        for name, values in self._sizes():
+            more = {n - value for n, value in zip(ns, values, strict=True)}
+            if len(more) == 1 and 0 < (halo := more.pop()) <= min(MOST_HALO, min(values) // 8):
+                yield f"problem.{name} + {halo}", (name,)

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from ..core.errors import UsageError
@@ -19,6 +20,7 @@ ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
+DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w.]+)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
 DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
@@ -33,7 +35,8 @@ class KernelSource:
 
     ``text``: the source for the compiler. ``function``: the kernel's name expression; "": its plain name is enough.
     ``names``: names in the text after the preprocessor. ``of_templates``: parameters of its templates, which a macro of
-    the same name would replace. ``told``: lines that name the removed code.
+    the same name would replace. ``told``: lines that name the removed code. ``digest``: of the whole file with what it
+    includes. ``defined``: its macros of one word, by name.
     """
 
     file: str
@@ -43,6 +46,8 @@ class KernelSource:
     names: frozenset[str]
     of_templates: frozenset[str] = frozenset()
     told: tuple[str, ...] = ()
+    digest: str = ""
+    defined: Mapping[str, str] = field(default_factory=dict)
 
     def template(self, unroll: Sequence[str], is_one: bool = True) -> str:
         """Returns the Jinja template of the kernel: defines of the config, and the text with its own line numbers.
@@ -141,7 +146,17 @@ def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, obj
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
     readings = [first, _reading(text, values | assumed)] if assumed else [first]
     left = device_code(text, readings, named.item, file)
-    return KernelSource(file, left.text, named.function, named.parameters, first.given.names, of_templates, left.told)
+    return KernelSource(
+        file=file,
+        text=left.text,
+        function=named.function,
+        parameters=named.parameters,
+        names=first.given.names,
+        of_templates=of_templates,
+        told=left.told,
+        digest=sha256(text.encode()).hexdigest(),
+        defined=dict(DEFINE.findall(text)),
+    )
 
 
 def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:

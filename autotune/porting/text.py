@@ -8,18 +8,17 @@ from math import isfinite
 
 import numpy as np
 
-from ..core.definition import Tolerance
 from .array_memory import dtype_text
 from .call import FITS, CallArgument
 from .formula_tables import FormulaTable
 from .formulas import Formulas, define_lines
-from .outputs import Outputs
+from .known_calls import N_DIGITS, KnownCall, KnownCalls, other_numbers
 from .rules import Rule
 
-HEAD = '''"""{kernel} of {file}, from a call of tune_kernel. The .npy files beside it are its arrays and answers."""
+HEAD = '''"""{kernel} of {file}. The .npy files beside it are the arrays and answers of the calls in calls.json."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 from pathlib import Path
 
@@ -29,15 +28,27 @@ from autotune import Kernel, Launch, Space, Tolerance, {words}
 
 FOLDER = Path(__file__).parent
 SPACE = Space({space})
+CALLS = {{  # by the values of the problem's fields: files of arrays, and the tolerances of compared outputs
+{calls}}}
+
+
+def key_of(problem):
+    return ({key},)
+
+
+def called(problem):
+    return CALLS.get(key_of(problem), {{}})
 
 
 @dataclass(frozen=True)
 class Problem:
-{fields}    data: str = baked({data!r}, "the source, and a digest of arguments, answers and restrictions")
+{fields}    data: str = baked({data!r}, "the source, and a digest of the kernel")
+{demands}
 
-
-def loaded(name):
-    return np.load(FOLDER / f"{{name}}.npy", mmap_mode="r")
+def loaded(name, problem, shape):
+    call = called(problem) or next(iter(CALLS.values()))  # another size gets the first call's array, cut or repeated
+    array = np.load(FOLDER / f"{{name}}.{{call['files'][name]}}.npy", mmap_mode="r")
+    return array if array.shape == shape else np.resize(array, shape)
 
 
 {lines}{constraints}class Ported(Kernel[Problem]):
@@ -47,12 +58,15 @@ def loaded(name):
     space = SPACE
     default = {default!r}
     arguments = {arguments!r}
-    tuned = (Problem(),)
+    tuned = tuple(Problem(*key[:{n_fields}]) for key in CALLS)
 
     def arrays(self, problem):
-        return {{
+        compared = called(problem).get("tolerance", {{}})
+        arrays = {{
 {arrays}
         }}
+        written = {{name: array for name, array in arrays.items() if array.is_compared}}
+        return arrays | {{name: replace(array, compared=name in compared) for name, array in written.items()}}
 
     def scalars(self, problem, inputs):
         return {{{scalars}}}
@@ -64,67 +78,104 @@ def loaded(name):
         return (problem,)  # the answers are for one size
 
     def inputs(self, problem, rng):
+        shapes = {{name: array.shape for name, array in self.arrays(problem).items()}}
         return {{
 {inputs}
         }}
 
     def reference(self, problem, **inputs):
-        return {{name: loaded(f"answer.{{name}}") for name in {outputs!r}}}
+        shapes = {{name: array.shape for name, array in self.arrays(problem).items()}}
+        return {{name: loaded(f"answer.{{name}}", problem, shapes[name]) for name in self.tolerance(problem)}}
 
     def tolerance(self, problem):
-        return {tolerance}
+        return called(problem).get("tolerance", {{}})
+
+    def judged_by(self, problem):
+        return called(problem).get("judged", "")
 
     def constants(self, problem, c):
 {constants}
 '''
 
 
-def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | None, data: str) -> str:
-    """Returns the definition; ``data`` names the source and a digest of the arrays."""
-    call, sizes = formulas.call, formulas.sizes
+def definition_text(formulas: Formulas, known: KnownCalls, table: FormulaTable | None) -> str:
+    """Returns the definition of a kernel with its calls; the last one is that of ``formulas``."""
+    call, sizes, kinds = formulas.call, formulas.sizes, known.kinds
     numbers = [each for each in call.arguments if not each.is_array]
-    words = {_word(each, outputs.kinds) for each in call.arrays} | {"baked"} | ({"runtime"} if sizes.fields else set())
+    has_label = any(each.sizes.label for each in known.calls)
+    words = {_word(each, kinds) for each in call.arrays} | {"baked"}
+    words |= {"runtime"} if sizes.fields and not call.has_grid_sizes else set()
+    words |= ({"since"} if known.since else set()) | ({"UsageError"} if sizes.demands else set())
     return HEAD.format(
         words=", ".join(sorted(words)),
         kernel=call.name,
         file=call.source.file,
         told=formulas.told,
-        space=_space(call.space),
-        fields=_fields(formulas),
-        data=data,
+        space=_space(call.space, known.since),
+        calls="".join(_call(each, formulas) for each in known.calls),
+        key=", ".join([*(f"problem.{name}" for name in sizes.fields.values()), "problem.size" if has_label else "''"]),
+        fields=_fields(formulas, known, has_label),
+        data=known.data,
+        demands=_demands(formulas),
         lines=f"{inspect.getsource(define_lines)}\n\n",
         constraints="".join(_constraints(formulas, table)),
         default=dict(call.default),
         arguments=tuple(each.name for each in call.arguments),
-        arrays="\n".join(
-            f"            {each.name!r}: {_array(each, formulas, outputs.kinds)}," for each in call.arrays
-        ),
+        n_fields=len(sizes.fields) + has_label,
+        arrays="\n".join(f"            {each.name!r}: {_array(each, formulas, kinds)}," for each in call.arrays),
         scalars=", ".join(f"{each.name!r}: {_scalar(each, formulas)}" for each in numbers),
         launch=_launch(formulas),
-        inputs="\n".join(_inputs(formulas, outputs.kinds)),
-        outputs=tuple(outputs.compared),
-        tolerance=_tolerance(outputs),
+        inputs="\n".join(_inputs(formulas, kinds)),
         constants=_constants(formulas, table),
     )
 
 
 # ---------------------------------------------------------------------- parts of the text
-def _space(space: Mapping[str, tuple[object, ...]]) -> str:
+def _space(space: Mapping[str, tuple[object, ...]], since: Mapping[str, object]) -> str:
     """Returns the arguments of Space; as a dict if a macro's name is a Python keyword."""
+    values = {name: f"since({since[name]!r}, {of!r})" if name in since else repr(of) for name, of in space.items()}
     if any(map(iskeyword, space)):
-        return f"**{space!r}"
-    return ", ".join(f"{name}={values!r}" for name, values in space.items())
+        return f"**{{{', '.join(f'{name!r}: {text}' for name, text in values.items())}}}"
+    return ", ".join(f"{name}={text}" for name, text in values.items())
 
 
-def _fields(formulas: Formulas) -> str:
-    sizes = formulas.sizes.fields
-    lines = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]
-    size = formulas.call.problem_size
-    size_values = tuple(size) if isinstance(size, tuple | list) else (size,)
-    if not sizes and size_values and not callable(size):
-        name = "x".join(str(each) for each in size_values)
-        lines.append(f'    size: str = baked({name!r}, "the problem size, as it was given")\n')
+def _call(known: KnownCall, formulas: Formulas) -> str:
+    """Returns the line of a call: its key, and what the methods look up."""
+    parts = {
+        "files": repr({name: digest[:N_DIGITS] for name, digest in known.files.items()}),
+        "tolerance": f"{{{', '.join(f'{name!r}: Tolerance{of!r}' for name, of in known.tolerances.items())}}}",
+    }
+    others = other_numbers(formulas.call)
+    numbers = {e.name: np.frombuffer(bytes.fromhex(known.numbers[e.name]), e.number.dtype)[0] for e in others}
+    parts |= (
+        {"numbers": f"{{{', '.join(f'{name!r}: {_number(n)}' for name, n in numbers.items())}}}"} if numbers else {}
+    )
+    parts |= {"judged": repr(known.judged)} if known.judged else {}
+    if formulas.sizes.why:
+        parts |= {"shapes": repr(dict(known.sizes.shapes)), "spans": repr(known.sizes.spans)}
+    return f"    {known.sizes.key!r}: {{{', '.join(f'{name!r}: {text}' for name, text in parts.items())}}},\n"
+
+
+def _fields(formulas: Formulas, known: KnownCalls, has_label: bool) -> str:
+    first, call = known.calls[0].sizes, formulas.call
+    lines = []
+    for name, own in formulas.sizes.fields.items():
+        is_macro = name in call.whole_macros
+        word = "baked" if is_macro or call.has_grid_sizes else "runtime"
+        what = f"the macro {name}" if is_macro else "an argument of the kernel"
+        lines.append(f"    {own}: int = {word}({first.whole[name]!r}, {what!r})\n")
+    if has_label:
+        lines.append("    size: str = baked('', 'the problem size', added=True)\n")
     return "".join(lines)
+
+
+def _demands(formulas: Formulas) -> str:
+    """Returns the method that refuses problems at which arrays or grid would not be known."""
+    lines = []
+    for condition, why in formulas.sizes.demands.items():
+        why = f"{formulas.call.name}: {why}"
+        lines.append(f"        if not ({condition}):\n            raise UsageError({why!r})\n")
+    return f"\n    def __post_init__(self):\n        problem = self\n{''.join(lines)}" if lines else ""
 
 
 def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
@@ -189,9 +240,8 @@ def _constants(formulas: Formulas, table: FormulaTable | None) -> str:
 
 
 def _array(argument: CallArgument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
-    array = argument.memory.stored
-    shape = "".join(f", {formulas.sizes.extent(n)}" for n in array.shape)
-    return f"{_word(argument, kinds)}(np.dtype({array.dtype.str!r}){shape})"
+    dtype, extents = argument.memory.stored.dtype, formulas.sizes.extents[argument.name]
+    return f"{_word(argument, kinds)}(np.dtype({dtype.str!r}){''.join(f', {extent}' for extent in extents)})"
 
 
 def _word(argument: CallArgument, kinds: Mapping[str, str]) -> str:
@@ -200,23 +250,24 @@ def _word(argument: CallArgument, kinds: Mapping[str, str]) -> str:
 
 def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
     """Returns a line for each input, in the order of the kernel's parameters."""
-    call, sizes = formulas.call, formulas.sizes
+    call = formulas.call
+    others = [each.name for each in other_numbers(call)]
     lines = []
     for each in (*call.arguments, *call.constants):
         if each.is_array and kinds.get(each.name) != "out":
-            lines.append(f"            {each.name!r}: loaded({each.name!r}),")
-        elif each.name in sizes.inputs:
-            lines.append(f"            {each.name!r}: {_number(each.number)},")
+            lines.append(f"            {each.name!r}: loaded({each.name!r}, problem, shapes[{each.name!r}]),")
+        elif each.name in others:
+            lines.append(
+                f"            {each.name!r}: (called(problem) or next(iter(CALLS.values())))['numbers'][{each.name!r}],"
+            )
     return lines
 
 
 def _scalar(each: CallArgument, formulas: Formulas) -> str:
-    """Returns Python for a number among the kernel's arguments: a size, an input, or a constant."""
-    sizes, dtype = formulas.sizes, each.number.dtype
-    if each.name in sizes.of:
-        return f"np.{dtype.name}(problem.{sizes.of[each.name]})"
-    if each.name not in sizes.inputs:
-        return _number(each.number)
+    """Returns Python for a number among the kernel's arguments: a field, or an input."""
+    dtype = each.number.dtype
+    if each.name in formulas.sizes.fields:
+        return f"np.{dtype.name}(problem.{formulas.sizes.fields[each.name]})"
     if dtype.names is not None:
         return f"np.array(inputs[{each.name!r}], {dtype_text(dtype)})[()]"
     return f"np.{_type_name(dtype)}(inputs[{each.name!r}])"
@@ -233,9 +284,3 @@ def _number(value: np.generic) -> str:
 
 def _type_name(dtype: np.dtype[np.generic]) -> str:
     return "bool_" if dtype.kind == "b" else dtype.name
-
-
-def _tolerance(outputs: Outputs) -> str:
-    """Returns Python for the common tolerance of all outputs, or for a dict if they differ."""
-    each = {name: answer.tolerance for name, answer in outputs.compared.items()}
-    return repr(each) if len(set(each.values())) > 1 else repr(next(iter(each.values()), Tolerance()))

@@ -21,6 +21,7 @@ CHECKS = {  # name -> what holds where a result passed it
     LAUNCHES: "of a winner: right in further launches at the timed size, with other contents before each",
     CARRIED: "of a winner: right on other inputs at the timed size, after launches that left their remains",
 }
+OF_ANSWERS = (EDGE_SIZES, POISON, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, TIMED_SIZE, LAUNCHES, CARRIED)  # they compare
 USUAL: Mapping[int, tuple[str, ...]] = {  # rule of a trial -> the checks that trials passed then; none is ever changed
     0: (),  # before checks were recorded
     1: (EDGE_SIZES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),

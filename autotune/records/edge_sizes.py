@@ -10,6 +10,7 @@ from ..core.parameter import completed_config
 from ..source.registry import recorded_kernel
 from .about import About
 from .as_recorded import check_values, of_definition, problem_of
+from .checks_made import EDGE_SIZES
 from .trial import Trial
 
 EdgeSizes = tuple[Any, ...]  # problems
@@ -34,6 +35,8 @@ def verified_on(
     ``trials``: those of its sweep. ``kernel``: the definition; by default the installed one. () if the trial was not
     verified, or its definition is not there or refuses the config today.
     """
+    if trial.rule and EDGE_SIZES not in trial.checks:
+        return ()
     if trial.verified_on or trial.rule is None:
         return trial.verified_on
     try:
@@ -52,7 +55,8 @@ def size_names(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[T
     edges = RULES[trial.rule](kernel, problem, config, trial.seed or 0)
     stand_in = next((each for each in trials if each.number == trial.stand_in), None)
     reference = reference_text(None if stand_in is None else stand_in.config, trial.numpy_parts)
-    return (*dict.fromkeys(map(problem_name, edges)), problem_name(problem) + reference)
+    timed = problem_name(problem) + reference
+    return (*(name for name in dict.fromkeys(map(problem_name, edges)) if name != timed), timed)
 
 
 def reference_text(stand_in: Config | None, numpy_parts: str) -> str:

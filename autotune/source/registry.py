@@ -6,6 +6,7 @@ A definition is a file, ``detect.py``, or a package whose module of the same nam
 import importlib
 import importlib.util
 import pkgutil
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
@@ -29,6 +30,7 @@ from .emitted import emitted_parent
 from .installed import KERNELS, installed
 
 OWN = "autotune.kernels"  # a string, since definitions import autotune: they are found like those of other packages
+VERSION = re.compile(r"(?<=\.py)#[0-9a-f]{12}$")
 SOURCES = (".cu", ".cuh")  # suffixes of CUDA sources, which have no definition
 
 
@@ -52,9 +54,12 @@ def all_kernels() -> dict[str, Kernel[Problem]]:
 def load_kernel(reference: str) -> Kernel[Problem]:
     """Returns the kernel with a name, or with the path of a definition: a file, or the folder of a package.
 
+    It is read once for each reference; ``versioned_reference`` adds a digest that another text does not have.
+
     Raises:
         UsageError: when there is no such kernel, or the file does not define exactly one.
     """
+    reference = VERSION.sub("", reference)
     if reference.endswith(".py") or ("/" in reference and not reference.endswith(SOURCES)):
         return _only_kernel(_import_file(Path(reference)))
     modules = _modules()
@@ -116,6 +121,14 @@ def kernel_reference(kernel: Kernel[Problem]) -> str:
     if type(kernel).__module__ in (module, f"{module}.{kernel.name}"):
         return kernel.name
     return str(kernel.source_path.resolve())
+
+
+def versioned_reference(kernel: Kernel[Any]) -> str:
+    """Returns a reference for processes that may have loaded the kernel before its file changed."""
+    reference = kernel_reference(kernel)
+    if reference == kernel.name:
+        return reference
+    return f"{reference}#{sha256(kernel.source_path.read_bytes()).hexdigest()[:12]}"
 
 
 def _modules() -> dict[str, str]:

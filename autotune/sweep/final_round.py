@@ -257,7 +257,8 @@ class FinalRound:
             winner, job = next(c for c in contestants if c[0].trial.number == ranked[0].number)
             with self.context.on_device("final round"):
                 try:
-                    n = worker.repeat(job, self.n_checked, self.settings.launch_deadline_s)
+                    n_checked = self.n_checked if self.context.has_answers else 0
+                    n = worker.repeat(job, n_checked, self.settings.launch_deadline_s)
                     further = (LAUNCHES, *((CARRIED,) if job.others is not None else ())) if n else ()
                     winner_checks = tuple(dict.fromkeys((*ranked[0].checks, *further)))
                     return [replace(ranked[0], checked_launches=n, checks=winner_checks), *ranked[1:]]

@@ -34,6 +34,7 @@ from ..search import actual_sampler, check_sampler, searcher
 from ..search.begun_elsewhere import begun_elsewhere
 from ..search.neighbours import earlier, known, winners_elsewhere
 from ..search.warm_start import warm_start
+from ..source.registry import kernel_reference
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
 from ..trial.context import Context, Judge
@@ -277,7 +278,7 @@ class _Run:
         kernel, problem, target, origin = self.context.kernel, self.context.problem, self.context.target, provenance()
         return About(
             kernel=kernel.name,
-            definition=self.context.reference,
+            definition=kernel_reference(self.context.kernel),
             problem=self.context.fields,
             baked=tuple(baked_values(problem)),
             runtime=runtime_fields(type(problem)),
@@ -382,7 +383,7 @@ class _Run:
 
     def _sizes_of(self, winner: Finalist) -> tuple[str, ...]:
         """Returns the names of the winner's sizes, if readers of the record cannot know its definition."""
-        if self.context.reference == self.context.kernel.name:
+        if kernel_reference(self.context.kernel) == self.context.kernel.name:
             return ()
         return verified_on(self.about([]), winner, self.log.trials, self.context.kernel)
 

@@ -279,7 +279,7 @@ class CaseInMemory:
         Raises:
             TrialFailure: wrong.
         """
-        plain = [name for name, spec in self.specs.items() if spec.written and not spec.read and spec.n_bytes]
+        plain = [name for name, spec in self.specs.items() if spec.is_compared and not spec.read and spec.n_bytes]
         answers = {name: np.asarray(case.reference[name]).astype(self.specs[name].dtype) for name in plain}
         others = {name: another(answer) for name, answer in answers.items()}
         for what, before in (("the answer", answers), ("another answer", others)) if plain else ():

@@ -46,6 +46,7 @@ def mathematics(kernel: Kernel[P], problem: P, small: P) -> str:
         sorted((name, value.dtype, value.tolist()) for name, value in binding.scalars(case.inputs).items()),
         _values(case.inputs),
         _values(case.reference),
+        *filter(None, [kernel.judged_by(problem)]),
     )
 
 

@@ -11,7 +11,7 @@ from ..core.errors import DefinitionError, TrialFailure
 from ..core.problem import named_fields
 from ..devices import Target
 from ..records.measurement import Protocol
-from ..source.registry import kernel_reference
+from ..source.registry import versioned_reference
 from .bench import Bench
 from .compile import Subject
 from .ledger import Ledger
@@ -62,13 +62,18 @@ class Context(Subject[P]):
             protocol=protocol,
             deadline_s=deadline_s,
             rank=bench.join() if rank is None else rank,
-            reference=kernel_reference(kernel),
+            reference=versioned_reference(kernel),
             fields=named_fields(problem),
             compiler=compiler,
             definition=definition,
             ledger=ledger or Ledger(),
             judge=judge,
         )
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether an output is compared with the definition's reference."""
+        return any(array.is_compared for array in self.kernel.arrays(self.problem).values())
 
     @contextmanager
     def on_device(self, doing: str) -> Iterator[None]:

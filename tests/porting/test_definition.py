@@ -16,7 +16,7 @@ from autotune.porting.call import Call, read_call
 from autotune.porting.definition_writer import write_definition
 from autotune.porting.formulas import Formulas
 from autotune.porting.outputs import Outputs
-from autotune.porting.sizes import Sizes, sizes_of_call
+from autotune.porting.sizes import CallSizes, Sizes, sizes_of_call
 from autotune.source.registry import load_kernel
 
 from ..fake_gpu import array, import_package, install
@@ -50,15 +50,17 @@ def changed_template(path: Path) -> None:
 
 
 def changed_answer(path: Path) -> None:
-    os.chmod(path.with_name("answer.y.npy"), 0o644)
-    with open(path.with_name("answer.y.npy"), "r+b") as file:  # the same file in the store changes, too
+    (answer,) = path.parent.glob("answer.y.*.npy")
+    answer.chmod(0o644)
+    with open(answer, "r+b") as file:  # the same file in the store changes, too
         file.seek(-4, os.SEEK_END)
         file.write(np.float32(7).tobytes())
 
 
 def replaced_array(path: Path) -> None:
-    path.with_name("x.npy").unlink()
-    np.save(path.with_name("x.npy"), np.zeros(N, np.float32))
+    (x,) = path.parent.glob("x.*.npy")
+    x.unlink()
+    np.save(x, np.zeros(N, np.float32))
 
 
 def linked_text(path: Path) -> None:
@@ -146,27 +148,34 @@ def test_a_kernels_name_is_a_name(name: str) -> None:
 GEMM = "__global__ void gemm(float *c, const float *a, const float *b, int m, int n, int k, float alpha) {}"
 
 
-def sizes(m: int, n: int, k: int, problem_size: Any, source: str = GEMM) -> Sizes:
-    arrays = [np.zeros(shape, np.float32) for shape in ((m, n), (m, k), (k * n,))]
-    given = [*arrays, np.int32(m), np.int32(n), np.int32(k), np.float32(1)]
-    return sizes_of_call(call_of(source, problem_size, given, name="gemm"))
+def sizes(*known: tuple[int, int, int], problem_size: Any = None, source: str = GEMM) -> Sizes:
+    """Returns the roles of the numbers m, n and k in several calls."""
+    calls: list[CallSizes] = []
+    for m, n, k in known:
+        arrays = [np.zeros(shape, np.float32) for shape in ((m, n), (m, k), (k * n,))]
+        given = [*arrays, np.int32(m), np.int32(n), np.int32(k), np.float32(1)]
+        found = sizes_of_call(call_of(source, problem_size or (n, m), given, name="gemm"), calls)
+        calls = list(found.calls)
+    return found
 
 
 def test_sizes_among_the_arguments_are_found() -> None:
-    found = sizes(20, 30, 70, (30, 20))
-    assert found.fields == {"m": 20, "n": 30, "k": 70} and found.inputs == ("alpha",) and not found.fixed
-    assert [found.extent(n) for n in (20, 30, 70, 2100, 33, 5)] == [
-        "problem.m",
-        "problem.n",
-        "problem.k",
-        "problem.n * problem.k",
-        "problem.n + 3",
-        "5",
-    ]
-    assert found.span(33) == "33"
-    square = sizes(48, 48, 70, (48, 48))
-    assert square.fields == {"m": 48, "k": 70} and square.of == {"m": "m", "n": "m", "k": "k"}
-    assert "n is m" in square.told
+    found = sizes((20, 30, 70))
+    assert found.values == {"m": 20, "n": 30, "k": 70} and not found.demands and not found.why
+    assert found.spans == ("problem.n", "problem.m")
+    assert found.extents == {
+        "c": ("problem.m", "problem.n"),
+        "a": ("problem.m", "problem.k"),
+        "b": ("problem.n * problem.k",),
+    }
+
+
+def test_what_was_equal_in_each_call_must_stay_equal_until_a_call_tells_them_apart() -> None:
+    square = sizes((48, 48, 70), (32, 32, 70))
+    assert square.spans == ("problem.m", "problem.m") and list(square.demands) == ["problem.m == problem.n"]
+    assert "m and n were equal in each call, and either may set an extent: tune where they differ" in square.told
+    apart = sizes((48, 48, 70), (32, 40, 70))
+    assert apart.spans == ("problem.n", "problem.m") and not apart.demands
 
 
 @pytest.mark.parametrize(
@@ -174,32 +183,38 @@ def test_sizes_among_the_arguments_are_found() -> None:
     [
         ((77, 20), GEMM, "the grid spans 77, which is not an argument"),
         (lambda p: (30, 20), GEMM, "functions compute the grid"),
+        (("30", 20), GEMM, "the problem size '30' names no argument"),
         ((30, 20), GEMM.replace("{}", "{ c[0] = grid_size_x; }"), "the source uses grid_size_x, y or z"),
     ],
 )
 def test_where_a_larger_size_would_be_computed_in_part_sizes_are_fixed(
     problem_size: Any, source: str, why: str
 ) -> None:
-    found = sizes(20, 30, 70, problem_size, source)
-    assert not found.fields and found.inputs == ("alpha",) and found.fixed == ("m", "n", "k")
+    found = sizes((20, 30, 70), problem_size=problem_size, source=source)
+    assert list(found.demands) == ["key_of(problem) in CALLS"]
     assert f"callable at this size only; m, n, k fixed, since {why}" in found.told
 
 
-def test_what_a_halo_may_follow_from_is_fixed() -> None:
+def blur(n: int, radius: int, halo: int) -> Call:
     source = "__global__ void blur(float *y, const float *x, float a, int n, int radius) {}"
-    given = [np.zeros(N, np.float32), np.zeros(N + 6, np.float32), np.float32(1), np.int32(N), np.int32(3)]
-    found = sizes_of_call(call_of(source, arguments=given, name="blur"))
-    assert found.fields == {"n": N} and found.inputs == ("a",) and found.fixed == ("radius",)
-    assert (
-        found.extent(N + 6) == "problem.n + 6"
-        and "radius fixed, since an array has a halo (146 is n + 6)" in found.told
-    )
+    given = [np.zeros(n, np.float32), np.zeros(n + halo, np.float32), np.float32(1), np.int32(n), np.int32(radius)]
+    return call_of(source, n, given, name="blur")
+
+
+def test_what_a_halo_may_follow_from_is_fixed_until_it_differs() -> None:
+    found = sizes_of_call(blur(N, 3, 6))
+    assert found.extents["x"] == ("problem.n + 6",) and list(found.demands) == ["problem.radius == 3"]
+    assert "radius fixed, since an array has a halo (146 is n + 6)" in found.told
+    assert not sizes_of_call(blur(200, 5, 6), found.calls).demands
+    other = sizes_of_call(blur(200, 5, 10), found.calls)
+    assert "an array has 210 elements along an axis" in other.why
+    assert other.extents["x"] == ("called(problem)['shapes']['x'][0]",)
 
 
 def test_an_array_whose_length_nobody_says_fixes_the_sizes() -> None:
     x = np.zeros(3 * N + 1, np.float32)
     found = sizes_of_call(call_of(arguments=[x, x, np.float32(1), np.int32(N)]))
-    assert not found.fields and "an array has 421 elements" in found.why
+    assert list(found.demands) == ["key_of(problem) in CALLS"] and "an array has 421 elements" in found.why
 
 
 def test_a_definition_serves_other_sizes(tmp_path: Path) -> None:

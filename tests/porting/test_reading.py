@@ -10,7 +10,7 @@ from autotune import UsageError
 from autotune.core.expressions import checked_expression
 from autotune.porting.call import read_call
 from autotune.porting.formulas import Formulas
-from autotune.porting.sizes import Sizes
+from autotune.porting.sizes import sizes_of_call
 from autotune.porting.source import KernelText
 
 SOURCE = """
@@ -88,7 +88,7 @@ def test_the_grid_is_that_of_the_rules() -> None:
 
     def grid(**more: Any) -> tuple[int, int, int]:
         call = read_call("f", *given, **more)
-        return Formulas.of(call, Sizes()).said({"block_size_x": 32, "tile": 3, "n_blocks": 7}).grid
+        return Formulas.of(call, sizes_of_call(call)).said({"block_size_x": 32, "tile": 3, "n_blocks": 7}).grid
 
     assert grid() == (32, 14, 1)
     assert grid(divisors=(["block_size_x", "tile"], None, None)) == (11, 14, 1)
