@@ -47,7 +47,7 @@ def sizes_of(shapes_at: Callable[[P], Shapes], problem: P, names: Sequence[str],
     found: dict[str, int] = {}
     for name in names:
         moved = [(at, shapes_at(at)) for at in _others(problem, names, name)]
-        probes = [(getattr(at, name), shapes_at(at)) for at in _probes(problem, name)]
+        probes = [(getattr(at, name), shapes_at(at)) for at in _probes(problem, names, name)]
         for array, shape in shapes.items():
             if any(len(s.get(array, ())) != len(shape) for _, s in (*probes, *moved)):
                 continue
@@ -82,19 +82,22 @@ def asked_sizes(
     return found
 
 
-def _probes(problem: P, name: str) -> list[P]:
-    """Returns the problem, and those with a larger ``name`` that the definition accepts."""
+def _probes(problem: P, names: Sequence[str], name: str) -> list[P]:
+    """Returns the problem, and those with a larger ``name`` that the definition accepts; if it must equal other sizes,
+    these are larger, too.
+    """
     size = getattr(problem, name)
-    others = dict.fromkeys((2 * size, 3 * size, *(size + more for more in PROBES)))
-    tried = (replaced(problem, {name: other}) for other in others if other != size)
+    alike = [other for other in names if getattr(problem, other) == size]
+    others = [n for n in dict.fromkeys((2 * size, 3 * size, *(size + more for more in PROBES))) if n != size]
+    tried = (replaced(problem, {name: n}) or replaced(problem, dict.fromkeys(alike, n)) for n in others)
     return [problem, *(other for other in tried if other is not None)]
 
 
 def _others(problem: P, names: Sequence[str], name: str) -> Iterator[P]:
-    """Yields problems that differ in one of the other sizes."""
+    """Yields problems that differ in one of the other sizes, and not in ``name``."""
     for other in names:
         if other != name:
-            yield from _probes(problem, other)[1:4]
+            yield from (at for at in _probes(problem, names, other)[1:4] if getattr(at, name) == getattr(problem, name))
 
 
 def _line(points: Sequence[tuple[int, int]]) -> _Line | None:

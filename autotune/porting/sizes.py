@@ -16,6 +16,7 @@ from .call import Call
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # largest ratio of an extent to a size
 MOST_HALO = 8  # elements that a halo may add to a size
+MOST_SHOWN_HALO = 64  # the same where calls of several sizes show it
 RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package already uses
 SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the fields that occur in it
 Values = tuple[int, ...]  # a number in each call
@@ -226,5 +227,6 @@ class _Finder:
     def _halos(self, ns: Values) -> Iterator[SizeExpression]:
         for name, values in self._sizes():
             more = {n - value for n, value in zip(ns, values, strict=True)}
-            if len(more) == 1 and 0 < (halo := more.pop()) <= min(MOST_HALO, min(values) // 8):
+            most = min(MOST_HALO, min(values) // 8) if len(set(values)) == 1 else MOST_SHOWN_HALO
+            if len(more) == 1 and 0 < (halo := more.pop()) <= most:
                 yield f"problem.{name} + {halo}", (name,)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..core.errors import UsageError
-from ..rendering.includes import TOKEN, WHAT, is_of_compiler
+from ..rendering.includes import TOKEN, WHAT, is_of_compiler, place_in
 from .cuda_signature import CudaParameter
 from .device_code import ReadSource, device_code
 from .named_kernel import kernel_name, named_kernel
@@ -21,6 +21,11 @@ GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b"
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w.]+)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
+OWN_DEFINE = re.compile(
+    r"(?P<guard>^[ \t]*#[ \t]*if(?:ndef[ \t]+|[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(?P<guarded>\w+)[^\n]*\n)?"
+    r"^[ \t]*#[ \t]*(?P<word>define|undef)[ \t]+(?P<name>(?(guard)(?P=guarded)|\w+))\b(?!\()(?:\\\n|[^\n])*$",
+    re.MULTILINE,
+)
 DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
@@ -133,14 +138,15 @@ class KernelText:
 
 
 @lru_cache(maxsize=4096)
-def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, object], ...]) -> KernelSource:
+def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, object], ...]) -> KernelSource:
     """Reads a source, once for each text and each set of macros.
 
     A condition on a name from the compiler's headers may hide host code. So the source is read a second time, with
     these names defined.
     """
-    of_templates = frozenset(name for found in TEMPLATE.finditer(text) for name in DECLARED.findall(found[1]))
+    of_templates = frozenset(name for found in TEMPLATE.finditer(whole) for name in DECLARED.findall(found[1]))
     values = {name: value for name, value in macros if name not in of_templates}
+    text, gave_way = _without_defines(whole, values, file)
     first = _reading(text, values)
     named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
@@ -153,10 +159,28 @@ def _read_kernel(text: str, file: str, kernel: str, macros: tuple[tuple[str, obj
         parameters=named.parameters,
         names=first.given.names,
         of_templates=of_templates,
-        told=left.told,
-        digest=sha256(text.encode()).hexdigest(),
-        defined=dict(DEFINE.findall(text)),
+        told=(*gave_way, *left.told),
+        digest=sha256(whole.encode()).hexdigest(),
+        defined=dict(DEFINE.findall(whole)),
     )
+
+
+def _without_defines(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the text without its own definitions of ``macros``, which would win over a config's; and lines that name
+    those that no condition of the text leaves out.
+    """
+    told = []
+
+    def blank(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in macros:
+            return found[0]
+        if found["word"] == "define" and not found["guard"] and name != "kernel_tuner":
+            place = "{}:{}".format(*place_in(text, found.start("word"), file, 1))
+            told.append(f"{place}: #define {name} gives way to the value that the call gives")
+        return (found["guard"] or "") + "\n" * found[0].removeprefix(found["guard"] or "").count("\n")
+
+    return OWN_DEFINE.sub(blank, text), tuple(told)
 
 
 def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:

@@ -26,7 +26,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced
-from ..core.units import speed_up_text
+from ..core.units import counted, speed_up_text
 from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
@@ -288,7 +288,9 @@ def evidence_text(evidence: Evidence) -> str:
         parts.append(speed_up_text(evidence.speed_up, evidence.speed_up_interval))
     if evidence.max_error is not None:
         parts.append(f"largest error {evidence.max_error:.2g} x rms")
-    parts.append(f"verified on {len(evidence.verified_on)} problems")
+    parts.append(
+        f"verified on {counted(len(evidence.verified_on), 'problem')}" if evidence.verified_on else "unverified"
+    )
     if evidence.checked_launches:
         parts.append(f"{evidence.checked_launches} further launches checked, all correct")
     if evidence.registers is not None:
@@ -340,7 +342,8 @@ def _of_entry(
     request: LookupRequest, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
 ) -> Choice:
     """Returns the choice for ``entry``; ``left_out``: the tier's loss. An exact choice has the entry's own regret."""
-    choice = _of_prediction(request, Prediction(entry.config, entry.source_key, why, True), tier, left_out, refused)
+    proven = Prediction(entry.config, entry.source_key, why, bool(entry.evidence.verified_on))
+    choice = _of_prediction(request, proven, tier, left_out, refused)
     return dataclasses.replace(
         choice,
         evidence=entry.evidence,

@@ -155,6 +155,36 @@ def test_a_missing_file_is_told_where_it_is_needed(tmp_path: Path) -> None:
     assert summary["trials"] == {"measured": 2}
 
 
+OWN_DEFINES = """
+#define BLOCK 64
+#ifndef SHIFT
+#define SHIFT 0
+#endif
+#define N \\
+    1000
+__global__ void copy(float *y, const float *x) { int i = blockIdx.x * BLOCK + threadIdx.x; if (i < N) y[i] = x[i]; }
+int main() { copy<<<(N + BLOCK - 1) / BLOCK, BLOCK>>>(y, x); }
+#undef BLOCK
+"""
+
+
+def test_a_value_of_the_call_is_not_that_of_the_source(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).random(300, np.float32)
+    np.save(tmp_path / "x.npy", x)
+    given = ("y=zeros:float32:300", f"x={tmp_path}/x.npy")
+    words = ("--param=BLOCK=32,128", "-DN=300", "-DSHIFT=1", f"--answer=y={tmp_path}/x.npy")
+    summary = tuned(tmp_path, OWN_DEFINES, "copy", *words, arguments=given)
+    assert [(trial.status, trial.grid) for trial in trials_of(summary)] == [
+        ("measured", (10, 1, 1)),
+        ("measured", (3, 1, 1)),
+    ]
+    told = [line for line in summary["told"].splitlines() if "gives way" in line]
+    assert told == [
+        "k.cu:2: #define BLOCK gives way to the value that the call gives",
+        "k.cu:6: #define N gives way to the value that the call gives",
+    ]
+
+
 def test_launch_bounds_are_held(tmp_path: Path) -> None:
     text = f"#define TPB 64\n__global__ void __launch_bounds__(TPB * (1 + 1), 2) f{COPY}\n#undef TPB\n"
     summary = tuned(tmp_path, text, "f", "--size=1000", "--param=block_size_x=64,128,256")
