@@ -9,6 +9,7 @@ HEADER = re.compile(r"fatal error: '?((?:cub|cuda|thrust|cute|cutlass|nv)/[\w./]
 ASM = re.compile(
     r"^[^\n:]*:\d+: Error: [^`\n]*`([^'\n]*)'|\berror: [^\n]*'asm'|\berror: [^\n]*inline asm", re.MULTILINE
 )
+BEFORE_LAUNCH = re.compile(r"expected primary-expression before .<. token|error: expected expression")  # g++, clang
 LIBRARIES = {"cub": "CUB", "cuda": "libcu++", "cute": "CuTe", "cutlass": "CUTLASS", "thrust": "Thrust", "nv": "libcu++"}
 PLACE = re.compile(r"^([^/\s:]+:\d+):\d+: ", re.MULTILINE)  # the shim's own files have a path
 
@@ -21,7 +22,7 @@ def needs_gpu(errors: str, source: str) -> str | None:
         lacking = f"{LIBRARIES.get(found[1].partition('/')[0], 'cuRAND')} ({found[1]})"
     elif found := ASM.search(errors):
         lacking = f"inline PTX ({found[1].split()[0]})" if found[1] else "inline PTX"
-    elif "<<<" in machine_code.without_comments(source):
+    elif BEFORE_LAUNCH.search(errors) and "<<<" in machine_code.without_comments(source):
         lacking = "launches from device code (<<<...>>>)"
     else:
         return None

@@ -11,6 +11,7 @@ from .own_files import text_digest
 
 SHIM = Path(__file__).resolve().parent / "cuda"
 HEADERS = SHIM / "headers"
+NO_MACROS = "".join(f"#undef {word}\n" for word in ("auto", "constexpr"))  # a source may define them for itself
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
@@ -96,7 +97,7 @@ def translate(variant: Variant) -> str:
     return (
         WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
         + "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
-        + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{instances}}} }}\n'
+        + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
 
