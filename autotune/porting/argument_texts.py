@@ -80,7 +80,8 @@ def _number_for(where: str, parameter: CudaParameter, text: str) -> Any:
     if parameter.is_array:
         raise UsageError(f"{where}: the kernel takes an array; give zeros:float32:{text}, or a file, x.npy")
     if dtype is None:
-        raise UsageError(f"{where}: the kernel takes {parameter.type}; give the number a type, as int32:{text}")
+        what = "give a number with its type, as int32:3, or an array of one structure in a file, x.npy"
+        raise UsageError(f"{where}: the kernel takes {parameter.type}; {what}")
     try:
         return _plain_number(where, dtype, text)
     except ValueError as error:

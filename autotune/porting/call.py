@@ -275,15 +275,16 @@ def read_call(
     call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))
     is_named = block_size_names is not None or any(divisor is not None for divisor in divisors)
     if is_as_launched and not is_named:
-        return _as_launched(call, text, problem_size is not None)
+        return _as_launched(call, text, problem_size is not None, (smem_args or {}).get("size"))
     if not is_named and not call.axes:
         with suppress(UsageError):
             return replace(call, unused_launch=_launch_in(text, call).told)
     return call
 
 
-def _as_launched(call: Call, text: KernelText, has_size: bool) -> Call:
-    """Returns the call with the grid and the block of the launch in the source, if that launch can be read.
+def _as_launched(call: Call, text: KernelText, has_size: bool, shared_bytes: object) -> Call:
+    """Returns the call with the grid and the block of the launch in the source, if that launch can be read; and with
+    its dynamic shared memory, unless ``shared_bytes`` are given.
 
     Raises:
         UsageError: if it cannot, and the call has no size.
@@ -298,10 +299,11 @@ def _as_launched(call: Call, text: KernelText, has_size: bool) -> Call:
     if tuned & set(BLOCK_SIZES) and not launch.of_block & set(BLOCK_SIZES):
         if not has_size:
             raise UsageError(f"{launch.place} launches it with a block that no parameter sets: give --size")
-        return call  # block_size_x is asked for, and the source's own block is another
+        # block_size_x is asked for, and the source's own block is another
+        return replace(call, shared_bytes=launch.shared if shared_bytes is None else shared_bytes)
     if has_size and not launch.of_grid & call.whole.keys():
         launch = replace(launch, grid=None)  # a grid for one size only
-    return replace(call, launch=launch, shared_bytes=call.shared_bytes or launch.shared)
+    return replace(call, launch=launch, shared_bytes=launch.shared if shared_bytes is None else shared_bytes)
 
 
 def _launch_in(text: KernelText, call: Call) -> HostLaunch:

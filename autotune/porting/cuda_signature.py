@@ -117,7 +117,10 @@ def parameters_of(
     if len(nodes) == 1 and text_of(nodes[0]) == "void":
         return ()
     if not all(node.type in ("parameter_declaration", "optional_parameter_declaration") for node in nodes):
-        raise UsageError(f"{where} takes any number of arguments: give a kernel with a list of parameters")
+        why = "takes any number of arguments: give a kernel with a list of parameters"
+        if "..." not in (said := text_of(listed) if listed is not None else ""):
+            why = f"has the parameters {' '.join(said.split())}: is a macro of the call called as one of them?"
+        raise UsageError(f"{where} {why}")
     return tuple(_parameter(node, number, values, aliases) for number, node in enumerate(nodes))
 
 

@@ -53,17 +53,18 @@ class ReadSource:
         return [span for span in spans if span is not None]
 
 
-def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: str) -> DeviceCode:
+def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: str, function: str = "") -> DeviceCode:
     """Returns the source without host code, and without other kernels that use textures.
 
     ``readings``: the first one is the config's and contains the kernel. Host code of the others is removed as well.
+    ``function``: the kernel's name expression, whose template arguments it uses, too.
 
     Raises:
         UsageError: if the kernel, or a function that it calls, uses textures.
     """
     first = readings[0]
     shown = textured(first.found)
-    for item in reached(kernel, first.found):
+    for item in reached(kernel, first.found, re.findall(r"\w+", function)):
         if item in shown:
             where, line = place_in(text, first.given.at(item.inner.start_byte), file, 1)
             raise UsageError(

@@ -83,7 +83,9 @@ class Formulas:
         if launch is None:
             x, y, z = (_item(call, name, n) for name, n in zip(call.block_names, DEFAULT_BLOCK, strict=True))
             by_default = [_item(call, name, 1) for name in call.block_names]
-            shared = text(call.shared_bytes, "the size of smem_args", "shared")
+            by_text = isinstance(call.shared_bytes, str)
+            shared = _of_launch(call, sizes, str(call.shared_bytes)) if by_text else ""
+            shared = shared or text(call.shared_bytes, "the size of smem_args", "shared")
         else:
             x, y, z = by_default = [_of_launch(call, sizes, each) for each in launch.block]
             shared = _of_launch(call, sizes, str(call.shared_bytes))

@@ -6,7 +6,7 @@ kernel stands for that argument. Other variables, dim3 objects and functions are
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -25,7 +25,11 @@ CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it pas
 DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\d\w*)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
 )
+CONDITION = re.compile(  # what a condition of the preprocessor may follow from, but for guards
+    r"^[ \t]*#[ \t]*(?:(?:el)?if\b|define[ \t]+\w+)((?:\\\n|[^\n])*)", re.MULTILINE
+)
 WHOLE_KINDS = "bBhHiIqQ"  # NumPy's integers
+LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 DEEPEST = 20  # variables and functions that lead to each other
 AXES = "xyz"
 
@@ -81,10 +85,11 @@ def host_launch(
     if "<<<" not in text:  # most sources: they are not read again
         raise UsageError(f"{file} does not launch it")
     launches = []
-    for pick in (0, -1):
+    asked = {word for line in CONDITION.findall(text) for word in re.findall(r"\w+", line)}
+    for pick in (0, -1) if asked & tuned.keys() else (0,):
         values = dict(macros) | {name: values[pick] for name, values in tuned.items()}
         launches.append(_LaunchReader(text, file, kernel, parameters, values, tuple(tuned)).launch())
-    if launches[0] != launches[1]:
+    if launches[0] != launches[-1]:
         raise UsageError(f"{launches[0].place}: how {kernel} is launched depends on a condition of the preprocessor")
     return launches[0]
 
@@ -123,6 +128,7 @@ class _LaunchReader:
         self._arguments: dict[str, str] = {}
         self._around: Node | None = None
         self._end = 0
+        self._loops: list[Node] = []  # around the launch, the innermost one first
 
     def launch(self) -> HostLaunch:
         """Returns the first launch that can be read."""
@@ -137,7 +143,8 @@ class _LaunchReader:
             try:
                 return self._read(node, how.named_children, place)
             except _Unknown as unknown:
-                why = why or f"{place} launches it by {unknown}, which is neither an argument nor a parameter"
+                tail = "" if "," in str(unknown) else ", which is neither an argument nor a parameter"
+                why = why or f"{place} launches it by {unknown}{tail}"
         raise UsageError(why or f"{self._file} does not launch it")
 
     def _read(self, node: Node, how: Sequence[Node], place: str) -> HostLaunch:
@@ -148,9 +155,10 @@ class _LaunchReader:
             for value, parameter in pairs
             if value.type == "identifier" and not parameter.is_array and KINDS.get(parameter.type, "-") in WHOLE_KINDS
         }
-        self._around, self._end = node, node.start_byte
+        self._around, self._end, self._loops = node, node.start_byte, []
         while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
             self._around = self._around.parent
+            self._loops += [self._around] if self._around.type in LOOPS else []
         if len(how) < 2:
             raise _Unknown("fewer than two values in <<<>>>")
         shared = self._whole(how[2], 0) if len(how) > 2 else "0"
@@ -172,19 +180,13 @@ class _LaunchReader:
         if depth > DEEPEST:
             raise _Unknown(name)
         declared = [each for each in self._before() if each.type == "declaration" and _type(each) in ("dim3", "uint3")]
-        values = [value for each in declared for value in _initial(each, name)]
-        if not values:
+        if not any(_initial(each, name) for each in declared):
             return None
-        values += [right for left, right in self._assigned() if text_of(left) == name]
-        stated = [value for value in values if value is not None]
-        if len(stated) > 1:
-            raise _Unknown(f"{name}, which has several values")
-        sizes = list(self._dimensions(stated[0], depth + 1)) if stated else ["1", "1", "1"]
+        at, value = self._given_to(name)
+        sizes = list(self._dimensions(value, depth + 1)) if value is not None else ["1", "1", "1"]
         for i, axis in enumerate(AXES):
-            along = [right for left, right in self._assigned() if text_of(left) == f"{name}.{axis}"]
-            if len(along) > 1:
-                raise _Unknown(f"{name}.{axis}, which has several values")
-            sizes[i] = self._whole(along[0], depth + 1) if along else sizes[i]
+            at_axis, along = self._given_to(f"{name}.{axis}")
+            sizes[i] = self._whole(along, depth + 1) if along is not None and at_axis > at else sizes[i]
         return sizes[0], sizes[1], sizes[2]
 
     # ------------------------------------------------------------------ numbers
@@ -208,6 +210,8 @@ class _LaunchReader:
                 number = number_in(text_of(node))
                 if number is not None:
                     return repr(number), isinstance(number, float)
+            case "qualified_identifier":
+                return self._named(text_of(node).rpartition("::")[2], depth)
             case "identifier":
                 return own[text_of(node)] if text_of(node) in own else self._named(text_of(node), depth)
             case "parenthesized_expression":
@@ -246,7 +250,8 @@ class _LaunchReader:
         """Returns Python for a call: of a function of C++, of a cast, or of a function with one return statement."""
         function = node.child_by_field_name("function")
         whole = text_of(function) if function is not None else ""
-        name, *kinds = re.split(r"[<>]", whole.removeprefix("std::"))
+        name, *kinds = re.split(r"[<>]", whole)
+        name = name.rpartition("::")[2]
         texts, is_float = [text for text, _ in values], any(is_float for _, is_float in values)
         if len(values) == 1 and name.removesuffix("f") in ROUNDING:
             return ROUNDING[name.removesuffix("f")].format(texts[0]), True
@@ -254,7 +259,7 @@ class _LaunchReader:
             return _as(kinds[0] if name == "static_cast" else name, *values[0])
         if len(values) == 2 and name in ("min", "max"):
             return f"{name}({', '.join(texts)})", is_float
-        for item in self._root.named_children:
+        for item in _at_file_scope(self._root):
             items = [each for each in (item, *item.named_children) if each.type == "function_definition"]
             for each in items:
                 declarator, body = each.child_by_field_name("declarator"), each.child_by_field_name("body")
@@ -267,7 +272,7 @@ class _LaunchReader:
                     own = {n: (f"({text})", is_float) for n, (text, is_float) in zip(names, values, strict=True)}
                     text, is_float = self._number(said[0].named_children[0], depth + 1, own)
                     return f"({_as(_type(each), text, is_float)[0]})", _type(each) in ("float", "double")
-        raise _Unknown(f"{name}()")
+        raise _Unknown(f"{name}(), which is no function of one return statement here")
 
     def _named(self, name: str, depth: int) -> tuple[str, bool]:
         """Returns Python for a variable: a parameter, an argument of the launch, or the one value that it is given."""
@@ -277,14 +282,29 @@ class _LaunchReader:
             return self._arguments[name], False
         if name in self._macros:
             return str(number_in(self._macros[name])), False
-        values = [value for each in self._before() if each.type == "declaration" for value in _initial(each, name)]
-        values += [right for left, right in self._assigned() if text_of(left) == name]
-        stated = [value for value in values if value is not None]
-        if len(stated) != 1:
-            raise _Unknown(f"{name}, which has several values" if stated else name)
+        _, value = self._given_to(name)
+        if value is None:
+            raise _Unknown(name)
         kinds = [_type(each) for each in self._before() if each.type == "declaration" and _initial(each, name)]
-        text, is_float = _as(kinds[0] if kinds else "auto", *self._number(stated[0], depth + 1))
+        text, is_float = _as(kinds[0] if kinds else "auto", *self._number(value, depth + 1))
         return f"({text})", is_float
+
+    def _given_to(self, name: str) -> tuple[int, Node | None]:
+        """Returns the value that a variable has at the launch, and where it gets it; (-1, None): it gets none.
+
+        It is the last one in front of the launch, unless that is in a branch, or a loop around the launch changes it.
+        """
+        found: list[tuple[int, Node | None]] = []
+        for each in self._before():
+            values = _initial(each, name) if each.type == "declaration" else []
+            found += [(each.start_byte if each.start_byte < self._end else 0, v) for v in values if v is not None]
+        found += [(at, right) for at, left, right in self._assigned(self._before()) if text_of(left) == name]
+        at, value = max(found, key=lambda pair: pair[0], default=(-1, None))
+        later = [at for at, left, _ in self._assigned(self._later()) if text_of(left) == name]
+        loops = [loop for loop in self._loops if any(loop.start_byte <= each < loop.end_byte for each in later)]
+        if (found and value is None) or any(at < loop.start_byte for loop in loops):
+            raise _Unknown(f"{name}, which has several values")
+        return at, value
 
     def _before(self) -> list[Node]:
         """Returns the nodes in front of the launch in its function, and those at the file's scope.
@@ -294,27 +314,31 @@ class _LaunchReader:
         assert self._around is not None
         inside = [node for node in walk(self._around) if node.start_byte < self._end]
         inside = [node for node in inside if node.type != "declaration" or self._is_always_run(node)]
-        return [*inside, *(node for node in self._root.named_children if node.id != self._around.id)]
+        return [*inside, *(node for node in _at_file_scope(self._root) if node.id != self._around.id)]
+
+    def _later(self) -> list[Node]:
+        """Returns the nodes after the launch in the outermost loop around it."""
+        return [node for node in walk(self._loops[-1]) if node.start_byte >= self._end] if self._loops else []
 
     def _is_always_run(self, statement: Node) -> bool:
         """Returns whether a statement stands in a block that contains the launch, and not in a branch of its own."""
         block = statement.parent
         return block is not None and block.type == "compound_statement" and block.end_byte > self._end
 
-    def _assigned(self) -> list[tuple[Node, Node]]:
-        """Returns the assignments in front of the launch; another change, or one in a branch, counts as two of them."""
+    def _assigned(self, nodes: Sequence[Node]) -> list[tuple[int, Node, Node | None]]:
+        """Returns the places of changes, what is changed, and the new value; None: it may be another one."""
         found = []
-        for node in self._before():
+        for node in nodes:
             left = node.child_by_field_name("left") or node.child_by_field_name("argument")
             if left is None:
                 continue
             if node.type == "assignment_expression" and text_of(node.children[1]) == "=":
                 is_sure = node.parent is not None and self._is_always_run(node.parent)
-                found += [(left, node.child_by_field_name("right") or left)] * (1 if is_sure else 2)
+                found.append((node.start_byte, left, node.child_by_field_name("right") if is_sure else None))
             elif node.type in ("assignment_expression", "update_expression") or (
                 node.type == "pointer_expression" and text_of(node.children[0]) == "&"
             ):
-                found += [(left, left)] * 2
+                found.append((node.start_byte, left, None))
         return found
 
 
@@ -322,6 +346,15 @@ def _plain(texts: Triple) -> Triple:
     """Returns expressions without brackets that mean nothing."""
     x, y, z = (ast.unparse(ast.parse(text)) for text in texts)
     return x, y, z
+
+
+def _at_file_scope(node: Node) -> Iterator[Node]:
+    """Yields what stands at the scope of the file, and of its namespaces."""
+    for child in node.named_children:
+        if child.type in ("namespace_definition", "linkage_specification", "declaration_list"):
+            yield from _at_file_scope(child)
+        else:
+            yield child
 
 
 def _child(node: Node, kind: str) -> Node | None:

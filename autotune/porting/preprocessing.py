@@ -32,6 +32,7 @@ PREDEFINED = {
 }
 MOST_TOKENS = 800_000  # words of a text, counted again in each macro that they go through
 MOST_NAMED = 3
+TRIGRAPH = re.compile(r"\?\?(?=[=/'()!<>-])")
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 OF_DRIVER = re.compile(r'[<"]cuda\.h[>"]')  # the header with CUDA_VERSION
 ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # Python takes some of these for line ends
@@ -112,7 +113,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
     def result(self) -> Preprocessed:
         lengths = accumulate((len(line) + 1 for line in self._original.split("\n")), initial=0)
         lines = list(lengths)
-        self.parse(self._original)
+        self.parse(TRIGRAPH.sub("? ", self._original))  # C++17 has none, and they would move what follows
         parts: list[str] = []
         starts: list[int] = []
         places: list[Place] = []

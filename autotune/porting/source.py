@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..core.errors import UsageError
+from ..core.files import content_of
 from ..rendering.includes import TOKEN, WHAT, is_of_compiler, place_in
 from .cuda_signature import CudaParameter
 from .device_code import ReadSource, device_code
@@ -17,7 +18,10 @@ from .syntax import items, syntax_tree
 
 MOST_INCLUDES = 256
 ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
-GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
+GUARD = re.compile(
+    r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b",
+    re.MULTILINE,
+)
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w.]+)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
@@ -26,6 +30,12 @@ OWN_DEFINE = re.compile(
     r"^[ \t]*#[ \t]*(?P<word>define|undef)[ \t]+(?P<name>(?(guard)(?P=guarded)|\w+))\b(?!\()(?:\\\n|[^\n])*$",
     re.MULTILINE,
 )
+OWN_CONSTANT = re.compile(
+    r"^[ \t]*(?:(?:static|inline|__device__|__constant__)[ \t]+)*(?P<word>const(?:expr)?)[ \t]+(?:[\w:]+[ \t]+)+"
+    r"(?P<name>\w+)[ \t]*=[ \t]*[^;,{}]*;",
+    re.MULTILINE,
+)
+HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?P<header>[^>\n]+)>[^\n]*$", re.MULTILINE)
 DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
@@ -105,7 +115,7 @@ class KernelText:
         Raises:
             UsageError: if there is no such kernel, or it uses textures.
         """
-        return _read_kernel(self.text, self.name, kernel, tuple(macros.items()))
+        return _read_kernel(self.text, self.name, kernel, tuple(sorted(macros.items())))
 
     def _included(self, text: str, name: str, places: Sequence[Path], within: tuple[Path, ...]) -> str:
         """Returns the text in which includes of files in ``places`` are replaced by the files' texts."""
@@ -125,10 +135,12 @@ class KernelText:
                 return _error(found, f"there is no such file beside {name}, or in a folder of -I")
             self._n_included += 1
             inner, whole = _read(path), path.resolve()
-            if (whole in within and GUARD.match(inner)) or (whole in self._seen and ONCE.search(inner)):
+            if (whole in within and GUARD.search(inner)) or (whole in self._seen and ONCE.search(inner)):
                 return ""
-            if self._n_included > MOST_INCLUDES or whole in within:
-                raise UsageError(f"{name} includes {file} endlessly; does {file} include itself?")
+            if whole in within:  # a condition may leave it out
+                return _error(found, f"{file} includes itself endlessly")
+            if self._n_included > MOST_INCLUDES:
+                raise UsageError(f"{name} includes more than {MOST_INCLUDES} files; the last one is {file}")
             line = text.count("\n", 0, found.start()) + 2
             self._seen.add(whole)
             inner = self._included(ONCE.sub("", inner), str(file), [path.parent, *self._places], (*within, whole))
@@ -146,41 +158,64 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
     """
     of_templates = frozenset(name for found in TEMPLATE.finditer(whole) for name in DECLARED.findall(found[1]))
     values = {name: value for name, value in macros if name not in of_templates}
-    text, gave_way = _without_defines(whole, values, file)
+    text, gave_way = _without_own_values(whole, values, file)
     first = _reading(text, values)
     named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
     readings = [first, _reading(text, values | assumed)] if assumed else [first]
-    left = device_code(text, readings, named.item, file)
+    left = device_code(text, readings, named.item, file, named.function)
+    left_text, lacking = _with_missing_headers(left.text, file)
     return KernelSource(
         file=file,
-        text=left.text,
+        text=left_text,
         function=named.function,
         parameters=named.parameters,
         names=first.given.names,
         of_templates=of_templates,
-        told=(*gave_way, *left.told),
+        told=(*gave_way, *left.told, *lacking),
         digest=sha256(whole.encode()).hexdigest(),
         defined=dict(DEFINE.findall(whole)),
     )
 
 
-def _without_defines(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the text without its own definitions of ``macros``, which would win over a config's; and lines that name
-    those that no condition of the text leaves out.
+def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the text without its own values of ``macros``, #define and const, which would win over a config's; and
+    lines that name those that no condition of the text leaves out.
     """
     told = []
 
     def blank(found: re.Match[str]) -> str:
-        name = found["name"]
+        name, guard, word = found["name"], found.groupdict().get("guard") or "", found["word"]
         if name not in macros:
             return found[0]
-        if found["word"] == "define" and not found["guard"] and name != "kernel_tuner":
+        if word != "undef" and not guard:
             place = "{}:{}".format(*place_in(text, found.start("word"), file, 1))
-            told.append(f"{place}: #define {name} gives way to the value that the call gives")
-        return (found["guard"] or "") + "\n" * found[0].removeprefix(found["guard"] or "").count("\n")
+            told.append(f"{place}: {'#' * (word == 'define')}{word} {name} gives way to the value that the call gives")
+        return guard + "\n" * found[0].removeprefix(guard).count("\n")
 
-    return OWN_DEFINE.sub(blank, text), tuple(told)
+    for own in (OWN_DEFINE, OWN_CONSTANT):
+        text = own.sub(blank, text)
+    return text, tuple(told)
+
+
+def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the text in which headers are included only if the compiler has them, and a line that names these.
+
+    Host code needs most of them. What device code needs of a missing one, the compiler reports as undefined.
+    """
+    names = []
+
+    def asked(found: re.Match[str]) -> str:
+        header = found["header"]
+        if is_of_compiler(header):
+            return found[0]
+        names.append(header)
+        own, line = place_in(text, found.end(), file, 1)
+        return f'#if __has_include(<{header}>)\n#include <{header}>\n#endif\n#line {line + 1} "{own}"'
+
+    text = HEADER.sub(asked, text)
+    listed = ", ".join(dict.fromkeys(names))
+    return text, (f"left out where the compiler has no such header: {listed}",) if names else ()
 
 
 def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
@@ -203,8 +238,12 @@ def _path(source: str | Path) -> Path | None:
 
 def _read(path: Path) -> str:
     try:
-        return tidied(path.read_text())
+        data = content_of(path)
     except OSError as error:
         raise UsageError(f"{path}: the source cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: the source is not text in UTF-8: {error.reason}") from error
+    if b"\0" in data:
+        raise UsageError(f"{path}: the source is not text: it has bytes of 0")
+    try:
+        return tidied(data.decode())
+    except UnicodeDecodeError:  # older files have other bytes in their comments
+        return tidied(data.decode("latin-1"))

@@ -10,20 +10,21 @@ TEXTURE_TYPES = frozenset(("texture", "surface"))  # texture<float> t: its varia
 
 
 def textured(items: Sequence[Item]) -> dict[Item, str]:
-    """Returns the functions and variables that use textures, each with the name that shows it."""
+    """Returns the functions, types and variables that use textures, each with the name that shows it."""
     variables = {
         name for item in items if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
     }
     shown = {}
     for item in items:
         words = [name for name in item.uses if TEXTURE.fullmatch(name) or name in variables]
-        if words and (item.function is not None or variables.issuperset(item.names)):
+        is_type = bool(item.names) and item.inner.type in ("struct_specifier", "class_specifier")
+        if words and (item.function is not None or is_type or variables.issuperset(item.names)):
             shown[item] = min(words)
     return shown
 
 
-def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
-    """Returns the kernel, and all items that it uses by name, directly or indirectly."""
+def reached(kernel: Item, found: Sequence[Item], also: Sequence[str]) -> list[Item]:
+    """Returns the kernel, and all items that it uses by name, directly or indirectly; it uses the names ``also``."""
     by_name: dict[str, list[Item]] = {}
     for item in found:
         if not item.is_kernel:
@@ -31,7 +32,8 @@ def reached(kernel: Item, found: Sequence[Item]) -> list[Item]:
                 by_name.setdefault(name, []).append(item)
     items, unread = {kernel: None}, [kernel]
     while unread:
-        for name in unread.pop().uses_of_others:
+        item = unread.pop()
+        for name in (*item.uses_of_others, *(also if item is kernel else ())):
             more = [item for item in by_name.get(name, ()) if item not in items]
             items.update(dict.fromkeys(more))
             unread += more

@@ -55,6 +55,13 @@ def ceil_div(a: int, b: int) -> int:
             "",
         ),
         (
+            "namespace a { static constexpr int ONE = 1;\n"
+            "namespace b { int up(int n, int m) { return (n + m - a::ONE) / m; } } }\n"
+            "void run(float* y, int w, int h) {\n  int g = 7; dim3 b(1, 1); g = a::b::up(w, TX); b = dim3(g, 9);\n"
+            "  b.y = a::b::up(h, TY);\n  for (int i = 0; i < 3; i++) k<<<b, dim3(TX, TY)>>>(y, y, w, h, 1.f);\n}",
+            "",
+        ),
+        (
             "void run(float* y, int w, int h) {\n  dim3 t{TX, TY}, b;\n  b.x = divUp(w, t.x);\n  b.y = divUp(h, TY);\n"
             "  k<<<b, t>>>(y, y, w, h, 1.f);\n}",
             "static inline int divUp(int a, int b) { return (a % b != 0) ? (a / b + 1) : (a / b); }\n",
@@ -99,6 +106,10 @@ def test_the_place_is_that_of_the_launch() -> None:
         (
             "int main(int c, char**) { int n = 1; if (c) { n = 7; } k<<<n, TX>>>(0, 0, N, 1, 2.f); }",
             "n, which has several",
+        ),
+        (
+            "int main(int c, char**) { int n = 64; while (c--) { k<<<n, TX>>>(0, 0, N, 1, 2.f); n /= 2; } }",
+            "n, which has several values",
         ),
         ("int main() { { int n = 3; } k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "launches it by n,"),
         ("void r(float f) { k<<<f, TX>>>(0, 0, N, 1, f); }", "launches it by f,"),

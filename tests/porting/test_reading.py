@@ -46,8 +46,11 @@ def test_includes_in_quotes_are_put_in_their_place(tmp_path: Path) -> None:
     assert source.text.count("int a;") == 1 and source.text.index("int b;") < source.text.index("int a;")
     assert '#line 3 "k.cu"' in source.text and "#include <cuda_fp16.h>" in source.text
     (tmp_path / "inc" / "b.h").write_text('#include "b.h"\n')
-    with pytest.raises(UsageError, match=r"does b\.h include itself"):
-        KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"])
+    endless = KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"]).text
+    assert '#error #include "b.h": b.h includes itself endlessly' in endless
+    (tmp_path / "inc" / "b.h").write_text('// of nobody\n#ifndef B\n#define B\nint b;\n#include "b.h"\n#endif\n')
+    guarded = KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"]).text
+    assert guarded.count("int b;") == 1 and "#error" not in guarded
 
 
 @pytest.mark.parametrize(

@@ -136,11 +136,66 @@ def test_failures_have_the_launch(tmp_path: Path) -> None:
             "f<BM, float>",
             ("--param=BM=64,128", "--restrict=BM == block_size_x"),
         ),
+        (
+            f'#include <nobody/has_this.hpp>\n#define auto __auto_type\n#include "guarded.h"\n'
+            f"// who knows??!?!\nvoid host(int n) {{ nobody::f(n); }}\n__global__ void f{COPY}",
+            "f",
+            (),
+        ),
+        (
+            "#define LAUNCH f<<<1, 2>>>(0)\ntexture<float, 1> t;\n"
+            "struct Reader { __device__ float operator()(int i) const { return tex1Dfetch(t, i); } };\n"
+            f"template <typename R> __global__ void g(float* y) {{ R r; y[0] = r(0); }}\n__global__ void f{COPY}",
+            "f",
+            (),
+        ),
+        (f"static constexpr unsigned int TILE = 128; __global__ void f{COPY}", "f", ("--param=TILE=1",)),
     ],
 )
 def test_public_files_run(tmp_path: Path, text: str, kernel: str, words: tuple[str, ...]) -> None:
+    guarded = '/* of nobody, \xe9 */\n#ifndef G_H\n#define G_H\n#ifdef MORE\n#include "guarded.h"\n#endif\n#endif\n'
+    (tmp_path / "guarded.h").write_bytes(guarded.encode("latin-1"))
     summary = tuned(tmp_path, text, kernel, "--size=1000", "--param=block_size_x=64,128", *words)
     assert [trial.status for trial in trials_of(summary)] == [Status.MEASURED] * 2
+    if "nobody" in text:
+        assert "left out where the compiler has no such header: nobody/has_this.hpp" in summary["told"]
+
+
+def test_a_kernel_without_arguments_is_tuned(tmp_path: Path) -> None:
+    text = "__device__ int seen; __global__ void f() { seen = blockIdx.x; }"
+    summary = tuned(tmp_path, text, "f", "--size=1000", "--param=block_size_x=64,128", arguments=())
+    assert summary["trials"] == {"measured": 2}
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "told"),
+    [
+        (("--param=n=64",), ARGUMENTS, "f has the parameters (float *y, const float *x, int 64"),
+        ((), (*ARGUMENTS[:2], "n=1.5"), "n=1.5: the kernel takes int: 1.5 is not a whole number"),
+        ((), ("y=1",), "f takes y, x, n; --arg gives y"),
+    ],
+)
+def test_what_is_wrong_is_named(words: tuple[str, ...], arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(f"__global__ void f{COPY}")
+    given = [f"--arg={each}" for each in arguments]
+    done = autotune("tune", tmp_path / "k.cu", "--kernel", "f", "--size=9", "--param=block_size_x=64", *words, *given)
+    assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_dynamic_shared_memory_is_that_of_the_launch(tmp_path: Path) -> None:
+    text = (
+        "__global__ void rev(int* d, int n) { extern __shared__ int s[]; int t = threadIdx.x;"
+        " s[t] = d[t]; __syncthreads(); d[t] = s[n - t - 1]; }\n"
+        "int main() { int* d; const int n = 64; rev<<<1, n, n * sizeof(int)>>>(d, n); }"
+    )
+    x = np.arange(64, dtype=np.int32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", x[::-1])
+    given = (f"d={tmp_path}/x.npy", "n=64")
+    words = ("--size=64", "--param=block_size_x=64", f"--answer=d={tmp_path}/y.npy")
+    assert tuned(tmp_path, text, "rev", *words, arguments=given)["trials"] == {"measured": 1}
+    *_, failed = trials_of(tuned(tmp_path, text, "rev", *words, "--shared=0", arguments=given))
+    assert "shared memory the dynamic array, which has 0" in failed.message
 
 
 def test_a_missing_file_is_told_where_it_is_needed(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ def tune(
         str,
         typer.Option("--kernel", metavar="FUNCTION", help="Name of the __global__ function: f, a::f, f<float, tile>."),
     ],
+    param: Annotated[
+        list[str],
+        typer.Option("--param", metavar="NAME=V1,V2,..", help="A macro of the source and its values. Repeatable."),
+    ],
     arg: Annotated[
         list[str],
         typer.Option(
@@ -38,11 +42,7 @@ def tune(
             "random:float32:4096x4096 (normally distributed; integers are uniform, signed ones from -100 to 100), or "
             "with its ends: random:int32:1000:0:255. Repeatable.",
         ),
-    ],
-    param: Annotated[
-        list[str],
-        typer.Option("--param", metavar="NAME=V1,V2,..", help="A macro of the source and its values. Repeatable."),
-    ],
+    ] = [],
     size: Annotated[
         str | None,
         typer.Option(
@@ -121,12 +121,13 @@ def tune(
     first = {name: values[0] for name, values in space.items()}
     macros = {name: value or "1" for name, _, value in (each.partition("=") for each in define)}
     blocks = dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True))
-    read = KernelText(source, folder).read(kernel, blocks | first | macros)
+    read = KernelText(source, folder).read(kernel, blocks | {"kernel_tuner": 1} | first | macros)
     expected = [parameter.name for parameter in read.parameters]
     texts = _by_name(arg, "--arg")
     missing = [name for name in expected if name not in texts]
     if missing or len(texts) > len(expected):
-        raise UsageError(f"{kernel} takes {', '.join(expected)}; --arg gives {', '.join(texts) or 'nothing'}")
+        takes = ", ".join(expected) or "no arguments"
+        raise UsageError(f"{kernel} takes {takes}; --arg gives {', '.join(texts) or 'nothing'}")
     answers = {name: loaded_array(path) for name, path in _by_name(answer, "--answer").items()}
     if unknown := answers.keys() - set(expected):
         raise UsageError(f"--answer {min(unknown)}=..: {kernel} takes {', '.join(expected)}")

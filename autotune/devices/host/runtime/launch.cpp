@@ -100,13 +100,11 @@ int cuda_host_launch(const char* kernel, const KernelInfo* info, void** argument
     current = nullptr;
     launch.dynamic_shared = nullptr;
     if (!make_threads(launch.n_threads) ||
-        (options->shared_bytes && posix_memalign(reinterpret_cast<void**>(&launch.dynamic_shared), 1024,
-                                                 options->shared_bytes) != 0)) {
+        posix_memalign(reinterpret_cast<void**>(&launch.dynamic_shared), 1024, options->shared_bytes + 1) != 0) {
         launch.error = "no memory for the threads of a block";
         return 1;
     }
-    if (launch.dynamic_shared)
-        launch.ranges.push_back({"the dynamic array", launch.dynamic_shared, options->shared_bytes, 's', 1});
+    launch.ranges.push_back({"the dynamic array", launch.dynamic_shared, options->shared_bytes, 's', 1});
     launching = getpid();
     checker_begin();
     run_grid();
