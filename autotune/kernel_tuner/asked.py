@@ -93,7 +93,7 @@ def device_asked_for(device: int | str) -> str:
 
 
 def settings_of(
-    strategy: str | None,
+    strategy: Any,
     options: Mapping[str, Any],
     iterations: int | None,
     seed: int | None,
@@ -111,6 +111,7 @@ def settings_of(
     if trials is None and "fraction" in options:
         n = call.enumeration.n_allowed or len(call.enumeration.configs)
         trials = max(1, ceil(n * options["fraction"]))
+    strategy = getattr(strategy, "__name__", strategy)  # Kernel Tuner takes its modules, too
     is_search = strategy not in EXHAUSTIVE
     if is_search:
         note(f"strategy={strategy!r}: configs are searched by autotune's own search")

@@ -1,5 +1,6 @@
 """``tune_kernel`` and ``run_kernel`` translate each argument of Kernel Tuner into autotune's own."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def tune_kernel(
     iterations: int | None = None,
     block_size_names: Sequence[str] | None = None,
     quiet: bool = False,
-    strategy: str | None = None,
+    strategy: Any = None,
     strategy_options: Mapping[str, object] | None = None,
     cache: str | None = None,
     metrics: Mapping[str, object] | None = None,
@@ -92,6 +93,7 @@ def tune_kernel(
         UsageError: for an unsupported argument; the message names it.
         KeyboardInterrupt: on Ctrl-C; all trials until then are recorded.
     """
+    begin = time.perf_counter()
     refuse_options(others, lang)
     goals = objectives_of(objective, objective_higher_is_better, objectives, metrics or {})
     note = silent if quiet else print
@@ -129,7 +131,7 @@ def tune_kernel(
         measured.front = [next(is_winner)]
     for result in measured.front:
         note(f"{'best' if len(goals) == 1 else 'front'}: {result_text(result, call, goals)}")
-    return measured, environment_of(ported, measured)
+    return measured, environment_of(ported, time.perf_counter() - begin)
 
 
 def run_kernel(

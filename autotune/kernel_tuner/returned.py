@@ -16,6 +16,13 @@ from ..sweep.run import Sweep
 # names that Kernel Tuner's own tools expect in its files
 TIMES = ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time")
 
+WALL_TIMES = {  # activities of a sweep that each of them has; the framework has the others
+    "compile_time": ("waiting for compilers",),
+    "verification_time": ("making the reference", "verifying"),
+    "benchmark_time": ("measuring", "final round"),
+    "strategy_time": ("searching",),
+}
+
 
 class Results(list[dict[str, Any]]):
     """The measured configs: parameters, ``time`` in ms, ``times`` (the median alone), and metrics.
@@ -73,12 +80,14 @@ def result_text(result: Mapping[str, object], call: Call, goals: Mapping[str, bo
     return f"{config}: {result['time']:.4g} ms{more}"
 
 
-def environment_of(ported: PortedSweep, results: Results) -> dict[str, object]:
+def environment_of(ported: PortedSweep, wall_s: float) -> dict[str, object]:
     """Returns the device, the kernel, the paths of record and definition, the missing checks, trials by status, and the
-    sums of the results' times in ms, as ``total_compile_time``; ``overhead_time`` is the rest of this call's.
+    parts of this call's wall time in ms, as ``total_compile_time``; ``overhead_time`` is the rest of ``wall_s``.
     """
-    record = _record(ported)
-    totals = {f"total_{name}": sum(result[name] for result in results) for name in TIMES}
+    record, spent_s = _record(ported), dict(ported.sweep.spent_s)
+    parts = {name: sum(spent_s.pop(what, 0.0) for what in of) for name, of in WALL_TIMES.items()}
+    totals = {f"total_{name}": 1e3 * seconds for name, seconds in parts.items()}
+    totals["total_framework_time"] = 1e3 * sum(spent_s.values())
     return {
         "device_name": record.device.name,
         "kernel_name": ported.kernel.name,
@@ -87,7 +96,7 @@ def environment_of(ported: PortedSweep, results: Results) -> dict[str, object]:
         "checked": ported.note,
         "counts": {str(status): n for status, n in ported.sweep.counts.items()},
         **totals,
-        "overhead_time": max(0.0, 1e3 * sum(ported.sweep.spent_s.values()) - sum(totals.values())),
+        "overhead_time": max(0.0, 1e3 * wall_s - sum(totals.values())),
     }
 
 

@@ -103,10 +103,11 @@ def _comparable(leaf: np.ndarray) -> np.ndarray:
     return leaf.astype(np.float32) if leaf.dtype.name == BFLOAT16 else np.ascontiguousarray(leaf)
 
 
-def _answer(call: Call, argument: CallArgument, value: object, atol: float) -> Answer:
+def _answer(call: Call, argument: CallArgument, value: Any, atol: float) -> Answer:
     where = f"the answer of {argument.name}"
     try:
-        array = np.asarray(value)
+        is_on_gpu = hasattr(value, "get") and hasattr(value, "shape")
+        array = np.asarray(value.get() if is_on_gpu else value)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where} is not an array: {error}") from error
     if not argument.is_array:

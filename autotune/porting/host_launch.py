@@ -25,15 +25,17 @@ CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it pas
 DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\d\w*)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
 )
-CONDITION = re.compile(  # what a condition of the preprocessor may follow from, but for guards
+CONDITION = re.compile(  # lines from which a condition of the preprocessor may follow, but for guards
     r"^[ \t]*#[ \t]*(?:(?:el)?if\b|define[ \t]+\w+)((?:\\\n|[^\n])*)", re.MULTILINE
 )
 WHOLE_KINDS = "bBhHiIqQ"  # NumPy's integers
+PASSED = ("identifier", "field_expression", "subscript_expression", "cast_expression", "qualified_identifier")
 LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 DEEPEST = 20  # variables and functions that lead to each other
 AXES = "xyz"
 
 Triple = tuple[str, str, str]
+Own = Mapping[str, tuple[str, bool]]  # name of a parameter -> Python for its value, and whether it is a float
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,12 @@ class _LaunchReader:
     def _read(self, node: Node, how: Sequence[Node], place: str) -> HostLaunch:
         values = node.child_by_field_name("arguments")
         pairs = zip(values.named_children if values is not None else (), self._parameters, strict=False)
-        self._arguments = {
-            text_of(value): parameter.name
-            for value, parameter in pairs
-            if value.type == "identifier" and not parameter.is_array and KINDS.get(parameter.type, "-") in WHOLE_KINDS
-        }
+        self._arguments = {}
+        for value, parameter in pairs:
+            if not parameter.is_array and KINDS.get(parameter.type, "-") in WHOLE_KINDS:
+                within = value.child_by_field_name("value") if value.type == "cast_expression" else None
+                passed = [each for each in (value, within) if each is not None and each.type in PASSED]
+                self._arguments |= {"".join(text_of(each).split()): parameter.name for each in passed}
         self._around, self._end, self._loops = node, node.start_byte, []
         while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
             self._around = self._around.parent
@@ -166,14 +169,20 @@ class _LaunchReader:
         return HostLaunch(grid, block, ast.unparse(ast.parse(shared)), place)
 
     # ------------------------------------------------------------------ three dimensions
-    def _dimensions(self, node: Node, depth: int) -> Triple:
-        """Returns x, y and z of a dim3, or of a number."""
+    def _dimensions(self, node: Node, depth: int, own: Own = {}) -> Triple:
+        """Returns x, y and z of a dim3, or of a number. ``own``: the parameters of an inlined function."""
+        if depth > DEEPEST:
+            raise _Unknown(text_of(node))
         if node.type == "identifier" and (found := self._dim3(text_of(node), depth)) is not None:
             return found
         if (parts := _parts(node)) is not None:
-            x, y, z, *_ = [*(self._whole(part, depth) for part in parts), "1", "1", "1"]
+            if len(parts) == 1 and (parts[0].type == "identifier" or self._inlined(parts[0], depth, own) is not None):
+                return self._dimensions(parts[0], depth + 1, own)
+            x, y, z, *_ = [*(self._whole(part, depth, own) for part in parts), "1", "1", "1"]
             return x, y, z
-        return self._whole(node, depth), "1", "1"
+        if (inlined := self._inlined(node, depth, own)) is not None and inlined[0] == "dim3":
+            return self._dimensions(inlined[1], depth + 1, inlined[2])
+        return self._whole(node, depth, own), "1", "1"
 
     def _dim3(self, name: str, depth: int) -> Triple | None:
         """Returns the dimensions of a variable; None if it is not a dim3."""
@@ -190,11 +199,11 @@ class _LaunchReader:
         return sizes[0], sizes[1], sizes[2]
 
     # ------------------------------------------------------------------ numbers
-    def _whole(self, node: Node, depth: int) -> str:
-        text, is_float = self._number(node, depth)
+    def _whole(self, node: Node, depth: int, own: Own = {}) -> str:
+        text, is_float = self._number(node, depth, own)
         return f"int({text})" if is_float else text
 
-    def _number(self, node: Node, depth: int, own: Mapping[str, tuple[str, bool]] = {}) -> tuple[str, bool]:
+    def _number(self, node: Node, depth: int, own: Own = {}) -> tuple[str, bool]:
         """Returns Python for a number, and whether it is a float. ``own``: the parameters of an inlined function."""
         if depth > DEEPEST:
             raise _Unknown(text_of(node))
@@ -205,6 +214,8 @@ class _LaunchReader:
             return self._number(child, depth + 1, own)
 
         field = node.child_by_field_name
+        if "".join(text_of(node).split()) in self._arguments and not own:
+            return self._arguments["".join(text_of(node).split())], False
         match node.type:
             case "number_literal":
                 number = number_in(text_of(node))
@@ -259,20 +270,33 @@ class _LaunchReader:
             return _as(kinds[0] if name == "static_cast" else name, *values[0])
         if len(values) == 2 and name in ("min", "max"):
             return f"{name}({', '.join(texts)})", is_float
-        for item in _at_file_scope(self._root):
-            items = [each for each in (item, *item.named_children) if each.type == "function_definition"]
-            for each in items:
-                declarator, body = each.child_by_field_name("declarator"), each.child_by_field_name("body")
-                if declarator is None or body is None or last_identifier(declarator) != name:
-                    continue
-                listed = declarator.child_by_field_name("parameters")
-                names = [last_identifier(own) for own in (listed.named_children if listed is not None else ())]
-                said = body.named_children
-                if len(said) == 1 and said[0].type == "return_statement" and len(names) == len(values):
-                    own = {n: (f"({text})", is_float) for n, (text, is_float) in zip(names, values, strict=True)}
-                    text, is_float = self._number(said[0].named_children[0], depth + 1, own)
-                    return f"({_as(_type(each), text, is_float)[0]})", _type(each) in ("float", "double")
+        if (inlined := self._inlined(node, depth, {}, values)) is not None:
+            kind, returned, own = inlined
+            text, is_float = self._number(returned, depth + 1, own)
+            return f"({_as(kind, text, is_float)[0]})", kind in ("float", "double")
         raise _Unknown(f"{name}(), which is no function of one return statement here")
+
+    def _inlined(
+        self, node: Node, depth: int, own: Own, values: Sequence[tuple[str, bool]] | None = None
+    ) -> tuple[str, Node, Own] | None:
+        """Returns type, returned expression and arguments of a call of a function with one return statement here."""
+        function = node.child_by_field_name("function")
+        if node.type != "call_expression" or function is None:
+            return None
+        name = re.split(r"[<>]", text_of(function))[0].rpartition("::")[2]
+        for item in _at_file_scope(self._root):
+            for each in (item, *item.named_children):
+                declarator, body = each.child_by_field_name("declarator"), each.child_by_field_name("body")
+                if each.type != "function_definition" or declarator is None or body is None:
+                    continue
+                listed, said = declarator.child_by_field_name("parameters"), body.named_children
+                names = [last_identifier(of) for of in (listed.named_children if listed is not None else ())]
+                is_one = len(said) == 1 and said[0].type == "return_statement" and bool(said[0].named_children)
+                if last_identifier(declarator) == name and is_one and len(names) == len(_arguments(node)):
+                    given = values or [self._number(of, depth + 1, own) for of in _arguments(node)]
+                    inner = {n: (f"({text})", is_float) for n, (text, is_float) in zip(names, given, strict=True)}
+                    return _type(each), said[0].named_children[0], inner
+        return None
 
     def _named(self, name: str, depth: int) -> tuple[str, bool]:
         """Returns Python for a variable: a parameter, an argument of the launch, or the one value that it is given."""

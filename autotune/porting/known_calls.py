@@ -17,6 +17,7 @@ from ..core.config import Value
 from ..core.definition import Tolerance
 from ..core.kept import is_own
 from .answers import stored_answer
+from .argument_texts import number_in
 from .array_memory import digest_of
 from .call import DEFAULT_BLOCK, Call, CallArgument
 from .outputs import Outputs
@@ -25,14 +26,14 @@ from .sizes import CallSizes
 CALLS = "calls.json"
 MOST_OF_NAME = 24  # characters of a file's name
 KINDS = ("in", "scratch", "out", "inout")  # a later one holds for all calls
-N_DIGITS = 12  # of a digest in a file's name
+N_DIGITS = 12  # digits of a digest in a file's name
 DIGEST = re.compile("[0-9a-f]{64}")
 ValuesOf = dict[str, tuple[Value, ...]]
 
 
 @dataclass(frozen=True)
 class KnownCall:
-    """What a definition states of one call.
+    """A call, as the definition states it.
 
     ``files``: array -> digest of its content; those of answers are called ``answer.NAME``. ``kinds``: roles of arrays,
     ``is_sure``: a config was seen to give the answers. ``tolerances``: those of the compared outputs, rtol, atol and
@@ -156,10 +157,11 @@ def _is_same(a: Value, b: Value) -> bool:
 
 def _by_source(call: Call, name: str) -> Value | None:
     """Returns the value of a parameter where a call did not name it: the block's default, or the source's macro."""
-    values = {str(value): value for value in call.space[name]}
+    text = call.source.defined.get(name, "")
     if call.defines is None and name in call.block_names:
-        return values.get(str(DEFAULT_BLOCK[call.block_names.index(name)]))
-    return values.get(call.source.defined.get(name, ""))
+        text = str(DEFAULT_BLOCK[call.block_names.index(name)])
+    said = number_in(text)
+    return next((value for value in call.space[name] if value == (text if said is None else said)), None)
 
 
 def _read(path: Path) -> KnownCalls:

@@ -16,11 +16,11 @@ from .call import Call
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # largest ratio of an extent to a size
 MOST_HALO = 8  # elements that a halo may add to a size
-MOST_SHOWN_HALO = 64  # the same where calls of several sizes show it
+MOST_SHOWN_HALO = 64  # elements, where calls of several sizes show it
 RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package already uses
 SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the fields that occur in it
-Values = tuple[int, ...]  # a number in each call
-MaybeValues = tuple[int | None, ...]  # None: the call does not say it
+Extents = tuple[int, ...]  # a number in each call
+SomeExtents = tuple[int | None, ...]  # None: the call does not say it
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class _Finder:
         self._values = {own: tuple(each.whole[name] for each in calls) for name, own in fields.items()}
         self._said: list[int] = []  # positions of the calls that say the present extent
 
-    def text(self, extents: MaybeValues, is_span: bool = False) -> str:
+    def text(self, extents: SomeExtents, is_span: bool = False) -> str:
         """Returns Python that gives the extent in each call; "" if there is none."""
         self._said = [i for i, n in enumerate(extents) if n is not None]
         ns = tuple(n for n in extents if n is not None)
@@ -199,7 +199,7 @@ class _Finder:
             return first
         return ""
 
-    def _sizes(self) -> Iterator[tuple[str, Values]]:
+    def _sizes(self) -> Iterator[tuple[str, Extents]]:
         """Yields the fields, one of those that were equal in each call, with their values."""
         for name, values in self._values.items():
             said = tuple(values[i] for i in self._said)
@@ -210,21 +210,21 @@ class _Finder:
     def _equal_to(self, name: str) -> list[str]:
         return [other for other, of in self._values.items() if of == self._values[name] and other != name]
 
-    def _same(self, ns: Values) -> Iterator[SizeExpression]:
+    def _same(self, ns: Extents) -> Iterator[SizeExpression]:
         return ((f"problem.{name}", (name,)) for name, values in self._sizes() if values == ns)
 
-    def _products(self, ns: Values) -> Iterator[SizeExpression]:
+    def _products(self, ns: Extents) -> Iterator[SizeExpression]:
         for (a, of_a), (b, of_b) in combinations_with_replacement(self._sizes(), 2):
             if tuple(m * n for m, n in zip(of_a, of_b, strict=True)) == ns:
                 yield f"problem.{a} * problem.{b}", (a, b)
 
-    def _multiples(self, ns: Values) -> Iterator[SizeExpression]:
+    def _multiples(self, ns: Extents) -> Iterator[SizeExpression]:
         for name, values in self._sizes():
             times = {(n // value if n % value == 0 else 0) for n, value in zip(ns, values, strict=True)}
             if len(times) == 1 and 1 < (by := times.pop()) <= MOST_TIMES:
                 yield f"{by} * problem.{name}", (name,)
 
-    def _halos(self, ns: Values) -> Iterator[SizeExpression]:
+    def _halos(self, ns: Extents) -> Iterator[SizeExpression]:
         for name, values in self._sizes():
             more = {n - value for n, value in zip(ns, values, strict=True)}
             most = min(MOST_HALO, min(values) // 8) if len(set(values)) == 1 else MOST_SHOWN_HALO

@@ -32,7 +32,7 @@ OWN_DEFINE = re.compile(
 )
 OWN_CONSTANT = re.compile(
     r"^[ \t]*(?:(?:static|inline|__device__|__constant__)[ \t]+)*(?P<word>const(?:expr)?)[ \t]+(?:[\w:]+[ \t]+)+"
-    r"(?P<name>\w+)[ \t]*=[ \t]*[^;,{}]*;",
+    r"(?P<name>\w+)[ \t]*=[ \t]*(?P<value>[^;,{}]*);",
     re.MULTILINE,
 )
 HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?P<header>[^>\n]+)>[^\n]*$", re.MULTILINE)
@@ -129,7 +129,7 @@ class KernelText:
             file = match["file"] or match["header"]
             among = places if match["file"] else self._folders  # <..> does not look beside the file
             path = next((place / file for place in among if (place / file).is_file()), None)
-            if path is None and (match["header"] or is_of_compiler(file)):
+            if path is None and (match["header"] or is_of_compiler(file) or file.startswith("thrust/")):
                 return f"#include <{file}>"
             if path is None:
                 return _error(found, f"there is no such file beside {name}, or in a folder of -I")
@@ -174,15 +174,23 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         of_templates=of_templates,
         told=(*gave_way, *left.told, *lacking),
         digest=sha256(whole.encode()).hexdigest(),
-        defined=dict(DEFINE.findall(whole)),
+        defined=dict(DEFINE.findall(whole))
+        | {own["name"]: own["value"].strip() for own in OWN_CONSTANT.finditer(whole)},
     )
 
 
 def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:
     """Returns the text without its own values of ``macros``, #define and const, which would win over a config's; and
     lines that name those that no condition of the text leaves out.
+
+    Raises:
+        UsageError: for a macro that would replace a part of a qualified name.
     """
     told = []
+    for name in macros:
+        if use := re.search(rf"\w+\s*::\s*{re.escape(name)}\b", text):
+            place = "{}:{}".format(*place_in(text, use.start(), file, 1))
+            raise UsageError(f"{place} has {use[0]}, so {name} cannot be a macro: give the parameter another name")
 
     def blank(found: re.Match[str]) -> str:
         name, guard, word = found["name"], found.groupdict().get("guard") or "", found["word"]
@@ -195,7 +203,7 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
 
     for own in (OWN_DEFINE, OWN_CONSTANT):
         text = own.sub(blank, text)
-    return text, tuple(told)
+    return text, tuple(dict.fromkeys(told))
 
 
 def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:

@@ -28,7 +28,7 @@ from autotune import Kernel, Launch, Space, Tolerance, {words}
 
 FOLDER = Path(__file__).parent
 SPACE = Space({space})
-CALLS = {{  # by the values of the problem's fields: files of arrays, and the tolerances of compared outputs
+CALLS = {{  # values of the problem's fields -> files of arrays, and tolerances of compared outputs
 {calls}}}
 
 

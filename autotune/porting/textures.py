@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from .syntax import Item
 
 TEXTURE = re.compile(r"cuda(?:Texture|Surface)Object_t|(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*")
-TEXTURE_TYPES = frozenset(("texture", "surface"))  # texture<float> t: its variable is what functions name
+# types of variables that functions name
+TEXTURE_TYPES = frozenset(("texture", "surface", "cudaTextureObject_t", "cudaSurfaceObject_t"))
 
 
 def textured(items: Sequence[Item]) -> dict[Item, str]:
@@ -41,12 +42,13 @@ def reached(kernel: Item, found: Sequence[Item], also: Sequence[str]) -> list[It
 
 
 def with_callers(left_out: Sequence[Item], items: Sequence[Item]) -> set[Item]:
-    """Returns the removed items, and the functions that use a name that only removed items declare."""
+    """Returns the removed items, and functions and variables that use a name that only removed items declare."""
     gone = set(left_out)
     while True:
         present = {name for item in items if item not in gone for name in item.names}
         missing = {name for item in gone for name in item.names} - present
-        more = {item for item in items if item.function and item not in gone and item.uses_of_others & missing}
+        users = [item for item in items if item.function or item.inner.type == "declaration"]
+        more = {item for item in users if item not in gone and item.uses_of_others & missing}
         if not more:
             return gone
         gone |= more

@@ -34,6 +34,7 @@ class Context(Subject[P]):
     compiler: str
     definition: str  # text of the definition's files
     ledger: Ledger  # accounts for the sweep's time
+    has_answers: bool  # whether an output is compared with the definition's reference
     judge: Judge | None = None  # called for each config that passed
 
     @staticmethod
@@ -67,13 +68,9 @@ class Context(Subject[P]):
             compiler=compiler,
             definition=definition,
             ledger=ledger or Ledger(),
+            has_answers=any(array.is_compared for array in kernel.arrays(problem).values()),
             judge=judge,
         )
-
-    @property
-    def has_answers(self) -> bool:
-        """Whether an output is compared with the definition's reference."""
-        return any(array.is_compared for array in self.kernel.arrays(self.problem).values())
 
     @contextmanager
     def on_device(self, doing: str) -> Iterator[None]:

@@ -48,6 +48,37 @@ def tuned(results: Path, source: Any = SAXPY, **more: Any) -> tuple[Any, dict[st
     )
 
 
+class OnGpu:
+    """An array as CuPy has them."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.data = array, array.shape, array.data
+
+    def get(self, order: str = "C") -> np.ndarray:
+        return self.array
+
+
+def test_answers_may_lie_on_a_gpu_and_strategies_may_be_modules(tmp_path: Path) -> None:
+    import random  # any module
+
+    x = np.arange(64, dtype=np.float32)
+    results, env = tune_kernel(
+        "twice",
+        "__global__ void twice(float *y, const float *x) { int i = threadIdx.x; y[i] = 2 * x[i]; }",
+        1,
+        [np.zeros_like(x), OnGpu(x)],
+        {"block_size_x": [64]},
+        answer=[OnGpu(2 * x), None],
+        strategy=random,
+        device="host",
+        results=tmp_path,
+        quiet=True,
+    )
+    assert len(results) == 1
+    parts = [value for name, value in env.items() if name.startswith("total_") or name == "overhead_time"]
+    assert len(parts) == 6 and min(parts) >= 0 and sum(parts) > 0  # type: ignore[type-var]
+
+
 def test_faults_are_trials_and_a_call_resumes(tmp_path: Path) -> None:
     params = {"block_size_x": [64, 128], "fault": [0, 1, 2, 3, 4]}
     restrictions = ["fault == 0 or block_size_x == 64"]

@@ -55,6 +55,18 @@ def ceil_div(a: int, b: int) -> int:
             "",
         ),
         (
+            "struct S { int w, n; };\n"
+            "void run(float* y, S s, long h) { k<<<dim3((s.w + TX - 1) / TX, DIVUP((int)h, TY)), dim3(TX, TY)>>>"
+            "(y, y, s.w, (int)h, 1.f); }",
+            "",
+        ),
+        (
+            "dim3 blocks(int w, int h) { return dim3(DIVUP(w, TX), DIVUP(h, TY)); }\n"
+            "void run(float* y, long w, int h) {\n  dim3 g(blocks((int)w, h));\n"
+            "  k<<<g, dim3(TX, TY)>>>(y, y, (int)w, h, 1.f);\n}",
+            "",
+        ),
+        (
             "namespace a { static constexpr int ONE = 1;\n"
             "namespace b { int up(int n, int m) { return (n + m - a::ONE) / m; } } }\n"
             "void run(float* y, int w, int h) {\n  int g = 7; dim3 b(1, 1); g = a::b::up(w, TX); b = dim3(g, 9);\n"

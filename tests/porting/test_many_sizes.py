@@ -131,6 +131,17 @@ def test_a_call_without_a_parameter_of_the_others_has_a_definition_of_its_own(tm
     assert scaled(tmp_path, 90, TILE=[2])[1]["definition"] == with_tile["definition"]
 
 
+@pytest.mark.parametrize("own", ["#define TILE 2", "const int TILE = 2;", "static constexpr unsigned TILE = 2u;"])
+def test_a_new_parameter_has_the_sources_value_before(own: str, tmp_path: Path) -> None:
+    body = "{ int i = blockIdx.x * block_size_x + threadIdx.x; if (i < n) y[i] = TILE; }"
+    text = f"{own}\n__global__ void f(int *y, int n) {body}"
+    arguments = ("y=zeros:int32:100", "n=100")
+    tuned(tmp_path, text, "f", "--size=100", "--param=block_size_x=64", arguments=arguments)
+    given = ("--size=100", "--param=block_size_x=64", "--param=TILE=1,2")
+    summary = tuned(tmp_path, text, "f", *given, arguments=arguments)
+    assert load_kernel(summary["definition"]).space.parameters["TILE"].since == 2
+
+
 @pytest.mark.parametrize("damage", ["", "{", '{"space": {"x": 1}, "since": {}, "calls": [{}]}', "[]"])
 def test_damaged_calls_are_as_none(damage: str, tmp_path: Path) -> None:
     path = Path(scaled(tmp_path, 100)[1]["definition"])

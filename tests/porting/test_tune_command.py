@@ -149,6 +149,15 @@ def test_failures_have_the_launch(tmp_path: Path) -> None:
             "f",
             (),
         ),
+        (f'#include <regex>\n#include <atomic>\n#include "thrust/device_vector.h"\n__global__ void f{COPY}', "f", ()),
+        (
+            "#include <cufftXt.h>\n__device__ cudaTextureObject_t t;\n"
+            "__device__ cufftComplex load(void* p, size_t i, void*, void*)"
+            " { return make_float2(tex2D<float>(t, 0, 0), 0); }\n"
+            f"__device__ cufftCallbackLoadC loader = load;\n__global__ void f{COPY}",
+            "f",
+            (),
+        ),
         (f"static constexpr unsigned int TILE = 128; __global__ void f{COPY}", "f", ("--param=TILE=1",)),
     ],
 )
@@ -159,6 +168,40 @@ def test_public_files_run(tmp_path: Path, text: str, kernel: str, words: tuple[s
     assert [trial.status for trial in trials_of(summary)] == [Status.MEASURED] * 2
     if "nobody" in text:
         assert "left out where the compiler has no such header: nobody/has_this.hpp" in summary["told"]
+
+
+def test_a_guess_before_a_loop_of_compare_and_swap_is_no_race(tmp_path: Path) -> None:
+    text = """
+    __global__ void f(unsigned *a, const float *x, int n) {
+        int i = blockIdx.x * block_size_x + threadIdx.x;
+        if (i >= n) return;
+        unsigned old = *a, seen;
+        do { seen = old; old = atomicCAS(a, seen, seen + (unsigned)x[i]); } while (old != seen);
+    }"""
+    x = np.arange(1000, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", np.array([int(x.sum())], np.uint32))
+    given = ("a=zeros:uint32:1", f"x={tmp_path}/x.npy", "n=1000")
+    words = ("--size=1000", "--param=block_size_x=64", f"--answer=a={tmp_path}/y.npy")
+    assert tuned(tmp_path, text, "f", *words, arguments=given)["trials"] == {"measured": 1}
+    racing = text.replace("old = atomicCAS(a, seen, seen + (unsigned)x[i])", "*a = seen + (unsigned)x[i]")
+    assert "race on buffer a" in trials_of(tuned(tmp_path, racing, "f", *words, arguments=given))[0].message
+
+
+def test_what_another_file_defines_is_named(tmp_path: Path) -> None:
+    calling = COPY.replace("= x[i]", "= far::away(x[i])")
+    text = f"namespace far {{ __device__ float away(float); }}\n__global__ void f{calling}"
+    (failed,) = trials_of(tuned(tmp_path, text, "f", "--size=1000", "--param=block_size_x=64"))
+    assert "the source declares far::away and does not define it" in failed.message
+
+
+def test_a_member_of_a_class_is_no_parameter(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        f"struct S {{ static const int TILE = 4; }};\n__global__ void f{COPY.replace('= x', '= S::TILE * x')}"
+    )
+    given = [f"--arg={each}" for each in ARGUMENTS]
+    done = autotune("tune", "k.cu", "--kernel", "f", "--size=9", "--param=TILE=4,8", *given, cwd=tmp_path)
+    assert done.returncode == 2 and "k.cu:2 has S::TILE, so TILE cannot be a macro" in done.stderr
 
 
 def test_a_kernel_without_arguments_is_tuned(tmp_path: Path) -> None:
@@ -178,7 +221,8 @@ def test_a_kernel_without_arguments_is_tuned(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(words: tuple[str, ...], arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(f"__global__ void f{COPY}")
     given = [f"--arg={each}" for each in arguments]
-    done = autotune("tune", tmp_path / "k.cu", "--kernel", "f", "--size=9", "--param=block_size_x=64", *words, *given)
+    words = ("--kernel", "f", "--size=9", "--param=block_size_x=64", *words)
+    done = autotune("tune", "k.cu", *words, *given, cwd=tmp_path)
     assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1
 
 

@@ -11,6 +11,12 @@ from .own_files import text_digest
 
 SHIM = Path(__file__).resolve().parent / "cuda"
 HEADERS = SHIM / "headers"
+OF_SHIM = ("__noinline__", "alignas")  # macros of the shim that headers of C++ use otherwise
+WITHOUT_SHIM = (
+    "".join(f'#pragma push_macro("{name}")\n#undef {name}\n' for name in OF_SHIM)
+    + "{}"
+    + "".join(f'#pragma pop_macro("{name}")\n' for name in OF_SHIM)
+)
 NO_MACROS = "".join(f"#undef {word}\n" for word in ("auto", "constexpr"))  # a source may define them for itself
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
@@ -96,7 +102,9 @@ def translate(variant: Variant) -> str:
         exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {_bounds_of(function, bounds)})\n"
     return (
         WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
-        + "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
+        + WITHOUT_SHIM.format(
+            "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
+        )
         + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )

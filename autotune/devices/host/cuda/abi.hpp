@@ -98,6 +98,7 @@ void cuda_host_copy_box(unsigned to, const void* map, unsigned barrier, const in
                         cuda_host::Site site);
 // Accesses that the compiler's instrumentation does not see; without effect in the plain build.
 void cuda_host_note_atomic(const void* address, unsigned n_bytes, cuda_host::Site site);
+void cuda_host_note_cas(const void* address, unsigned n_bytes, cuda_host::Site site);
 void cuda_host_note_read(const void* address, unsigned n_bytes, cuda_host::Site site);
 void cuda_host_note_write(const void* address, unsigned n_bytes, cuda_host::Site site);
 [[noreturn]] void cuda_host_stop(cuda_host::Site site, const char* format, ...) __attribute__((format(printf, 2, 3)));

@@ -38,7 +38,7 @@ CUDA_HOST_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
 
 template <class T>
 CUDA_HOST_UNCHECKED T atomicCAS(T* address, cuda_host::Same<T> expected, cuda_host::Same<T> value, CUDA_HOST_SITE) {
-    cuda_host_note_atomic(address, sizeof(T), site);
+    cuda_host_note_cas(address, sizeof(T), site);
     const T old = *address;
     if (old == expected) *address = value;
     return old;

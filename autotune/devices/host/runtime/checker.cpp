@@ -22,7 +22,7 @@ struct Shadow {
     unsigned readers;  // warps, since the last read that all before it are ordered before
     Place write_place, read_place;
     unsigned read_lanes;  // of read_warp, at read_at or before, and not ordered before each other
-    unsigned writer : 10, read_warp : 5, atomic : 1, initialised : 1;
+    unsigned writer : 10, read_warp : 5, atomic : 1, cas : 1, initialised : 1;
     unsigned write_blocks : 1, read_blocks : 1, read_warps : 1;  // more than one
 };
 
@@ -170,13 +170,14 @@ static void note_read(Shadow& s, const Thread& me, unsigned block, Place place) 
     s.read_place = place;
 }
 
-static void note_write(Shadow& s, const Thread& me, unsigned block, bool atomic, Place place) {
+static void note_write(Shadow& s, const Thread& me, unsigned block, bool atomic, bool cas, Place place) {
     s.write_blocks = atomic && s.atomic && s.written_at && (s.write_blocks || s.write_block != block);
     s.written_at = now;
     s.write_block = block;
     s.writer = me.linear & (max_threads - 1);
     s.write_place = place;
     s.atomic = atomic;
+    s.cas = cas;
     s.initialised = 1;
     s.read_at = 0;
     s.readers = 0;
@@ -194,7 +195,8 @@ static bool read_conflicts(const Shadow& s, const Thread& me, unsigned block) {
 static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Place place) {
     const Thread& me = *current;
     const unsigned block = m.is_shared() ? 0 : launch.block_number;
-    const bool writes = access != Access::read, atomic = access == Access::atomic;
+    const bool writes = access != Access::read, cas = access == Access::cas;
+    const bool atomic = cas || access == Access::atomic;
     const char* name = atomic ? "atomically updated" : writes ? "written" : "read";
     for (unsigned i = 0; i < n_bytes; i++) {
         Shadow& s = m.shadow[address + i - m.start];
@@ -205,13 +207,14 @@ static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Pla
             s.initialised |= writes;
             continue;
         }
-        if (s.written_at && !(atomic && s.atomic)) {
+        // A read before a loop of atomicCAS is a guess, which the loop compares: no order is needed.
+        if (s.written_at && !(atomic && s.atomic) && (writes || !s.cas)) {
             const bool same_block = s.write_block == block && !s.write_blocks;
             if (!same_block || !write_is_ordered(s, me)) report_race(m, address + i, name, s, true, place);
         }
         if (writes) {
-            if (read_conflicts(s, me, block)) report_race(m, address + i, name, s, false, place);
-            note_write(s, me, block, atomic, place);
+            if (!cas && read_conflicts(s, me, block)) report_race(m, address + i, name, s, false, place);
+            note_write(s, me, block, atomic, cas, place);
         } else {
             note_read(s, me, block, place);
         }
@@ -254,7 +257,7 @@ void check_access(const void* pointer, size_t n_bytes, Access access, Place plac
         if (m.kind == 'g') return;
         if (access != Access::read && !m.writable)
             fail("write to the read-only buffer %s+%ld %s", m.name, long(address - m.start), text_of(place).c_str());
-        if (access == Access::atomic && uintptr_t(address) % n_bytes)
+        if (access >= Access::atomic && uintptr_t(address) % n_bytes)
             fail("misaligned atomic on %s+%ld %s", m.name, long(address - m.start), text_of(place).c_str());
         touch(m, address, unsigned(n_bytes), access, place);
         return;

@@ -4,7 +4,7 @@
 
 namespace cuda_host {
 
-enum class Access { read, write, atomic };
+enum class Access { read, write, atomic, cas };
 
 // Where in the kernel: an address in its library, or a Site. Four bytes, because each byte of memory remembers two.
 using Place = uint32_t;

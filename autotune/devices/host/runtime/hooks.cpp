@@ -11,6 +11,9 @@ using namespace cuda_host;
 extern "C" {
 
 // ---------------------------------------------------------------- accesses that the compiler cannot see
+void cuda_host_note_cas(const void* p, unsigned n, Site site) {
+    if (launch.options.check) check_access(p, n, Access::cas, place_of(site));
+}
 void cuda_host_note_atomic(const void* p, unsigned n, Site site) {
     if (launch.options.check) check_access(p, n, Access::atomic, place_of(site));
 }

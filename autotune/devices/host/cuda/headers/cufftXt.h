@@ -1,3 +1,3 @@
-// What device code may use of it.
+// Device code may use the same of it as under NVRTC.
 #pragma once
-#include <cufft.h>
+#include "../../../../runtime/headers/cufftXt.h"
