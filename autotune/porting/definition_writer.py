@@ -50,17 +50,18 @@ def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Pat
 
 def _written(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
     call, table = formulas.call, table_of(formulas)
-    if table is None:
+    sizes_given = call.problem_size if isinstance(call.problem_size, tuple | list) else (call.problem_size,)
+    if table is None and not any(map(callable, (*sizes_given, *(call.defines or {}).values()))):
         known = KnownCalls.of(call, results)
         sizes = sizes_of_call(call, [each.sizes for each in known.calls])
         whole = known.widened(call)
         if sizes != formulas.sizes or whole.space != call.space:
             formulas = Formulas.of(whole, sizes)
-    else:  # a table has the values of one call
-        known = KnownCalls.of(call, results, (table, formulas.sizes.calls))
+    else:  # functions know one call
+        known = KnownCalls.of(call, results, (table, formulas.grid, formulas.defines, formulas.sizes.calls))
     known = known.with_call(formulas.call, KnownCall.of(call, formulas.sizes.calls[-1], outputs))
     sources = table.sources if table is not None else ()
-    text = definition_text(formulas, known, table)
+    text = definition_text(formulas, known, table, call.default)
     files = {f"{call.name}.cu.j2": formulas.template(is_one=not sources).encode(), f"{call.name}.py": text.encode()}
     files[CALLS] = known.written()
     if sources:

@@ -139,7 +139,8 @@ def _identity(call: Call) -> tuple[object, ...]:
     macros = {name: None if name in call.whole_macros else value for name, value in call.macros.items()}
     sizes = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
     texts = [str(each) for each in sizes if isinstance(each, str)]
-    return call.given_name, call.source.digest, types, sorted(macros.items()), texts, str(call.defines)
+    defines = {name: "" if callable(value) else str(value) for name, value in (call.defines or {}).items()}
+    return call.given_name, call.source.digest, types, sorted(macros.items()), texts, defines
 
 
 def _short_name(file: str) -> str:

@@ -98,8 +98,10 @@ def loaded(name, problem, shape):
 '''
 
 
-def definition_text(formulas: Formulas, known: KnownCalls, table: FormulaTable | None) -> str:
-    """Returns the definition of a kernel with its calls; the last one is that of ``formulas``."""
+def definition_text(
+    formulas: Formulas, known: KnownCalls, table: FormulaTable | None, default: Mapping[str, object]
+) -> str:
+    """Returns the definition of a kernel with its calls; the last one is that of ``formulas``, and has the default."""
     call, sizes, kinds = formulas.call, formulas.sizes, known.kinds
     numbers = [each for each in call.arguments if not each.is_array]
     has_label = any(each.sizes.label for each in known.calls)
@@ -119,7 +121,7 @@ def definition_text(formulas: Formulas, known: KnownCalls, table: FormulaTable |
         demands=_demands(formulas),
         lines=f"{inspect.getsource(define_lines)}\n\n",
         constraints="".join(_constraints(formulas, table)),
-        default=dict(call.default),
+        default=dict(default),
         arguments=tuple(each.name for each in call.arguments),
         n_fields=len(sizes.fields) + has_label,
         arrays="\n".join(f"            {each.name!r}: {_array(each, formulas, kinds)}," for each in call.arrays),

@@ -131,6 +131,28 @@ def test_a_call_without_a_parameter_of_the_others_has_a_definition_of_its_own(tm
     assert scaled(tmp_path, 90, TILE=[2])[1]["definition"] == with_tile["definition"]
 
 
+def test_what_a_function_says_is_known_of_one_call_only(tmp_path: Path) -> None:
+    text = SCALE.replace("TILE", "ONE")
+    paths = []
+    for n in (100, 300, 100):
+        x = np.arange(n, dtype=np.float32)
+        _, about = tune_kernel(
+            "scale",
+            text,
+            lambda config, n=n: n,
+            [np.zeros_like(x), x, np.float32(2), np.int32(n)],
+            {"block_size_x": [32]},
+            defines={"block_size_x": lambda config: config["block_size_x"]},
+            answer=[2 * x, None, None, None],
+            device="host",
+            results=tmp_path,
+            quiet=True,
+        )
+        assert about["counts"] == {"measured": 1}
+        paths.append(about["definition"])
+    assert paths[0] == paths[2] != paths[1]
+
+
 @pytest.mark.parametrize("own", ["#define TILE 2", "const int TILE = 2;", "static constexpr unsigned TILE = 2u;"])
 def test_a_new_parameter_has_the_sources_value_before(own: str, tmp_path: Path) -> None:
     body = "{ int i = blockIdx.x * block_size_x + threadIdx.x; if (i < n) y[i] = TILE; }"
