@@ -40,7 +40,7 @@ from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, error_text
 from .launch import Launch as Launch
 from .launch import with_positions
-from .problem import Problem, size_fields
+from .problem import Problem, added_fields, size_fields
 from .problem import baked_fields as baked_fields
 from .problem import baked_values as baked_values
 from .problem import problem_name as problem_name
@@ -318,6 +318,9 @@ class Kernel(ABC, Generic[P]):
             UsageError: for an unknown field, or where no other fields fit; the message says which ones to name as well.
         """
         self._check_names(values)
+        added = added_fields(self.problem_type)
+        if added and {f.name for f in dataclasses.fields(self.problem_type)} - added.keys() <= values.keys():
+            values = {**added, **values}  # the name of a problem, which leaves them out
         base, usual = self.tuned[0] if base is None else base, usual or {}
         why = self._why_not(base, {**usual, **values})
         if why is None:

@@ -35,7 +35,7 @@ def argument_value(parameter: CudaParameter, text: str) -> Any:
     kind, _, rest = text.partition(":")
     where = f"--arg {name}={text}"
     if not rest:
-        if number_in(text) is not None and not Path(text).exists():
+        if number_in(text) is not None and not Path(text).is_file():
             return _number_for(where, parameter, text)
         return loaded_array(text)
     try:

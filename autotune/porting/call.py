@@ -385,7 +385,7 @@ def _argument(kernel: str, parameter: CudaParameter, value: object) -> CallArgum
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not isinstance(value, np.generic):
-        raise UsageError(f"{where} is {type(value).__name__}, must be a NumPy number of {parameter.type}")
+        raise UsageError(f"{where} is {type(value).__name__}, must be a NumPy number or structure of {parameter.type}")
     expected = parameter.dtype()
     if expected is not None and (value.dtype.kind != expected.kind or value.dtype.itemsize != expected.itemsize):
         raise UsageError(f"{where} is {value.dtype}, and the kernel takes {parameter.type}: give np.{expected}(..)")

@@ -18,6 +18,7 @@ from .textures import reached, textured, with_callers
 
 # Libraries for host and device: their headers are needed only if device code uses their namespace.
 OF_LIBRARY = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(cub|thrust)/[^>\n]*>", re.MULTILINE)
+LIBRARY_MACRO = re.compile(r"\b(CUB|THRUST)_\w+")
 MOST_NAMED = 6  # how many of the removed functions a message names
 
 
@@ -88,6 +89,7 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
         used |= host.used
         starts |= {span[0] for item in host.of_device if (span := each.place(item)) is not None}
     spans = sorted(span for span in cuts if span[1] not in stays)
+    used |= {found.lower() for found in LIBRARY_MACRO.findall(text)}
     blanked = OF_LIBRARY.sub(lambda match: match[0] if match[1] in used else "", _blanked(text, spans, sorted(starts)))
     gone_by_why = [[cuts[span][0] for span in spans if cuts[span][1] is is_texture] for is_texture in (False, True)]
     whys = "host code", "textures are not supported"

@@ -85,8 +85,14 @@ class Sizes:
 
 def sizes_of_call(call: Call, known: Sequence[CallSizes] = ()) -> Sizes:
     """Returns the roles of the numbers of a call, after the calls ``known`` of the same kernel."""
-    own = _labelled(CallSizes.of(call), known)
-    calls = (*(each for each in known if each.key != own.key), own)
+    own = CallSizes.of(call)
+    if not set(own.spans) - {1} <= set(own.whole.values()) and _sizes_of(call, (own,)).why:
+        own = replace(own, label="x".join(map(str, own.spans)))
+    own = _labelled(own, known)
+    return _sizes_of(call, (*(each for each in known if each.key != own.key), own))
+
+
+def _sizes_of(call: Call, calls: tuple[CallSizes, ...]) -> Sizes:
     finder = _Finder(calls, _fields(calls[-1].whole))
     spanning = [each.spans for each in calls]
     why = _why_fixed(call)

@@ -28,7 +28,7 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate
+from .translation import BEGIN, HEADERS, INCLUDE, SHIM, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
@@ -223,15 +223,20 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
 
 
 def _meaning(compiler: Compiler, text: str) -> str:
-    """Returns the source after the preprocessor, without macros that nothing uses; unchanged if it includes headers."""
-    if INCLUDES.search(re.sub(r"\\[ \t]*\n", "", text)):
+    """Returns the source after the preprocessor, without macros that nothing uses; unchanged if it includes headers.
+
+    Headers of C++ before it count by their names.
+    """
+    head, begin, source = text.partition(BEGIN)
+    head, source = (head, begin + source) if INCLUDES.search(head) else ("", text)
+    if INCLUDES.search(re.sub(r"\\[ \t]*\n", "", source)):
         return text
     path = cache_dir("host") / f"macros-{text_digest(compiler.key, package_fingerprint())}.hpp"
     if not is_whole(path):
         given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-dM", "-")
         keep(path, run_compiler([*compiler.command, *flags("plain"), *given], "").output.encode(), {})
-    outcome = run_compiler([*compiler.command, "-w", "-include", path, "-x", "c++", "-E", "-P", "-"], text)
-    return outcome.output if outcome.code == 0 else text
+    outcome = run_compiler([*compiler.command, "-w", "-include", path, "-x", "c++", "-E", "-P", "-"], source)
+    return head + outcome.output if outcome.code == 0 else text
 
 
 def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> BuildFacts:

@@ -11,12 +11,15 @@ from .own_files import text_digest
 
 SHIM = Path(__file__).resolve().parent / "cuda"
 HEADERS = SHIM / "headers"
+IF_THERE = "#if __has_include(<{0}>)\n#include <{0}>\n#endif\n"
+MOST = "cuda_host_most_"  # begins the name of the most threads of a block
 OF_SHIM = ("__noinline__", "alignas")  # macros of the shim that headers of C++ use otherwise
 WITHOUT_SHIM = (
     "".join(f'#pragma push_macro("{name}")\n#undef {name}\n' for name in OF_SHIM)
     + "{}"
     + "".join(f'#pragma pop_macro("{name}")\n' for name in OF_SHIM)
 )
+BEGIN = "namespace cuda_user { inline namespace {\n"  # headers of C++ stand before it
 NO_MACROS = "".join(f"#undef {word}\n" for word in ("auto", "constexpr"))  # a source may define them for itself
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
@@ -62,6 +65,9 @@ BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
         "vector_types",
     ]
 )
+OF_CUDA = re.compile(  # libraries of CUDA that the shim lacks, so that their lack is told
+    r"(?:cub|cuda|thrust|cute|cutlass|nv)/|cu\w+\.h|curand|mma\.h|cooperative_groups"
+)
 OF_CPP = frozenset(("algorithm", "array", "complex", "functional", "tuple"))  # too large for the shim
 CUB = "cub/cub.cuh"  # the host device lacks it
 # comments, texts and directives, which may hold anything
@@ -99,13 +105,13 @@ def translate(variant: Variant) -> str:
         elif function not in expressions.values():
             source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
             called = KERNEL + function if n_renamed else function
-        exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {_bounds_of(function, bounds)})\n"
+        if bound := _bounds_of(function, bounds):
+            instances += f'#line {number} "export of {name}"\nstatic const unsigned {MOST}{symbol} = {bound};\n'
+        exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {bound and f'cuda_user::{MOST}{symbol}'})\n"
     return (
         WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
-        + WITHOUT_SHIM.format(
-            "".join(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in named)
-        )
-        + f'namespace cuda_user {{ inline namespace {{\n#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
+        + (WITHOUT_SHIM.format("".join(map(IF_THERE.format, named))) if named else "")
+        + f'{BEGIN}#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
 
@@ -158,7 +164,7 @@ def _bounds_of(function: str, bounds: Mapping[str, str]) -> str:
     found = NAME_EXPRESSION.fullmatch(function.rpartition(")>(")[2].removesuffix(")"))
     if found is None or found["name"] not in bounds:
         return ""
-    return f"cuda_user::{found['scope'] or ''}{bounds[found['name']]}{found['arguments'] or ''}"
+    return f"{found['scope'] or ''}{bounds[found['name']]}{found['arguments'] or ''}"
 
 
 def _in_shim(header: str) -> bool:
@@ -166,5 +172,5 @@ def _in_shim(header: str) -> bool:
 
 
 def _of_cpp(header: str) -> bool:
-    """Returns whether a header belongs to C++, such as ``<numbers>``, and is not in the shim."""
-    return header in OF_CPP or (header.isidentifier() and not _in_shim(header))
+    """Returns whether a header belongs to C++ or to the system, and neither to the shim nor to CUDA."""
+    return header in OF_CPP or not (_in_shim(header) or (HEADERS / header).is_file() or OF_CUDA.match(header))

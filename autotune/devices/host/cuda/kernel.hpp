@@ -14,10 +14,20 @@ struct Export<kernel> {
     static constexpr char kind =
         std::is_pointer<T>::value ? 'p' : std::is_floating_point<T>::value ? 'f' : std::is_integral<T>::value ? 'i' : 's';
 
+    // A copy on the stack, from which a constructor of the user's may read.
+    template <class T>
+    struct Given {
+        alignas(alignof(T)) char bytes[sizeof(T)];
+        __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) explicit Given(const void* argument) {
+            __builtin_memcpy(bytes, argument, sizeof(T));
+        }
+        T& value() { return *reinterpret_cast<T*>(bytes); }
+    };
+
     template <size_t... position>
     __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) static void expand(
         void** arguments, std::index_sequence<position...>) {
-        kernel(*static_cast<typename std::remove_reference<Parameters>::type*>(arguments[position])...);
+        kernel(Given<typename std::remove_reference<Parameters>::type>(arguments[position]).value()...);
     }
     static void call(void** arguments) { expand(arguments, std::index_sequence_for<Parameters...>()); }
 

@@ -27,9 +27,9 @@
 #define __restrict__ __restrict
 
 #define threadIdx (cuda_host_environment.thread->index)
-#define blockIdx (cuda_host_environment.block)
-#define blockDim (cuda_host_environment.block_dim)
-#define gridDim (cuda_host_environment.grid_dim)
+static constexpr const auto& blockIdx = cuda_host_environment.block;
+static constexpr const auto& blockDim = cuda_host_environment.block_dim;
+static constexpr const auto& gridDim = cuda_host_environment.grid_dim;
 static constexpr int warpSize = 32;
 
 // `extern __shared__ T name[];` cannot be spelt by a macro; it is rewritten, in place, to:

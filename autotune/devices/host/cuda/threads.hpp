@@ -5,9 +5,14 @@ namespace cuda_host {
 
 CUDA_HOST_INLINE int lane() { return int(cuda_host_environment.thread->linear % 32); }
 
+// Integers that are smaller than int become int, as in a call of CUDA's functions, which have no others.
 template <class T>
-CUDA_HOST_INLINE T shuffle(unsigned mask, T value, int source, Site site) {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no shuffle of this type");
+using Shuffled = typename std::conditional<std::is_integral<T>::value && sizeof(T) < sizeof(int), int, T>::type;
+
+template <class T>
+CUDA_HOST_INLINE Shuffled<T> shuffle(unsigned mask, T given, int source, Site site) {
+    Shuffled<T> value = given;
+    static_assert(sizeof(T) < 2 ? std::is_integral<T>::value : sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no shuffle of this type");
     static_assert(std::is_arithmetic<T>::value || sizeof(T) <= 4, "CUDA has no shuffle of this type");
     cuda_host_shuffle(mask, &value, sizeof value, source, site);
     return value;
@@ -78,22 +83,22 @@ CUDA_HOST_INLINE clock_t clock() { return ::clock(); }
 
 // In a segment of `width` lanes; a lane whose source lies outside keeps its own value.
 template <class T>
-CUDA_HOST_INLINE T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_HOST_SITE) {
+CUDA_HOST_INLINE cuda_host::Shuffled<T> __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_HOST_SITE) {
     const int first = cuda_host::lane() & ~(width - 1);
     return cuda_host::shuffle(mask, value, first | (source & (width - 1)), site);
 }
 template <class T>
-CUDA_HOST_INLINE T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_HOST_SITE) {
+CUDA_HOST_INLINE cuda_host::Shuffled<T> __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_HOST_SITE) {
     const int lane = cuda_host::lane(), source = lane - int(delta);
     return cuda_host::shuffle(mask, value, source < (lane & ~(width - 1)) ? lane : source, site);
 }
 template <class T>
-CUDA_HOST_INLINE T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_HOST_SITE) {
+CUDA_HOST_INLINE cuda_host::Shuffled<T> __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_HOST_SITE) {
     const int lane = cuda_host::lane(), source = lane + int(delta);
     return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
 }
 template <class T>
-CUDA_HOST_INLINE T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_HOST_SITE) {
+CUDA_HOST_INLINE cuda_host::Shuffled<T> __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_HOST_SITE) {
     const int lane = cuda_host::lane(), source = lane ^ lane_mask;
     return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
 }
