@@ -140,7 +140,8 @@ class Call:
         if self.launch is None:
             return [int(config.get(name, n)) for name, n in zip(self.block_names, DEFAULT_BLOCK, strict=False)]
         values = {**self.whole, **config}
-        return [int(value_of(checked_expression(each, values, "the block"), values)) for each in self.launch.block]
+        block = self.launch.block or ()
+        return [int(value_of(checked_expression(each, values, "the block"), values)) for each in block]
 
     @cached_property
     def enumeration(self) -> Enumeration:
@@ -278,7 +279,8 @@ def read_call(
         return _as_launched(call, text, problem_size is not None, (smem_args or {}).get("size"))
     if not is_named and not call.axes:
         with suppress(UsageError):
-            return replace(call, unused_launch=_launch_in(text, call).told)
+            launch = _launch_in(text, call)
+            return replace(call, unused_launch="" if launch.block is None else launch.told)
     return call
 
 
@@ -296,14 +298,21 @@ def _as_launched(call: Call, text: KernelText, has_size: bool, shared_bytes: obj
         if not has_size:
             raise UsageError(f"{error}: give --size, and --block-size-names if the block has other names") from error
         return call
+    if launch.grid is None and not has_size:
+        names = ", and --block-size-names if the block has other names" if launch.block is None else ""
+        raise UsageError(f"{launch.lacks}: give --size{names}")
+    if launch.shared is None and shared_bytes is None:
+        raise UsageError(f"{launch.lacks}: give --shared")
+    call = replace(call, shared_bytes=launch.shared if shared_bytes is None else shared_bytes)
     if tuned & set(BLOCK_SIZES) and not launch.of_block & set(BLOCK_SIZES):
         if not has_size:
             raise UsageError(f"{launch.place} launches it with a block that no parameter sets: give --size")
-        # block_size_x is asked for, and the source's own block is another
-        return replace(call, shared_bytes=launch.shared if shared_bytes is None else shared_bytes)
+        return call  # block_size_x is asked for, and the source's own block is another
+    if launch.block is None:
+        return call
     if has_size and not launch.of_grid & call.whole.keys():
         launch = replace(launch, grid=None)  # a grid for one size only
-    return replace(call, launch=launch, shared_bytes=launch.shared if shared_bytes is None else shared_bytes)
+    return replace(call, launch=launch)
 
 
 def _launch_in(text: KernelText, call: Call) -> HostLaunch:

@@ -87,7 +87,7 @@ class Formulas:
             shared = _of_launch(call, sizes, str(call.shared_bytes)) if by_text else ""
             shared = shared or text(call.shared_bytes, "the size of smem_args", "shared")
         else:
-            x, y, z = by_default = [_of_launch(call, sizes, each) for each in launch.block]
+            x, y, z = by_default = [_of_launch(call, sizes, each) for each in launch.block or ()]
             shared = _of_launch(call, sizes, str(call.shared_bytes))
         grid = [] if launch is None or launch.grid is None else [_of_launch(call, sizes, each) for each in launch.grid]
         for i, divisor in enumerate(call.divisors if not grid else ()):

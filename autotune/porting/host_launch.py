@@ -6,8 +6,9 @@ kernel stands for that argument. Other variables, dim3 objects and functions are
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tree_sitter import Node
 
@@ -35,6 +36,7 @@ DEEPEST = 20  # variables and functions that lead to each other
 AXES = "xyz"
 
 Triple = tuple[str, str, str]
+T = TypeVar("T")
 Own = Mapping[str, tuple[str, bool]]  # name of a parameter -> Python for its value, and whether it is a float
 
 
@@ -42,13 +44,15 @@ Own = Mapping[str, tuple[str, bool]]  # name of a parameter -> Python for its va
 class HostLaunch:
     """The launch of a kernel in its source: expressions of parameters and arguments. ``place``: file and line.
 
-    ``grid``: None if it is not used, since the caller states the size.
+    ``grid``, ``block``, ``shared``: None if it cannot be read; ``lacks`` says why. ``grid`` is None, too, where the
+    caller states the size.
     """
 
     grid: Triple | None
-    block: Triple
-    shared: str
+    block: Triple | None
+    shared: str | None
     place: str
+    lacks: str = ""
 
     @property
     def of_grid(self) -> frozenset[str]:
@@ -58,13 +62,14 @@ class HostLaunch:
     @property
     def of_block(self) -> frozenset[str]:
         """Returns the names in the expressions of the block."""
-        return _names(self.block)
+        return _names(self.block or ())
 
     @property
     def told(self) -> str:
         """Returns a text for people."""
         grid = "" if self.grid is None else f"grid {_shown(self.grid)}, "
-        return f"{grid}block {_shown(self.block)}, as {self.place} launches it"
+        block = "" if self.block is None else f"block {_shown(self.block)}, "
+        return f"{grid}{block}as {self.place} launches it"
 
 
 def host_launch(
@@ -75,7 +80,7 @@ def host_launch(
     macros: Mapping[str, object],
     tuned: Mapping[str, Sequence[object]],
 ) -> HostLaunch:
-    """Returns the first launch of ``kernel`` whose grid and block follow from parameters and arguments.
+    """Returns the first launch of ``kernel`` that follows from parameters and arguments; else the first one, in part.
 
     Args:
         macros: name -> value, also of parameters.
@@ -133,8 +138,8 @@ class _LaunchReader:
         self._loops: list[Node] = []  # around the launch, the innermost one first
 
     def launch(self) -> HostLaunch:
-        """Returns the first launch that can be read."""
-        why = ""
+        """Returns the first launch that can be read; else the first one, as far as it can."""
+        first: HostLaunch | None = None
         for node in walk(self._root):
             if node.type != "call_expression" or (how := _child(node, "kernel_call_syntax")) is None:
                 continue
@@ -142,12 +147,13 @@ class _LaunchReader:
             if function is None or last_identifier(function).partition("<")[0] != self._kernel:
                 continue
             place = "{}:{}".format(*place_in(self._text, self._given.at(node.start_byte), self._file, 1))
-            try:
-                return self._read(node, how.named_children, place)
-            except _Unknown as unknown:
-                tail = "" if "," in str(unknown) else ", which is neither an argument nor a parameter"
-                why = why or f"{place} launches it by {unknown}{tail}"
-        raise UsageError(why or f"{self._file} does not launch it")
+            found = self._read(node, how.named_children, place)
+            if not found.lacks:
+                return found
+            first = first or found
+        if first is None:
+            raise UsageError(f"{self._file} does not launch it")
+        return first
 
     def _read(self, node: Node, how: Sequence[Node], place: str) -> HostLaunch:
         values = node.child_by_field_name("arguments")
@@ -162,11 +168,23 @@ class _LaunchReader:
         while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
             self._around = self._around.parent
             self._loops += [self._around] if self._around.type in LOOPS else []
-        if len(how) < 2:
-            raise _Unknown("fewer than two values in <<<>>>")
-        shared = self._whole(how[2], 0) if len(how) > 2 else "0"
-        grid, block = (_plain(self._dimensions(each, 0)) for each in how[:2])
-        return HostLaunch(grid, block, ast.unparse(ast.parse(shared)), place)
+        lacks: list[str] = []
+        grid, block = (self._part(how, i, lambda each: _plain(self._dimensions(each, 0)), lacks) for i in (0, 1))
+        shared: str | None = "0"
+        if len(how) > 2:
+            shared = self._part(how, 2, lambda each: ast.unparse(ast.parse(self._whole(each, 0))), lacks)
+        return HostLaunch(grid, block, shared, place, f"{place} launches it by {lacks[0]}" if lacks else "")
+
+    def _part(self, how: Sequence[Node], i: int, read: Callable[[Node], T], lacks: list[str]) -> T | None:
+        """Returns a value in <<<>>>; None if it cannot be read, and adds why to ``lacks``."""
+        try:
+            return read(how[i])
+        except IndexError:
+            lacks.append("fewer than two values in <<<>>>")
+        except _Unknown as unknown:
+            tail = "" if "," in str(unknown) else ", which is neither an argument nor a parameter"
+            lacks.append(f"{unknown}{tail}")
+        return None
 
     # ------------------------------------------------------------------ three dimensions
     def _dimensions(self, node: Node, depth: int, own: Own = {}) -> Triple:

@@ -162,7 +162,7 @@ def _by_source(call: Call, name: str) -> Value | None:
     if call.defines is None and name in call.block_names:
         text = str(DEFAULT_BLOCK[call.block_names.index(name)])
     said = number_in(text)
-    return next((value for value in call.space[name] if value == (text if said is None else said)), None)
+    return next((value for value in call.space[name] if str(value) == text or value == said), None)
 
 
 def _read(path: Path) -> KnownCalls:

@@ -105,7 +105,7 @@ def _only(items: Sequence[Item], name: KernelName, file: str) -> Item:
 
 
 def _name(path: str, arguments: str | None, types: str | None = None) -> KernelName:
-    return KernelName(tuple(path.split("::")), None if arguments is None else _split(arguments), types)
+    return KernelName(tuple(path.split("::")), None if arguments is None else split_at_commas(arguments), types)
 
 
 def _ends(item: Item, path: tuple[str, ...]) -> bool:
@@ -164,8 +164,8 @@ def _leaves(node: Node) -> list[Node]:
     return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]
 
 
-def _split(text: str) -> tuple[str, ...]:
-    """Splits at commas outside of brackets; inside of round brackets < and > are comparisons."""
+def split_at_commas(text: str) -> tuple[str, ...]:
+    """Returns the parts between commas outside of brackets; inside of round brackets < and > are comparisons."""
     parts, depth, angles = [""], 0, 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")

@@ -140,8 +140,9 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         """Expands macros as the base class does. Raises UsageError if they grow without measure."""
         self._n_expanded += len(tokens)
         if self._n_expanded > MOST_TOKENS:
-            names = ", ".join(dict.fromkeys(expanding_from[:MOST_NAMED])) or "its text"
-            raise UsageError(f"the source has more than {MOST_TOKENS} words after its macros are expanded: {names}")
+            names = ", ".join(dict.fromkeys(expanding_from[:MOST_NAMED]))
+            by = f", by macros such as {names}" if names else ", with the files that it includes"
+            raise UsageError(f"the source has more than {MOST_TOKENS} words after its macros are expanded{by}")
         return super().expand_macros(tokens, expanding_from)
 
     def on_error(self, file: object, line: int, message: str) -> None:

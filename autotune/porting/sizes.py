@@ -78,7 +78,8 @@ class Sizes:
         now = ", ".join(f"{name}={value}" for name, value in self.values.items())
         if self.why or not now:
             only = f"callable at {f'{len(self.calls)} sizes' if len(self.calls) > 1 else 'this size'} only"
-            return f"{only}; {', '.join(self.fields)} fixed, since {self.why}" if now and self.why else only
+            fixed = f"; {', '.join(self.fields)} fixed" if now else ""
+            return f"{only}{fixed}, since {self.why}" if self.why else only
         more = f" and {len(self.calls) - 1} more" if len(self.calls) > 1 else ""
         return "; ".join([f"tuned at {now}{more}, and callable at others", *dict.fromkeys(self.demands.values())])
 

@@ -12,11 +12,11 @@ from ..core.files import content_of
 from ..rendering.includes import TOKEN, WHAT, is_of_compiler, place_in
 from .cuda_signature import CudaParameter
 from .device_code import ReadSource, device_code
-from .named_kernel import kernel_name, named_kernel
+from .named_kernel import kernel_name, named_kernel, split_at_commas
 from .preprocessing import preprocessed, tidied
 from .syntax import items, syntax_tree
 
-MOST_INCLUDES = 256
+MOST_INCLUDES = 2000
 ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 GUARD = re.compile(
     r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b",
@@ -31,10 +31,11 @@ OWN_DEFINE = re.compile(
     re.MULTILINE,
 )
 OWN_CONSTANT = re.compile(
-    r"^[ \t]*(?:(?:static|inline|__device__|__constant__)[ \t]+)*(?P<word>const(?:expr)?)[ \t]+(?:[\w:]+[ \t]+)+"
-    r"(?P<name>\w+)[ \t]*=[ \t]*(?P<value>[^;,{}]*);",
+    r"^(?P<head>[ \t]*(?:(?:static|inline|__device__|__constant__)[ \t]+)*(?P<word>const(?:expr)?)[ \t]+"
+    r"(?:[\w:]+[ \t]+)+)(?P<values>\w+[ \t]*=[ \t]*[^;{}]*);",
     re.MULTILINE,
 )
+CONSTANT = re.compile(r"\s*(\w+)\s*=\s*(.*)", re.DOTALL)
 HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?P<header>[^>\n]+)>[^\n]*$", re.MULTILINE)
 DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
@@ -140,7 +141,9 @@ class KernelText:
             if whole in within:  # a condition may leave it out
                 return _error(found, f"{file} includes itself endlessly")
             if self._n_included > MOST_INCLUDES:
-                raise UsageError(f"{name} includes more than {MOST_INCLUDES} files; the last one is {file}")
+                raise UsageError(
+                    f"the source includes more than {MOST_INCLUDES} files; the last one is {file}, in {name}"
+                )
             line = text.count("\n", 0, found.start()) + 2
             self._seen.add(whole)
             inner = self._included(ONCE.sub("", inner), str(file), [path.parent, *self._places], (*within, whole))
@@ -174,8 +177,7 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         of_templates=of_templates,
         told=(*gave_way, *left.told, *lacking),
         digest=sha256(whole.encode()).hexdigest(),
-        defined=dict(DEFINE.findall(whole))
-        | {own["name"]: own["value"].strip() for own in OWN_CONSTANT.finditer(whole)},
+        defined=dict(DEFINE.findall(whole)) | _constants_in(whole),
     )
 
 
@@ -193,17 +195,32 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
             raise UsageError(f"{place} has {use[0]}, so {name} cannot be a macro: give the parameter another name")
 
     def blank(found: re.Match[str]) -> str:
-        name, guard, word = found["name"], found.groupdict().get("guard") or "", found["word"]
+        name, guard, word = found["name"], found["guard"] or "", found["word"]
         if name not in macros:
             return found[0]
         if word != "undef" and not guard:
             place = "{}:{}".format(*place_in(text, found.start("word"), file, 1))
-            told.append(f"{place}: {'#' * (word == 'define')}{word} {name} gives way to the value that the call gives")
+            told.append(f"{place}: #define {name} gives way to the value that the call gives")
         return guard + "\n" * found[0].removeprefix(guard).count("\n")
 
-    for own in (OWN_DEFINE, OWN_CONSTANT):
-        text = own.sub(blank, text)
-    return text, tuple(dict.fromkeys(told))
+    def without(found: re.Match[str]) -> str:
+        parts = split_at_commas(found["values"])
+        left = [part for part in parts if (own := CONSTANT.fullmatch(part)) is None or own[1] not in macros]
+        if len(left) == len(parts):
+            return found[0]
+        place = "{}:{}".format(*place_in(text, found.start("word"), file, 1))
+        gone = [own[1] for part in parts if (own := CONSTANT.fullmatch(part)) and own[1] in macros]
+        told.extend(f"{place}: {found['word']} {name} gives way to the value that the call gives" for name in gone)
+        return (f"{found['head']}{', '.join(left)};" if left else "") + "\n" * found[0].count("\n")
+
+    text = OWN_DEFINE.sub(blank, text)
+    return OWN_CONSTANT.sub(without, text), tuple(dict.fromkeys(told))
+
+
+def _constants_in(text: str) -> dict[str, str]:
+    """Returns the constants that a text declares with a value, by name."""
+    parts = [part for found in OWN_CONSTANT.finditer(text) for part in split_at_commas(found["values"])]
+    return {own[1]: own[2].strip() for part in parts if (own := CONSTANT.fullmatch(part)) is not None}
 
 
 def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:

@@ -233,6 +233,37 @@ def test_what_the_grid_does_not_say_is_kept_for_each_call(tmp_path: Path) -> Non
     assert [kernel.launch(each, Config({"block_size_x": 64})).grid[0] for each in kernel.tuned] == [2, 8]
 
 
+def test_sizes_that_no_argument_says_are_told_apart(tmp_path: Path) -> None:
+    text = "__global__ void f(float *y, int more) { int i = blockIdx.x * block_size_x + threadIdx.x; y[i] = i + more; }"
+    about = {}
+    for n in (128, 512, 128):
+        arguments = [np.zeros(n, np.float32), np.int32(2)]
+        answer = [np.arange(n, dtype=np.float32) + 2, None]
+        results, about = tune_kernel(
+            "f", text, n, arguments, {"block_size_x": [64]}, answer=answer, device="host", results=tmp_path, quiet=True
+        )
+        assert about["counts"] == {"measured": 1} and len(results) == 1
+    kernel = load_kernel(str(about["definition"]))
+    assert {each.size for each in kernel.tuned} == {"128", "512"}  # type: ignore[attr-defined]
+    assert len(list(tmp_path.glob("host/f/more=2,size=*"))) == 2
+    found = choices(tmp_path, str(about["definition"]), {"size": "128"}, {"size": "512"})
+    assert [each["tier"] for each in found] == ["exact", "exact"]
+
+
+def test_unused_headers_and_macros_do_not_change_the_machine_code(tmp_path: Path) -> None:
+    text = "#include <algorithm>\n#include <cuda.h>\n#include <cuda_fp16.h>\n#define SCALE 1.5f\n"
+    text += "#ifndef U\n#define U 1\n#endif\n"
+    text += (
+        "__global__ void f(float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = SCALE; }"
+    )
+    words = ("--size=100", "--param=block_size_x=32")
+    arguments = ("y=zeros:float32:100", "n=100")
+    tuned(tmp_path, text, "f", *words, arguments=arguments)
+    for more in (["--param=U=1,2"], ["--param=U=1,2", "--param=SCALE=1.5f,3.f"]):
+        told = tuned(tmp_path, text, "f", *words, *more, arguments=arguments)["told"]
+        assert "recorded trials are still valid: their source changed, their machine code did not" in told
+
+
 def test_the_command_adds_sizes_and_parameters(tmp_path: Path) -> None:
     def tune(width: int, height: int, *words: str) -> dict[str, Any]:
         x = np.random.default_rng(width).random((height, width + 2), np.float32)

@@ -158,6 +158,31 @@ def test_failures_have_the_launch(tmp_path: Path) -> None:
             "f",
             (),
         ),
+        (
+            f"static const int A = 1, TILE = 128, B = 2; __global__ void f{COPY.replace('= x', '= A * x')}",
+            "f",
+            ("--param=TILE=1",),
+        ),
+        (
+            "__device__ int of(int i, int gridDim) { return i + 0 * gridDim; }\n"
+            f"__global__ void f{COPY.replace('{ int', '{ bool b = threadIdx.x; b = __shfl_sync(~0u, b, 0); int')}",
+            "f",
+            (),
+        ),
+        (
+            "struct Op { __device__ float operator()(float x) const { return x; } };\n"
+            "template <typename T> __global__ void __launch_bounds__(256) f"
+            f"{COPY.replace('= x[i]', '= T()(x[i])')}",
+            "f<Op>",
+            (),
+        ),
+        (
+            "#include <cxxabi.h>\n#include <typeinfo>\n"
+            "const char* name(const std::type_info& t) { int s; return abi::__cxa_demangle(t.name(), 0, 0, &s); }\n"
+            f"__global__ void f{COPY}",
+            "f",
+            (),
+        ),
         (f"static constexpr unsigned int TILE = 128; __global__ void f{COPY}", "f", ("--param=TILE=1",)),
     ],
 )
@@ -186,6 +211,19 @@ def test_a_guess_before_a_loop_of_compare_and_swap_is_no_race(tmp_path: Path) ->
     assert tuned(tmp_path, text, "f", *words, arguments=given)["trials"] == {"measured": 1}
     racing = text.replace("old = atomicCAS(a, seen, seen + (unsigned)x[i])", "*a = seen + (unsigned)x[i]")
     assert "race on buffer a" in trials_of(tuned(tmp_path, racing, "f", *words, arguments=given))[0].message
+
+
+def test_a_structure_may_have_a_constructor_that_copies(tmp_path: Path) -> None:
+    text = """
+    struct S { float a; int n; __host__ __device__ S(const S& o) { a = o.a; n = o.n; } };
+    __global__ void f(float *y, S s) { int i = blockIdx.x * block_size_x + threadIdx.x; if (i < s.n) y[i] = s.a; }"""
+    given = np.zeros((), np.dtype([("a", np.float32), ("n", np.int32)], align=True))
+    given["a"], given["n"] = 2, 100
+    np.save(tmp_path / "s.npy", given)
+    np.save(tmp_path / "y.npy", np.full(100, 2, np.float32))
+    words = ("--size=100", "--param=block_size_x=64", f"--answer=y={tmp_path}/y.npy")
+    arguments = ("y=zeros:float32:100", f"s={tmp_path}/s.npy")
+    assert tuned(tmp_path, text, "f", *words, arguments=arguments)["trials"] == {"measured": 1}
 
 
 def test_what_another_file_defines_is_named(tmp_path: Path) -> None:

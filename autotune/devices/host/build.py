@@ -28,7 +28,7 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import BEGIN, HEADERS, INCLUDE, SHIM, symbol_of, translate
+from .translation import BEGIN, HEADERS, INCLUDE, SHIM, shim_headers, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
@@ -222,13 +222,21 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     return text_digest(outcome.output)
 
 
+OF_SHIM = re.compile(  # lines that include a header of the shim, or another one only if it is there
+    rf"^[ \t]*#[ \t]*include[ \t]*<({'|'.join(map(re.escape, shim_headers()))})>[^\n]*\n"
+    r"|^#if __has_include\(<([^>\n]+)>\)\n(?:#include <[^>\n]+>)?\n#endif\n",
+    re.MULTILINE,
+)
+
+
 def _meaning(compiler: Compiler, text: str) -> str:
     """Returns the source after the preprocessor, without macros that nothing uses; unchanged if it includes headers.
 
-    Headers of C++ before it count by their names.
+    Headers of C++ before it, and those of the shim, count by their names.
     """
     head, begin, source = text.partition(BEGIN)
     head, source = (head, begin + source) if INCLUDES.search(head) else ("", text)
+    source = OF_SHIM.sub(lambda found: f"autotune_has({(found[1] or found[2])!r})\n", source)
     if INCLUDES.search(re.sub(r"\\[ \t]*\n", "", source)):
         return text
     path = cache_dir("host") / f"macros-{text_digest(compiler.key, package_fingerprint())}.hpp"

@@ -116,6 +116,11 @@ def translate(variant: Variant) -> str:
     )
 
 
+def shim_headers() -> list[str]:
+    """Returns the names of the shim's own files that a source includes where it names them."""
+    return sorted(path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file())
+
+
 def symbol_of(function: str) -> str:
     """Returns the identifier by which a function, given as a name expression, is exported."""
     return function if function.isidentifier() else f"{last_name(function)}_{text_digest(function)[:8]}"
