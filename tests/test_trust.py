@@ -88,7 +88,7 @@ HELD = {
     ),
     "each file has a digest": ("core/test_kept", "test_a_library_that_is_not_what_was_kept_is_compiled_again"),
     "a folder of another user is refused": ("porting/test_definition", "test_a_folder_of_another_user_is_refused"),
-    "that differ from the call are written again": (
+    "that differ from the calls are written again": (
         "porting/test_definition",
         "test_what_somebody_changed_is_written_anew",
     ),

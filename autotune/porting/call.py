@@ -302,11 +302,12 @@ def _as_launched(call: Call, text: KernelText, has_size: bool, shared_bytes: obj
         names = ", and --block-size-names if the block has other names" if launch.block is None else ""
         raise UsageError(f"{launch.lacks}: give --size{names}")
     if launch.shared is None and shared_bytes is None:
-        raise UsageError(f"{launch.lacks}: give --shared")
+        raise UsageError(f"{launch.lacks_shared}: give --shared")
     call = replace(call, shared_bytes=launch.shared if shared_bytes is None else shared_bytes)
     if tuned & set(BLOCK_SIZES) and not launch.of_block & set(BLOCK_SIZES):
         if not has_size:
-            raise UsageError(f"{launch.place} launches it with a block that no parameter sets: give --size")
+            names = ", ".join(sorted(tuned & set(BLOCK_SIZES)))
+            raise UsageError(f"{launch.place} launches it with a block that {names} does not set: give --size")
         return call  # block_size_x is asked for, and the source's own block is another
     if launch.block is None:
         return call

@@ -240,7 +240,8 @@ def _defines(call: Call, sizes: Sizes, functions: ConfigFunctions) -> tuple[dict
         macros["kernel_tuner"] = "1"
     whole = call.whole_macros
     macros |= {n: f"problem.{sizes.fields[n]}" if n in whole else repr(value) for n, value in call.macros.items()}
-    return {name: text for name, text in macros.items() if name not in call.source.of_templates}, unrolled
+    named = {name: text for name, text in macros.items() if name not in call.source.of_templates}
+    return {call.source.macro_of(name): text for name, text in named.items()}, unrolled
 
 
 def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str]) -> str:

@@ -21,7 +21,18 @@ from .syntax import last_identifier, syntax_tree, text_of, walk
 
 ROUNDING = {"ceil": "-(-({}) // 1)", "floor": "(({}) // 1)"}  # results of the functions of C
 OPERATORS = {"&&": "and", "||": "or"} | {op: op for op in (*"+-*%&|^<>", "<<", ">>", "<=", ">=", "==", "!=")}
-SIZES = {"char": 1, "short": 2, "int": 4, "unsigned": 4, "float": 4, "double": 8, "half": 2, "float2": 8, "float4": 16}
+SIZES = {
+    "char": 1,
+    "short": 2,
+    "int": 4,
+    "unsigned": 4,
+    "unsigned int": 4,
+    "float": 4,
+    "double": 8,
+    "half": 2,
+    "float2": 8,
+    "float4": 16,
+}
 CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it passes, in the text
 DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\d\w*)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
@@ -44,8 +55,8 @@ Own = Mapping[str, tuple[str, bool]]  # name of a parameter -> Python for its va
 class HostLaunch:
     """The launch of a kernel in its source: expressions of parameters and arguments. ``place``: file and line.
 
-    ``grid``, ``block``, ``shared``: None if it cannot be read; ``lacks`` says why. ``grid`` is None, too, where the
-    caller states the size.
+    ``grid``, ``block``, ``shared``: None if it cannot be read; ``lacks`` and ``lacks_shared`` say why. ``grid``: None,
+    too, where the caller states the size.
     """
 
     grid: Triple | None
@@ -53,6 +64,7 @@ class HostLaunch:
     shared: str | None
     place: str
     lacks: str = ""
+    lacks_shared: str = ""
 
     @property
     def of_grid(self) -> frozenset[str]:
@@ -148,7 +160,7 @@ class _LaunchReader:
                 continue
             place = "{}:{}".format(*place_in(self._text, self._given.at(node.start_byte), self._file, 1))
             found = self._read(node, how.named_children, place)
-            if not found.lacks:
+            if not (found.lacks or found.lacks_shared):
                 return found
             first = first or found
         if first is None:
@@ -168,12 +180,13 @@ class _LaunchReader:
         while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
             self._around = self._around.parent
             self._loops += [self._around] if self._around.type in LOOPS else []
-        lacks: list[str] = []
+        lacks, of_shared = list[str](), list[str]()
         grid, block = (self._part(how, i, lambda each: _plain(self._dimensions(each, 0)), lacks) for i in (0, 1))
         shared: str | None = "0"
         if len(how) > 2:
-            shared = self._part(how, 2, lambda each: ast.unparse(ast.parse(self._whole(each, 0))), lacks)
-        return HostLaunch(grid, block, shared, place, f"{place} launches it by {lacks[0]}" if lacks else "")
+            shared = self._part(how, 2, lambda each: ast.unparse(ast.parse(self._whole(each, 0))), of_shared)
+        whys = (f"{place} launches it by {some[0]}" if some else "" for some in (lacks, of_shared))
+        return HostLaunch(grid, block, shared, place, *whys)
 
     def _part(self, how: Sequence[Node], i: int, read: Callable[[Node], T], lacks: list[str]) -> T | None:
         """Returns a value in <<<>>>; None if it cannot be read, and adds why to ``lacks``."""
@@ -292,12 +305,12 @@ class _LaunchReader:
             kind, returned, own = inlined
             text, is_float = self._number(returned, depth + 1, own)
             return f"({_as(kind, text, is_float)[0]})", kind in ("float", "double")
-        raise _Unknown(f"{name}(), which is no function of one return statement here")
+        raise _Unknown(f"{name}(), which is no function of declarations and a return here")
 
     def _inlined(
         self, node: Node, depth: int, own: Own, values: Sequence[tuple[str, bool]] | None = None
     ) -> tuple[str, Node, Own] | None:
-        """Returns type, returned expression and arguments of a call of a function with one return statement here."""
+        """Returns type, returned expression and names of a call of a function of declarations and a return at last."""
         function = node.child_by_field_name("function")
         if node.type != "call_expression" or function is None:
             return None
@@ -309,11 +322,16 @@ class _LaunchReader:
                     continue
                 listed, said = declarator.child_by_field_name("parameters"), body.named_children
                 names = [last_identifier(of) for of in (listed.named_children if listed is not None else ())]
-                is_one = len(said) == 1 and said[0].type == "return_statement" and bool(said[0].named_children)
-                if last_identifier(declarator) == name and is_one and len(names) == len(_arguments(node)):
+                kinds = [of.type for of in said]
+                is_plain = kinds[-1:] == ["return_statement"] and set(kinds[:-1]) <= {"declaration"}
+                if last_identifier(declarator) == name and is_plain and len(names) == len(_arguments(node)):
                     given = values or [self._number(of, depth + 1, own) for of in _arguments(node)]
                     inner = {n: (f"({text})", is_float) for n, (text, is_float) in zip(names, given, strict=True)}
-                    return _type(each), said[0].named_children[0], inner
+                    for local, value in (pair for of in said[:-1] for pair in _declared(of)):
+                        text, is_float = _as(local[1], *self._number(value, depth + 1, inner))
+                        inner[local[0]] = f"({text})", is_float
+                    returned = said[-1].named_children
+                    return (_type(each), returned[0], inner) if returned else None
         return None
 
     def _named(self, name: str, depth: int) -> tuple[str, bool]:
@@ -423,6 +441,15 @@ def _parts(node: Node) -> list[Node] | None:
         return None
     value = node.child_by_field_name("value")
     return list(value.named_children) if value is not None else _arguments(node)
+
+
+def _declared(declaration: Node) -> Iterator[tuple[tuple[str, str], Node]]:
+    """Yields (name, type) of the variables in a declaration, with their initial values; they must have some."""
+    for each in declaration.children_by_field_name("declarator"):
+        value = each.child_by_field_name("value")
+        if value is None:
+            raise _Unknown(f"{last_identifier(each)}, which has no initial value")
+        yield (last_identifier(each), _type(declaration)), value
 
 
 def _initial(declaration: Node, name: str) -> list[Node | None]:

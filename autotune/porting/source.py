@@ -30,6 +30,7 @@ OWN_DEFINE = re.compile(
     r"^[ \t]*#[ \t]*(?P<word>define|undef)[ \t]+(?P<name>(?(guard)(?P=guarded)|\w+))\b(?!\()(?:\\\n|[^\n])*$",
     re.MULTILINE,
 )
+VALUE_OF = "autotune_value_of_"  # begins the name of the macro whose value a constant of the source takes
 OWN_CONSTANT = re.compile(
     r"^(?P<head>[ \t]*(?:(?:static|inline|__device__|__constant__)[ \t]+)*(?P<word>const(?:expr)?)[ \t]+"
     r"(?:[\w:]+[ \t]+)+)(?P<values>\w+[ \t]*=[ \t]*[^;{}]*);",
@@ -52,7 +53,7 @@ class KernelSource:
     ``text``: the source for the compiler. ``function``: the kernel's name expression; "": its plain name is enough.
     ``names``: names in the text after the preprocessor. ``of_templates``: parameters of its templates, which a macro of
     the same name would replace. ``told``: lines that name the removed code. ``digest``: of the whole file with what it
-    includes. ``defined``: its macros of one word, by name.
+    includes. ``defined``: its macros of one word and its constants, by name; ``constants``: the latter.
     """
 
     file: str
@@ -64,6 +65,11 @@ class KernelSource:
     told: tuple[str, ...] = ()
     digest: str = ""
     defined: Mapping[str, str] = field(default_factory=dict)
+    constants: frozenset[str] = frozenset()
+
+    def macro_of(self, name: str) -> str:
+        """Returns the macro that gives a parameter its value: itself, or the one that a constant of its name takes."""
+        return VALUE_OF + name if name in self.constants else name
 
     def template(self, unroll: Sequence[str], is_one: bool = True) -> str:
         """Returns the Jinja template of the kernel: defines of the config, and the text with its own line numbers.
@@ -130,7 +136,7 @@ class KernelText:
             file = match["file"] or match["header"]
             among = places if match["file"] else self._folders  # <..> does not look beside the file
             path = next((place / file for place in among if (place / file).is_file()), None)
-            if path is None and (match["header"] or is_of_compiler(file) or file.startswith("thrust/")):
+            if path is None and (match["header"] or is_of_compiler(file)):
                 return f"#include <{file}>"
             if path is None:
                 return _error(found, f"there is no such file beside {name}, or in a folder of -I")
@@ -162,6 +168,8 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
     of_templates = frozenset(name for found in TEMPLATE.finditer(whole) for name in DECLARED.findall(found[1]))
     values = {name: value for name, value in macros if name not in of_templates}
     text, gave_way = _without_own_values(whole, values, file)
+    constants = _constants_in(whole)
+    values = {VALUE_OF + name if name in constants else name: value for name, value in values.items()}
     first = _reading(text, values)
     named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
@@ -177,7 +185,8 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         of_templates=of_templates,
         told=(*gave_way, *left.told, *lacking),
         digest=sha256(whole.encode()).hexdigest(),
-        defined=dict(DEFINE.findall(whole)) | _constants_in(whole),
+        defined=dict(DEFINE.findall(whole)) | constants,
+        constants=frozenset(constants),
     )
 
 
@@ -188,8 +197,8 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
     Raises:
         UsageError: for a macro that would replace a part of a qualified name.
     """
-    told = []
-    for name in macros:
+    told, constants = [], _constants_in(text)
+    for name in macros.keys() - constants.keys():
         if use := re.search(rf"\w+\s*::\s*{re.escape(name)}\b", text):
             place = "{}:{}".format(*place_in(text, use.start(), file, 1))
             raise UsageError(f"{place} has {use[0]}, so {name} cannot be a macro: give the parameter another name")
@@ -204,14 +213,15 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
         return guard + "\n" * found[0].removeprefix(guard).count("\n")
 
     def without(found: re.Match[str]) -> str:
-        parts = split_at_commas(found["values"])
-        left = [part for part in parts if (own := CONSTANT.fullmatch(part)) is None or own[1] not in macros]
-        if len(left) == len(parts):
-            return found[0]
+        parts = list(split_at_commas(found["values"]))
         place = "{}:{}".format(*place_in(text, found.start("word"), file, 1))
-        gone = [own[1] for part in parts if (own := CONSTANT.fullmatch(part)) and own[1] in macros]
-        told.extend(f"{place}: {found['word']} {name} gives way to the value that the call gives" for name in gone)
-        return (f"{found['head']}{', '.join(left)};" if left else "") + "\n" * found[0].count("\n")
+        for i, part in enumerate(parts):
+            if (own := CONSTANT.fullmatch(part)) is not None and own[1] in macros:
+                parts[i] = f"{own[1]} = {VALUE_OF}{own[1]}"
+                told.append(f"{place}: {found['word']} {own[1]} has the value that the call gives")
+        if f" = {VALUE_OF}" not in " ".join(parts):
+            return found[0]
+        return f"{found['head']}{', '.join(parts)};" + "\n" * found[0].count("\n")
 
     text = OWN_DEFINE.sub(blank, text)
     return OWN_CONSTANT.sub(without, text), tuple(dict.fromkeys(told))

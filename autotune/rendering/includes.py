@@ -24,7 +24,7 @@ TOKEN = re.compile(
 )
 WHAT = re.compile(rf'{BLANK}(?:"(?P<file>[^"\n]+)"|<(?P<header>[^>\n]+)>){BLANK}(?://[^\n]*)?')
 CUDAS = re.compile(
-    r"(?:cuda|cub/|cuComplex|curand|cooperative_groups|device_|mma\.|math_|nv/|vector_)[\w./]*"
+    r"(?:cuda|cub/|thrust/|cuComplex|curand|cooperative_groups|device_|mma\.|math_|nv/|vector_)[\w./]*"
 )  # names of CUDA's headers
 DEEPEST = 32  # levels of nested includes
 

@@ -17,7 +17,7 @@ X, N = np.zeros(8, np.float32), np.int32(8)
     ("change", "told"),
     [
         ({"arguments": [X, X]}, r"takes 3 arguments \(y, x, n\); 2 were given"),
-        ({"arguments": [X, X, 8]}, "the argument n is int, must be a NumPy number of int"),
+        ({"arguments": [X, X, 8]}, "the argument n is int, must be a NumPy number or structure of int"),
         ({"arguments": [X, X, np.int64(8)]}, r"the argument n is int64, and the kernel takes int: give np\.int32"),
         ({"arguments": [X, 3, N]}, "the argument x is int, must be a NumPy array"),
         ({"tune_params": {}}, "tune_params is empty"),

@@ -60,6 +60,11 @@ def ceil_div(a: int, b: int) -> int:
             "",
         ),
         (
+            "dim3 blocks(int w, int h) { const unsigned a = DIVUP(w, TX), b = DIVUP(h, TY); return dim3(a, b); }\n"
+            "void run(float* y, int w, int h) { k<<<blocks(w, h), dim3(TX, TY)>>>(y, y, w, h, 1); }",
+            "",
+        ),
+        (
             "dim3 blocks(int w, int h) { return dim3(DIVUP(w, TX), DIVUP(h, TY)); }\n"
             "void run(float* y, long w, int h) {\n  dim3 g(blocks((int)w, h));\n"
             "  k<<<g, dim3(TX, TY)>>>(y, y, (int)w, h, 1.f);\n}",
@@ -146,6 +151,8 @@ def test_a_launch_is_read_in_parts() -> None:
     launch = launch_of("void r(int n) { int g = f(n), s = 4 * TX; k<<<g, dim3(TX, TY), s>>>(0, 0, n, 1, 2.f); }")
     assert (launch.grid, launch.block) == (None, ("TX", "4", "1")) and eval(str(launch.shared), {"TX": 8}) == 32
     assert "launches it by f()" in launch.lacks
+    launch = launch_of("void r(int n) { k<<<n, TX, sizeof(unsigned) * (TX + 1)>>>(0, 0, n, 1, 2.f); }")
+    assert eval(str(launch.shared), {"TX": 8}) == 36 and not launch.lacks_shared
     launch = launch_of("void r(int n) { k<<<n, TX, f(n)>>>(0, 0, n, 1, 2.f); }")
     assert (launch.grid, launch.shared) == (("width", "1", "1"), None)
 

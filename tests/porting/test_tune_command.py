@@ -177,6 +177,12 @@ def test_failures_have_the_launch(tmp_path: Path) -> None:
             (),
         ),
         (
+            '#include <cstdint>\n//:#include "old.h"\nnamespace d { typedef std::int8_t int8; }\n'
+            f"__global__ void f{COPY.replace('{ int', '{ d::int8 e = 0; int')}",
+            "f",
+            (),
+        ),
+        (
             "#include <cxxabi.h>\n#include <typeinfo>\n"
             "const char* name(const std::type_info& t) { int s; return abi::__cxa_demangle(t.name(), 0, 0, &s); }\n"
             f"__global__ void f{COPY}",
@@ -233,13 +239,24 @@ def test_what_another_file_defines_is_named(tmp_path: Path) -> None:
     assert "the source declares far::away and does not define it" in failed.message
 
 
-def test_a_member_of_a_class_is_no_parameter(tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(
-        f"struct S {{ static const int TILE = 4; }};\n__global__ void f{COPY.replace('= x', '= S::TILE * x')}"
+def test_a_constant_of_a_class_may_be_a_parameter(tmp_path: Path) -> None:
+    scaled = COPY.replace("= x", "= S::TILE * x")
+    text = f"struct S {{\n  static const int TILE = 4;\n  enum {{ OTHER = 2 }};\n}};\n__global__ void f{scaled}"
+    summary = tuned(tmp_path, text, "f", "--size=1000", "--param=block_size_x=64", "--param=TILE=4,8")
+    assert (
+        summary["trials"] == {"measured": 2}
+        and "k.cu:2: const TILE has the value that the call gives" in summary["told"]
     )
     given = [f"--arg={each}" for each in ARGUMENTS]
-    done = autotune("tune", "k.cu", "--kernel", "f", "--size=9", "--param=TILE=4,8", *given, cwd=tmp_path)
-    assert done.returncode == 2 and "k.cu:2 has S::TILE, so TILE cannot be a macro" in done.stderr
+    (tmp_path / "k.cu").write_text(text.replace("S::TILE", "S::OTHER"))
+    done = autotune("tune", "k.cu", "--kernel", "f", "--size=9", "--param=OTHER=4,8", *given, cwd=tmp_path)
+    assert done.returncode == 2 and "k.cu:5 has S::OTHER, so OTHER cannot be a macro" in done.stderr
+
+
+def test_a_variable_of_another_file_is_named(tmp_path: Path) -> None:
+    text = f"extern __constant__ float far[];\n__global__ void f{COPY.replace('= x[i]', '= far[0] * x[i]')}"
+    (failed,) = trials_of(tuned(tmp_path, text, "f", "--size=1000", "--param=block_size_x=64"))
+    assert failed.message.endswith("the source declares far and does not define it")
 
 
 def test_a_kernel_without_arguments_is_tuned(tmp_path: Path) -> None:

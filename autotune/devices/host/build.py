@@ -28,7 +28,7 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import BEGIN, HEADERS, INCLUDE, SHIM, shim_headers, symbol_of, translate
+from .translation import BEGIN, HEADERS, INCLUDE, SHIM, shim_headers, symbol_of, translate, undefined_in
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
@@ -222,6 +222,8 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     return text_digest(outcome.output)
 
 
+ERROR = re.compile(r"^[ \t]*#[ \t]*error\b[^\n]*", re.MULTILINE)
+UNDEFINED = re.compile(r"undefined [^\n]*")
 OF_SHIM = re.compile(  # lines that include a header of the shim, or another one only if it is there
     rf"^[ \t]*#[ \t]*include[ \t]*<({'|'.join(map(re.escape, shim_headers()))})>[^\n]*\n"
     r"|^#if __has_include\(<([^>\n]+)>\)\n(?:#include <[^>\n]+>)?\n#endif\n",
@@ -237,7 +239,7 @@ def _meaning(compiler: Compiler, text: str) -> str:
     head, begin, source = text.partition(BEGIN)
     head, source = (head, begin + source) if INCLUDES.search(head) else ("", text)
     source = OF_SHIM.sub(lambda found: f"autotune_has({(found[1] or found[2])!r})\n", source)
-    if INCLUDES.search(re.sub(r"\\[ \t]*\n", "", source)):
+    if INCLUDES.search(ERROR.sub("", machine_code.without_comments(re.sub(r"\\[ \t]*\n", "", source)))):
         return text
     path = cache_dir("host") / f"macros-{text_digest(compiler.key, package_fingerprint())}.hpp"
     if not is_whole(path):
@@ -274,6 +276,8 @@ def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialF
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
+    if lacking := {undefined_in(found) for found in UNDEFINED.findall(outcome.errors)} - {""}:
+        return f"the source declares {', '.join(sorted(lacking))} and does not define it"
     if export := EXPORT.match("\n".join(lines)):
         function = (variant.kernel, *variant.also)[int(export["number"]) - 1]
         return f"the source defines no __global__ function called {function} ({export['why']})"

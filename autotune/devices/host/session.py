@@ -2,7 +2,6 @@
 
 import _ctypes
 import ctypes
-import re
 import struct
 import threading
 import time
@@ -20,6 +19,7 @@ from ..base import TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, Sample
 from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, MemoryRange, Options, host_runtime, name_lines, schedule_of
+from .translation import undefined_in
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
@@ -71,7 +71,7 @@ class HostFunction:
         try:
             library = ctypes.CDLL(str(self._path))
         except OSError as error:
-            if lacking := _undefined(str(error)):
+            if lacking := undefined_in(str(error)):
                 why = f"the source declares {lacking} and does not define it"
                 raise TrialFailure(Status.COMPILE_FAILED, f"{binary.kernel}: {why}") from error
             raise TrialFailure(Status.LAUNCH_FAILED, f"{binary.kernel} cannot be loaded: {error}") from error
@@ -271,14 +271,3 @@ def _load_address(library: ctypes.CDLL, symbol: str) -> int:
 
 def _variable_range(base: int, variable: Variable) -> MemoryRange:
     return MemoryRange(variable.name.encode(), base + variable.offset, variable.n_bytes, variable.kind.encode(), b"\1")
-
-
-def _undefined(error: str) -> str:
-    """Returns the name of the user's function that a library lacks, from the loader's message; "" for another one."""
-    _, found, rest = error.partition("undefined symbol: _ZN9cuda_user12_GLOBAL__N_1")
-    parts: list[str] = []
-    while found and (length := re.match(r"\d+", rest)):
-        end = length.end() + int(length[0])
-        parts.append(rest[length.end() : end])
-        rest = rest[end:]
-    return "::".join(parts)

@@ -106,7 +106,7 @@ def translate(variant: Variant) -> str:
             source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
             called = KERNEL + function if n_renamed else function
         if bound := _bounds_of(function, bounds):
-            instances += f'#line {number} "export of {name}"\nstatic const unsigned {MOST}{symbol} = {bound};\n'
+            instances += f'#line {number} "export of {name}"\nconst unsigned {MOST}{symbol} = {bound};\n'
         exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {bound and f'cuda_user::{MOST}{symbol}'})\n"
     return (
         WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
@@ -119,6 +119,17 @@ def translate(variant: Variant) -> str:
 def shim_headers() -> list[str]:
     """Returns the names of the shim's own files that a source includes where it names them."""
     return sorted(path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file())
+
+
+def undefined_in(error: str) -> str:
+    """Returns the name of the user's function or variable that a linker or loader misses; "" for another one."""
+    _, found, rest = error.partition("_ZN9cuda_user12_GLOBAL__N_1")
+    parts: list[str] = []
+    while found and (length := re.match(r"\d+", rest)):
+        end = length.end() + int(length[0])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+    return "::".join(parts)
 
 
 def symbol_of(function: str) -> str:

@@ -15,6 +15,11 @@
 #include <time.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
