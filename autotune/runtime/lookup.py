@@ -216,7 +216,10 @@ def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, 
     Raises:
         UsageError: as ``Kernel.problem_with``, and for a value of another type than its field.
     """
-    check_field_types(kernel.name, values, kernel.tuned[0])
+    usual = kernel.tuned[0]
+    is_text = {name: isinstance(getattr(usual, name, None), str) for name in values}  # 16 may be the text of a field
+    values = {name: str(v) if is_text[name] and type(v) in (int, float) else v for name, v in values.items()}
+    check_field_types(kernel.name, values, usual)
     own = (entry for entry in wisdom.entries if entry.kernel == kernel.name)
     alike = [e for e in own if all(values.get(name, value) == value for name, value in e.baked.items())]
     found = (replaced(kernel.tuned[0], {**entry.baked, **entry.runtime}) for entry in alike)

@@ -246,7 +246,7 @@ def test_sizes_that_no_argument_says_are_told_apart(tmp_path: Path) -> None:
     kernel = load_kernel(str(about["definition"]))
     assert {each.size for each in kernel.tuned} == {"128", "512"}  # type: ignore[attr-defined]
     assert len(list(tmp_path.glob("host/f/more=2,size=*"))) == 2
-    found = choices(tmp_path, str(about["definition"]), {"size": "128"}, {"size": "512"})
+    found = choices(tmp_path, str(about["definition"]), {"size": 128}, {"size": "512"})
     assert [each["tier"] for each in found] == ["exact", "exact"]
 
 
