@@ -473,6 +473,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "constants": (_is_dict_of(object), "a dict: name -> value"),
     "arguments_for": (_is_tuple_of(str), "a tuple of names"),
     "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
+    "judged_by": (lambda value: isinstance(value, str), "a digest as a string"),
     "default_for": (_is_dict_of(object), "a dict: parameter -> value"),
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed

@@ -125,6 +125,11 @@ class Call:
         return {**{each.name: int(each.number) for each in numbers}, **self.whole_macros}
 
     @property
+    def other_numbers(self) -> list[CallArgument]:
+        """Returns the arguments that are numbers, but not integers: those that each call of a package gives."""
+        return [each for each in self.arguments if not each.is_array and each.name not in self.whole]
+
+    @property
     def whole_macros(self) -> dict[str, int]:
         """Returns the macros, beside the parameters, that are integers."""
         named = {name: value for name, value in self.macros.items() if name not in self.space}

@@ -78,7 +78,7 @@ def _written(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds a lock of a folder, so that two calls are not written at a time; without one where there are no locks."""
+    """Holds a lock of a folder, so that two calls are not written at a time. A file system without locks has none."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):

@@ -134,7 +134,7 @@ class Formulas:
         odd = {each.name: each.memory for each in self.call.arrays}
         turned = [name for name, memory in odd.items() if memory.order != tuple(range(memory.given.ndim))]
         bits = [name for name, memory in odd.items() if not memory.is_plain]
-        given = [each.name for each in self.call.arguments if not each.is_array and each.name not in self.sizes.fields]
+        given = [each.name for each in self.call.other_numbers]
         parts = [self.sizes.told]
         parts += [f"{', '.join(given)} given by each call"] if given else []
         parts += [f"{', '.join(turned)} with axes in the order of memory"] if turned else []

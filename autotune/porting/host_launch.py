@@ -245,8 +245,8 @@ class _LaunchReader:
             return self._number(child, depth + 1, own)
 
         field = node.child_by_field_name
-        if "".join(text_of(node).split()) in self._arguments and not own:
-            return self._arguments["".join(text_of(node).split())], False
+        if not own and (argument := self._arguments.get("".join(text_of(node).split()))) is not None:
+            return argument, False
         match node.type:
             case "number_literal":
                 number = number_in(text_of(node))
@@ -305,7 +305,7 @@ class _LaunchReader:
             kind, returned, own = inlined
             text, is_float = self._number(returned, depth + 1, own)
             return f"({_as(kind, text, is_float)[0]})", kind in ("float", "double")
-        raise _Unknown(f"{name}(), which is no function of declarations and a return here")
+        raise _Unknown(f"{name}(), which is not a function of declarations and a return here")
 
     def _inlined(
         self, node: Node, depth: int, own: Own, values: Sequence[tuple[str, bool]] | None = None

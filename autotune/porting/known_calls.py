@@ -19,7 +19,7 @@ from ..core.kept import is_own
 from .answers import stored_answer
 from .argument_texts import number_in
 from .array_memory import digest_of
-from .call import DEFAULT_BLOCK, Call, CallArgument
+from .call import DEFAULT_BLOCK, Call
 from .outputs import Outputs
 from .sizes import CallSizes
 
@@ -37,7 +37,7 @@ class KnownCall:
 
     ``files``: array -> digest of its content; those of answers are called ``answer.NAME``. ``kinds``: roles of arrays,
     ``is_sure``: a config was seen to give the answers. ``tolerances``: those of the compared outputs, rtol, atol and
-    of_rms. ``numbers``: the bytes, in hexadecimal, of arguments that are no integers. ``judged``: digest of the judge.
+    of_rms. ``numbers``: the bytes, in hexadecimal, of arguments that are not integers. ``judged``: digest of the judge.
     """
 
     sizes: CallSizes
@@ -53,7 +53,7 @@ class KnownCall:
         files = {each.name: each.memory.digest for each in call.arrays}
         files |= {f"answer.{name}": digest_of(stored_answer(answer)) for name, answer in outputs.compared.items()}
         tolerances = {name: _parts(answer.tolerance) for name, answer in outputs.compared.items()}
-        numbers = {each.name: each.number.tobytes().hex() for each in other_numbers(call)}
+        numbers = {each.name: each.number.tobytes().hex() for each in call.other_numbers}
         return KnownCall(sizes, files, outputs.kinds, outputs.is_sure, tolerances, numbers, outputs.judged)
 
     @staticmethod
@@ -126,11 +126,6 @@ class KnownCalls:
         """Returns the content of ``calls.json``."""
         content = {"space": self.space, "since": self.since, "calls": [asdict(each) for each in self.calls]}
         return json.dumps(content, indent=1).encode()
-
-
-def other_numbers(call: Call) -> list[CallArgument]:
-    """Returns the arguments that are numbers, but no integers: those that each call of a package gives."""
-    return [each for each in call.arguments if not each.is_array and each.name not in call.whole]
 
 
 def _identity(call: Call) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ class CallSizes:
     """The numbers of one call.
 
     ``whole``: integer arguments and macros, by name. ``spans``: the problem size along each axis of the grid; None: it
-    is no number there; (): the source's launch sets the grid. ``shapes``: those of the arrays. ``label``: the size,
+    is not a number there; (): the source's launch sets the grid. ``shapes``: those of the arrays. ``label``: the size,
     where ``whole`` does not tell.
     """
 

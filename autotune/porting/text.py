@@ -12,7 +12,7 @@ from .array_memory import dtype_text
 from .call import FITS, CallArgument
 from .formula_tables import FormulaTable
 from .formulas import Formulas, define_lines
-from .known_calls import N_DIGITS, KnownCall, KnownCalls, other_numbers
+from .known_calls import N_DIGITS, KnownCall, KnownCalls
 from .rules import Rule
 
 HEAD = '''"""{kernel} of {file}. The .npy files beside it are the arrays and answers of the calls in calls.json."""
@@ -147,7 +147,7 @@ def _call(known: KnownCall, formulas: Formulas) -> str:
         "files": repr({name: digest[:N_DIGITS] for name, digest in known.files.items()}),
         "tolerance": f"{{{', '.join(f'{name!r}: Tolerance{of!r}' for name, of in known.tolerances.items())}}}",
     }
-    others = other_numbers(formulas.call)
+    others = formulas.call.other_numbers
     numbers = {e.name: np.frombuffer(bytes.fromhex(known.numbers[e.name]), e.number.dtype)[0] for e in others}
     parts |= (
         {"numbers": f"{{{', '.join(f'{name!r}: {_number(n)}' for name, n in numbers.items())}}}"} if numbers else {}
@@ -253,7 +253,7 @@ def _word(argument: CallArgument, kinds: Mapping[str, str]) -> str:
 def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
     """Returns a line for each input, in the order of the kernel's parameters."""
     call = formulas.call
-    others = [each.name for each in other_numbers(call)]
+    others = [each.name for each in call.other_numbers]
     lines = []
     for each in (*call.arguments, *call.constants):
         if each.is_array and kinds.get(each.name) != "out":

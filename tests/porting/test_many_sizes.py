@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from autotune import Config
+from autotune.core.definition import AnyKernel
 from autotune.emit.writer import write_package
 from autotune.kernel_tuner import tune_kernel
 from autotune.records.edge_sizes import verified_on
@@ -67,12 +68,12 @@ def test_two_sizes_are_two_problems_of_one_kernel(tmp_path: Path) -> None:
     results = tmp_path / "results"
     first, second = scaled(results, 100)[1], scaled(results, 333, seed=2)[1]
     assert first["definition"] == second["definition"]
-    kernel = load_kernel(first["definition"])
-    assert [each.n for each in kernel.tuned] == [100, 333]  # type: ignore[attr-defined]
+    kernel: AnyKernel = load_kernel(first["definition"])
+    assert [each.n for each in kernel.tuned] == [100, 333]
     for n, seed in ((100, 1), (333, 2)):
         x = np.random.default_rng(seed).random(n, np.float32)
         problem = kernel.problem({"n": n})
-        assert kernel.inputs(problem, np.random.default_rng(0))["x"].tolist() == x.tolist()  # type: ignore[attr-defined]
+        assert kernel.inputs(problem, np.random.default_rng(0))["x"].tolist() == x.tolist()
         assert kernel.reference(problem)["y"].tolist() == (np.float32(3) * x).tolist()
     found = choices(results, first["definition"], {"n": 100}, {"n": 333}, {"n": 200})
     assert [each["tier"] for each in found] == ["exact", "exact", "nearest"]
@@ -169,7 +170,8 @@ def test_damaged_calls_are_as_none(damage: str, tmp_path: Path) -> None:
     path = Path(scaled(tmp_path, 100)[1]["definition"])
     path.with_name("calls.json").write_text(damage)
     assert scaled(tmp_path, 80)[1]["definition"] == str(path)
-    assert [each.n for each in load_kernel(str(path)).tuned] == [80]  # type: ignore[attr-defined]
+    kernel: AnyKernel = load_kernel(str(path))
+    assert [each.n for each in kernel.tuned] == [80]
 
 
 def test_what_calls_say_is_no_code(tmp_path: Path) -> None:
@@ -208,10 +210,10 @@ def test_a_macro_may_be_the_size(tmp_path: Path) -> None:
         assert summary["best"] is not None
         paths.add(summary["definition"])
     (path,) = paths
-    kernel = load_kernel(path)
-    assert [each.N for each in kernel.tuned] == [100, 257]  # type: ignore[attr-defined]
+    kernel: AnyKernel = load_kernel(path)
+    assert [each.N for each in kernel.tuned] == [100, 257]
     for each in kernel.tuned:
-        n = each.N  # type: ignore[attr-defined]
+        n = each.N
         assert kernel.launch(each, Config({"BLOCK": 32})).grid == (-(-n // 32), 1, 1)
         assert kernel.arrays(each)["x"].shape == (n,)
     assert {each["tier"] for each in choices(tmp_path / "results", path, {"N": 100}, {"N": 257})} == {"exact"}
@@ -229,13 +231,13 @@ def test_what_the_grid_does_not_say_is_kept_for_each_call(tmp_path: Path) -> Non
         assert about["counts"] == {"measured": 1}
         paths.add(about["definition"])
     (path,) = paths
-    kernel = load_kernel(path)
+    kernel: AnyKernel = load_kernel(path)
     assert [kernel.launch(each, Config({"block_size_x": 64})).grid[0] for each in kernel.tuned] == [2, 8]
 
 
 def test_sizes_that_no_argument_says_are_told_apart(tmp_path: Path) -> None:
     text = "__global__ void f(float *y, int more) { int i = blockIdx.x * block_size_x + threadIdx.x; y[i] = i + more; }"
-    about = {}
+    about: dict[str, object] = {}
     for n in (128, 512, 128):
         arguments = [np.zeros(n, np.float32), np.int32(2)]
         answer = [np.arange(n, dtype=np.float32) + 2, None]
@@ -243,8 +245,8 @@ def test_sizes_that_no_argument_says_are_told_apart(tmp_path: Path) -> None:
             "f", text, n, arguments, {"block_size_x": [64]}, answer=answer, device="host", results=tmp_path, quiet=True
         )
         assert about["counts"] == {"measured": 1} and len(results) == 1
-    kernel = load_kernel(str(about["definition"]))
-    assert {each.size for each in kernel.tuned} == {"128", "512"}  # type: ignore[attr-defined]
+    kernel: AnyKernel = load_kernel(str(about["definition"]))
+    assert {each.size for each in kernel.tuned} == {"128", "512"}
     assert len(list(tmp_path.glob("host/f/more=2,size=*"))) == 2
     found = choices(tmp_path, str(about["definition"]), {"size": 128}, {"size": "512"})
     assert [each["tier"] for each in found] == ["exact", "exact"]
@@ -278,5 +280,5 @@ def test_the_command_adds_sizes_and_parameters(tmp_path: Path) -> None:
     last = tune(70, 5, "--param=TILE=1,2")
     assert "2 recorded trials are still valid: their source changed, their machine code did not" in last["told"]
     results = tmp_path / "results"
-    sizes = {"width": 70, "height": 5}, {"width": 33, "height": 7}
+    sizes: list[dict[str, object]] = [{"width": 70, "height": 5}, {"width": 33, "height": 7}]
     assert {each["tier"] for each in choices(results, last["definition"], *sizes)} == {"exact"}
