@@ -20,7 +20,6 @@ PTX = ".nv_debug_ptx_txt"  # section with the PTX of a cubin that has line numbe
 TOKEN = re.compile(r"[\w$%]+")
 COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")""", re.DOTALL)
 LAUNCH = {0x05: "most threads", 0x10: "threads", 0x3D: "blocks of a cluster"}  # EIATTR_ of .nv.info.<kernel>
-LINE = re.compile(r"^[ \t]*#[ \t]*(line\b|\d).*$", re.MULTILINE)
 
 
 def of_cubin(data: bytes, *figures: object) -> str:
@@ -35,11 +34,6 @@ def of_cubin(data: bytes, *figures: object) -> str:
     parts = sorted(cubin.part(section) for section in found if LOADED.match(section.name))
     demands = sorted(str(_demands(section)) for section in found if section.name.startswith(".nv.info."))
     return digest(*filter(None, parts), *demands, *figures)
-
-
-def of_text(text: str) -> str:
-    """Returns 16 hex digits over C++ without comments and layout, for compilers whose output depends on them."""
-    return digest(*without_comments(LINE.sub("", text)).split())
 
 
 def without_comments(text: str) -> str:

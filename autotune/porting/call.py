@@ -392,6 +392,9 @@ def _arguments(kernel: str, expected: Sequence[CudaParameter], values: Sequence[
 
 def _argument(kernel: str, parameter: CudaParameter, value: object) -> CallArgument:
     where = f"{kernel}: the argument {parameter.name}"
+    if parameter.pointer:
+        why = f"holds a pointer ({parameter.pointer}) to memory that a call cannot give"
+        raise UsageError(f"{where}, {parameter.type}, {why}: let the kernel take each array as an argument of its own")
     if parameter.is_array:
         memory = Memory.of(where, value)
         if (remedy := parameter.refuses(memory.given.dtype)) is not None:

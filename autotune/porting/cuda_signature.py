@@ -1,8 +1,8 @@
 """Reads the parameters of a ``__global__`` function from the syntax tree of CUDA."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tree_sitter import Node
@@ -70,6 +70,7 @@ class CudaParameter:
     type: str  # without qualifiers, and without the pointer
     is_array: bool
     is_const: bool  # an array's elements are const
+    pointer: str = ""  # a pointer in it, to memory that only the source's own host code can name
 
     def dtype(self) -> np.dtype[np.generic] | None:
         """Returns NumPy's type of a scalar, or None for a type that is not in KINDS."""
@@ -100,13 +101,13 @@ class CudaParameter:
 
 
 def parameters_of(
-    function: Item, values: Mapping[str, str], aliases: Mapping[str, str], where: str
+    function: Item, values: Mapping[str, str], found: Sequence[Item], where: str
 ) -> tuple[CudaParameter, ...]:
     """Returns the parameters of a function.
 
     Args:
         values: values of the parameters of its template, by name.
-        aliases: types that ``typedef`` and ``using`` name: name -> type.
+        found: the items of the source, among them the types.
 
     Raises:
         UsageError: for a function with a variable number of parameters.
@@ -121,7 +122,9 @@ def parameters_of(
         if "..." not in (said := text_of(listed) if listed is not None else ""):
             why = f"has the parameters {' '.join(said.split())}: is a macro of the call called as one of them?"
         raise UsageError(f"{where} {why}")
-    return tuple(_parameter(node, number, values, aliases) for number, node in enumerate(nodes))
+    aliases = aliases_in(found)
+    parameters = [_parameter(node, number, values, aliases) for number, node in enumerate(nodes)]
+    return tuple(replace(each, pointer=each.pointer or _pointer_in(each.type, found)) for each in parameters)
 
 
 def types_of(function: Item) -> str:
@@ -159,13 +162,32 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
     words = [text_of(child) for child in node.children if child.type == "type_qualifier"]
     text = _meant(text_of(kind) if kind is not None else "", values, aliases)
     pointers = sum(each.endswith(("pointer_declarator", "array_declarator")) for each in inner)
+    stars = sum(each.endswith("pointer_declarator") for each in inner) + text[len(text.rstrip("* ")) :].count("*")
+    is_array_of_pointers = "pointer_declarator" in inner[:1] and "array_declarator" in inner
     is_const = "const" in words or re.search(r"\bconst\b(?![^<]*>)", text.partition("*")[0]) is not None
     return CudaParameter(
         name=text_of(name) if name else f"argument_{number}",
         type=plain_type(text.rstrip("* ")),
         is_array=pointers > 0 or text.rstrip().endswith("*"),
         is_const=is_const,
+        pointer=text_of(name) if name and (stars > 1 or is_array_of_pointers) else "",
     )
+
+
+def _pointer_in(kind: str, found: Sequence[Item], within: tuple[str, ...] = ()) -> str:
+    """Returns the name of a pointer that a structure of the source has, also in its members; "" if there is none."""
+    kind = kind.partition("<")[0]
+    if kind in within or not (nodes := [node for item in found if kind in item.names for node in walk(item.inner)]):
+        return ""
+    for node in nodes:
+        if node.type == "field_declaration" and (kept := node.children_by_field_name("declarator")):
+            inner = [each.type for declarator in kept for each in walk(declarator)]
+            if "function_declarator" not in inner and "pointer_declarator" in inner:
+                return last_identifier(kept[0])
+            member = node.child_by_field_name("type")
+            if member is not None and (pointer := _pointer_in(text_of(member), found, (*within, kind))):
+                return f"{last_identifier(kept[0])}.{pointer}"
+    return ""
 
 
 def _name_of(node: Node) -> Node | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ..core.errors import UsageError
-from .cuda_signature import CudaParameter, aliases_in, parameters_of, types_of
+from .cuda_signature import CudaParameter, parameters_of, types_of
 from .syntax import Item, text_of
 
 PATH = r"(?:::)?(?P<path>\w+(?:::\w+)*)\s*(?:<(?P<arguments>.*)>)?"
@@ -72,7 +72,7 @@ def named_kernel(found: Sequence[Item], name: KernelName, macros: Mapping[str, o
     """
     item = _only(found, name, file)
     values = _template_values(item, name, macros, file)
-    parameters = parameters_of(item, values, aliases_in(found), name.last)
+    parameters = parameters_of(item, values, found, name.last)
     function = "::".join((*filter(None, item.scope), name.last))
     if item.template is not None:
         function += f"<{', '.join(name.arguments or ())}>"

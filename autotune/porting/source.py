@@ -8,20 +8,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..core.errors import UsageError
-from ..core.files import content_of
-from ..rendering.includes import TOKEN, WHAT, is_of_compiler, place_in
+from ..rendering.includes import is_of_compiler, place_in
 from .cuda_signature import CudaParameter
-from .device_code import ReadSource, device_code
+from .device_code import device_code
+from .inclusion import IF_THERE, Inclusion, read_text
 from .named_kernel import kernel_name, named_kernel, split_at_commas
 from .preprocessing import preprocessed, tidied
+from .reached_code import ReadSource
 from .syntax import items, syntax_tree
 
-MOST_INCLUDES = 2000
-ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
-GUARD = re.compile(
-    r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b",
-    re.MULTILINE,
-)
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w.]+)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
@@ -108,13 +103,10 @@ class KernelText:
         first, *others = [source] if isinstance(source, str | Path) else list(source)
         path = _path(first)
         self.name = ODD.sub("_", path.name) if path else "kernel.cu"
-        text = _read(path) if path else tidied(str(first))
+        text = read_text(path) if path else tidied(str(first))
         places = [path.parent] if path else [Path()]
-        self._folders = list(folders)
-        self._places = [*places, *folders, *(Path(other).parent for other in others)]
-        self._n_included = 0
-        self._seen: set[Path] = set()
-        self.text = self._included(text, self.name, self._places, (path.resolve(),) if path else ())
+        inclusion = Inclusion(folders, [*places, *folders, *(Path(other).parent for other in others)])
+        self.text = inclusion.inserted(text, self.name, (path.resolve(),) if path else ())
 
     def read(self, kernel: str, macros: Mapping[str, object]) -> KernelSource:
         """Returns the kernel with this name expression; ``macros``: name -> value; parameters of templates are none.
@@ -123,39 +115,6 @@ class KernelText:
             UsageError: if there is no such kernel, or it uses textures.
         """
         return _read_kernel(self.text, self.name, kernel, tuple(sorted(macros.items())))
-
-    def _included(self, text: str, name: str, places: Sequence[Path], within: tuple[Path, ...]) -> str:
-        """Returns the text in which includes of files in ``places`` are replaced by the files' texts."""
-
-        def content(found: re.Match[str]) -> str:
-            if found["word"] != "include":
-                return found[0]  # a comment, a text, or a directive that the compiler refuses
-            match = WHAT.fullmatch(found["what"])
-            if match is None:
-                return _error(found, "it does not name a file")
-            file = match["file"] or match["header"]
-            among = places if match["file"] else self._folders  # <..> does not look beside the file
-            path = next((place / file for place in among if (place / file).is_file()), None)
-            if path is None and (match["header"] or is_of_compiler(file)):
-                return f"#include <{file}>"
-            if path is None:
-                return _error(found, f"there is no such file beside {name}, or in a folder of -I")
-            self._n_included += 1
-            inner, whole = _read(path), path.resolve()
-            if (whole in within and GUARD.search(inner)) or (whole in self._seen and ONCE.search(inner)):
-                return ""
-            if whole in within:  # a condition may leave it out
-                return _error(found, f"{file} includes itself endlessly")
-            if self._n_included > MOST_INCLUDES:
-                raise UsageError(
-                    f"the source includes more than {MOST_INCLUDES} files; the last one is {file}, in {name}"
-                )
-            line = text.count("\n", 0, found.start()) + 2
-            self._seen.add(whole)
-            inner = self._included(ONCE.sub("", inner), str(file), [path.parent, *self._places], (*within, whole))
-            return f'#line 1 "{file}"\n{inner}\n#line {line} "{name}"'
-
-        return TOKEN.sub(content, text)
 
 
 @lru_cache(maxsize=4096)
@@ -242,11 +201,11 @@ def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:
 
     def asked(found: re.Match[str]) -> str:
         header = found["header"]
-        if is_of_compiler(header):
+        if is_of_compiler(header) or text.endswith(IF_THERE.format(header), 0, found.end() + 1):
             return found[0]
         names.append(header)
         own, line = place_in(text, found.end(), file, 1)
-        return f'#if __has_include(<{header}>)\n#include <{header}>\n#endif\n#line {line + 1} "{own}"'
+        return f'{IF_THERE.format(header)}#endif\n#line {line + 1} "{own}"'
 
     text = HEADER.sub(asked, text)
     listed = ", ".join(dict.fromkeys(names))
@@ -258,27 +217,8 @@ def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:
     return ReadSource(text_read, tuple(items(syntax_tree(text_read.text))))
 
 
-def _error(found: re.Match[str], why: str) -> str:
-    """Returns a directive with which a compile fails where the condition around the include holds, and only there."""
-    said, n_lines = " ".join(found[0].replace("\\\n", " ").split()), found[0].count("\n")
-    return f"#error {said}: {why}".replace("'", " ") + "\n" * n_lines
-
-
 def _path(source: str | Path) -> Path | None:
     """Returns the path, or None if the argument is the text of a source."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return None
     return Path(source)
-
-
-def _read(path: Path) -> str:
-    try:
-        data = content_of(path)
-    except OSError as error:
-        raise UsageError(f"{path}: the source cannot be read: {error.strerror}") from error
-    if b"\0" in data:
-        raise UsageError(f"{path}: the source is not text: it has bytes of 0")
-    try:
-        return tidied(data.decode())
-    except UnicodeDecodeError:  # older files have other bytes in their comments
-        return tidied(data.decode("latin-1"))

@@ -1,7 +1,7 @@
 """Finds code that uses textures and surfaces; they are not supported, since arrays cannot be bound to them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .syntax import Item
 
@@ -10,7 +10,7 @@ TEXTURE = re.compile(r"cuda(?:Texture|Surface)Object_t|(?:tex|surf)(?:1D|2D|3D|C
 TEXTURE_TYPES = frozenset(("texture", "surface", "cudaTextureObject_t", "cudaSurfaceObject_t"))
 
 
-def textured(items: Sequence[Item]) -> dict[Item, str]:
+def textured(items: Collection[Item]) -> dict[Item, str]:
     """Returns the functions, types and variables that use textures, each with the name that shows it."""
     variables = {
         name for item in items if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
@@ -24,7 +24,7 @@ def textured(items: Sequence[Item]) -> dict[Item, str]:
     return shown
 
 
-def reached(kernel: Item, found: Sequence[Item], also: Sequence[str]) -> list[Item]:
+def used_by(kernel: Item, found: Sequence[Item], also: Sequence[str]) -> list[Item]:
     """Returns the kernel, and all items that it uses by name, directly or indirectly; it uses the names ``also``."""
     by_name: dict[str, list[Item]] = {}
     for item in found:
@@ -41,7 +41,7 @@ def reached(kernel: Item, found: Sequence[Item], also: Sequence[str]) -> list[It
     return list(items)
 
 
-def with_callers(left_out: Sequence[Item], items: Sequence[Item]) -> set[Item]:
+def with_callers(left_out: Sequence[Item], items: Collection[Item]) -> set[Item]:
     """Returns the removed items, and functions and variables that use a name that only removed items declare."""
     gone = set(left_out)
     while True:

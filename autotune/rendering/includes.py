@@ -17,8 +17,8 @@ CONTINUED = re.compile(r"\\[ \t]*\n")
 BLANK = r"(?:[ \t]|/\*[^\n]*?\*/)*"
 # Comments and strings are matched too, since a directive inside them does not count.
 TOKEN = re.compile(
-    rf"(?:^|(?<=\*/)){BLANK}(?:#|%:){BLANK}"
-    r"(?P<word>include(?:_next)?|import|embed)\b(?P<what>(?:\\[ \t]*\n|[^\n])*)$"
+    rf"(?:^|(?<=\*/)){BLANK}(?:#|%:){BLANK}(?:(?P<condition>if(?:n?def)?|el(?:se|if(?:n?def)?)|endif)\b"
+    r"|(?P<word>include(?:_next)?|import|embed)\b(?P<what>(?:\\[ \t]*\n|[^\n])*)$)"
     r'|//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"',
     re.DOTALL | re.MULTILINE,
 )
@@ -103,10 +103,9 @@ def is_of_compiler(header: str) -> bool:
 
 def place_in(text: str, at: int, name: str, first_line: int) -> tuple[str, int]:
     """Returns the file and the line of a position in a text, from the last ``#line`` before it if there is one."""
-    directives = list(DIRECTIVE.finditer(text, 0, at))
-    if not directives:
+    last = DIRECTIVE.match(text, text.rfind("\n#line ", 0, at) + 1)
+    if last is None or last.end() > at:
         return name, first_line + text.count("\n", 0, at)
-    last = directives[-1]
     return last[2], int(last[1]) + text.count("\n", last.end() + 1, at)
 
 

@@ -37,6 +37,25 @@ def test_the_version_of_cuda_is_known(host: Bench, condition: str) -> None:
     assert host.load(text, "k", "plain")
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("#if 0\n#include <ia32intrin.h>\n#endif\n", "1"),
+        (
+            "#define WITH 1 // a\n#if WITH == 1 /* b\n*/\n#include <bitset>\n#else\n#include <ia32intrin.h>\n#endif\n",
+            "WITH",
+        ),
+        ("#ifndef A_H\n#define A_H\n#include <bitset>\n#endif\n", "std::bitset<4>(1).count()"),
+        ("#define T double\n#define max 3\n#include <algorithm>\n#include <bitset>\n", "T(max) - 2"),
+        ('const char *text = "#include <ia32intrin.h>";\n/*\n#include <ia32intrin.h>\n*/\n#include <bitset>\n', "1"),
+    ],
+)
+def test_headers_of_cpp_are_included_under_the_conditions_of_the_source(host: Bench, text: str, value: str) -> None:
+    text += f"__global__ void k(float* out) {{ out[0] = {value}; }}"
+    arguments, launch = {"out": np.zeros(1, np.float32)}, Launch((1, 1, 1), (1, 1, 1))
+    assert host.run("k", arguments, launch, build="plain", outputs=["out"], text=text)["out"] == 1
+
+
 @pytest.mark.parametrize("group", ["thread_block_tile<8>", "thread_block_tile<8, thread_block>", "auto"])
 def test_tiles_are_tiles_of_any_parent(host: Bench, group: str) -> None:
     text = f"""#include <cooperative_groups.h>

@@ -5,6 +5,7 @@ machine code that one NVRTC made of it for sm_90. A text that has changed must s
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 
 from autotune import Config, Kernel, UsageError
+from autotune.core.digest import digest
 from autotune.devices import cuda
-from autotune.devices.machine_code import of_text
+from autotune.devices.machine_code import without_comments
 from autotune.rendering.render import render
 from autotune.trial.compile import code_of
 
+LINE = re.compile(r"^[ \t]*#[ \t]*(line\b|\d).*$", re.MULTILINE)
 GOLDEN = Path(__file__).parents[1] / "golden"
 DEVICE = cuda.of_architecture("sm_90")
 Goldens = Mapping[str, tuple[Any, Mapping[str, Any]]]  # name -> problem and config
@@ -26,7 +29,7 @@ def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[s
     """Fails where the variant's text has changed and its machine code has, too, or is unknown."""
     golden = json.loads((GOLDEN / f"{kernel.name}.json").read_text())[name]
     variant, renew = render(kernel, problem, Config(config)), "if that is meant, run this module (python -m tests...)"
-    if of_text(variant.source) == golden["text"]:
+    if _text_digest(variant.source) == golden["text"]:
         return
     try:
         compiler = cuda.compiler(DEVICE)
@@ -47,8 +50,12 @@ def write_goldens(kernel: Kernel[Any], goldens: Goldens) -> None:
         variant = render(kernel, problem, Config(config))
         digests[name] = {
             "variant": variant.name,
-            "text": of_text(variant.source),
+            "text": _text_digest(variant.source),
             "compiler": cuda.compiler(DEVICE),
             "code": cuda.compile(variant, DEVICE).code,
         }
     path.write_text(json.dumps(dict(sorted(digests.items())), indent=1) + "\n")
+
+
+def _text_digest(text: str) -> str:
+    return digest(*without_comments(LINE.sub("", text)).split())

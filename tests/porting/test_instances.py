@@ -39,7 +39,7 @@ template <class T> void launch(T *y, const T *x, int n) { scaled<T, 64, true><<<
 int main() { fir::launch<float>(nullptr, nullptr, 0); }
 """
 NAME = "scaled<float, block_size_x, NEGATED>"
-TOLD = "left out of {} (host code): launch, main (2 functions)"
+TOLD = "left out of {} (not needed by the kernel): launch, main (2 functions)"
 ARGUMENTS = [np.zeros_like(X), X, np.int32(N)]
 
 

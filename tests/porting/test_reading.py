@@ -10,6 +10,7 @@ from autotune import UsageError
 from autotune.core.expressions import checked_expression
 from autotune.porting.call import read_call
 from autotune.porting.formulas import Formulas
+from autotune.porting.preprocessing import preprocessed
 from autotune.porting.sizes import sizes_of_call
 from autotune.porting.source import KernelText
 
@@ -51,6 +52,67 @@ def test_includes_in_quotes_are_put_in_their_place(tmp_path: Path) -> None:
     (tmp_path / "inc" / "b.h").write_text('// of nobody\n#ifndef B\n#define B\nint b;\n#include "b.h"\n#endif\n')
     guarded = KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"]).text
     assert guarded.count("int b;") == 1 and "#error" not in guarded
+
+
+GUARDS = {
+    "once": "#pragma once\nint a;\n",
+    "a guard": "// a file\n#ifndef A_H // of A\n#define A_H\n#if 1\nint a;\n#endif\n#endif /* A_H */\n",
+    "another guard": "#if !defined(A_H)\n#define A_H\nint a;\n#endif",
+}
+
+
+@pytest.mark.parametrize(
+    ("includes", "n"),
+    [
+        ("{0}{0}", 1),
+        ("#if N\n{0}#else\n{0}#endif\n", 2),
+        ("#if N\n{0}#endif\n{0}{0}", 2),
+        ("{0}#if N\n{0}#elif M\n{0}#endif\n", 1),
+        ('#include "c.h"\n{0}', 1),
+        ('#if N\n#include "c.h"\n#endif\n{0}', 2),
+    ],
+)
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_file_with_a_guard_is_put_where_a_condition_may_need_it(
+    guard: str, includes: str, n: int, tmp_path: Path
+) -> None:
+    (tmp_path / "a.h").write_text(GUARDS[guard])
+    (tmp_path / "c.h").write_text('#ifndef C_H\n#define C_H\n#include "a.h"\n#endif\n')
+    (tmp_path / "k.cu").write_text(includes.format('#include "a.h"\n') + "__global__ void f(int n) {}\n")
+    text = KernelText(str(tmp_path / "k.cu"))
+    assert text.text.count("int a;") == n
+    for value in (0, 1):  # where it stands twice, the preprocessor takes one
+        assert preprocessed(text.text, {"N": value, "M": 1}).text.count("int a;") == 1
+
+
+def test_a_file_that_has_more_than_its_guard_is_put_everywhere(tmp_path: Path) -> None:
+    guard = "#ifndef ITEM\n#define ITEM(x) x\n#endif\n"
+    for text in (f"{guard}ITEM(int a;)\n", f"int a;\n{guard}", f"{guard}#if 1\nint a;\n#endif\n"):
+        (tmp_path / "a.h").write_text(text)
+        (tmp_path / "k.cu").write_text('#include "a.h"\n#include "a.h"\n__global__ void f(int n) {}\n')
+        assert KernelText(str(tmp_path / "k.cu")).text.count("int a;") == 2
+
+
+def test_a_header_in_quotes_may_be_one_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text('#include "sys/param.h"\n__global__ void f(int n) {}\n')
+    text = KernelText(str(tmp_path / "k.cu")).text
+    assert "#if __has_include(<sys/param.h>)\n#include <sys/param.h>\n#else" in text and "#error" in text
+
+
+def test_pointers_in_arguments_are_known() -> None:
+    """A call cannot give the memory that they name."""
+    text = """typedef struct { float x; float *data; int n; } P; typedef float *fp;
+    struct Q { int a; P in; void (*f)(int); float *g() const; };
+    struct R { int a; float b[3]; float *g() const { float *z = 0; return z; } };
+    template <class T> struct V { T *at; };
+    __global__ void k(float **a, float *b[], float c[][4], float (*d)[4], P e, const Q *f, R g, fp h, fp *i,
+                      V<float> j, float *l, struct P m, float n[4]) {}"""
+    found = {each.name: each.pointer for each in KernelText(text).read("k", {}).parameters if each.pointer}
+    assert found == {"a": "a", "b": "b", "e": "data", "f": "in.data", "i": "i", "j": "at", "m": "data"}
+    with pytest.raises(
+        UsageError, match=r"k: the argument p, P, holds a pointer \(data\) to memory that a call cannot"
+    ):
+        read_call("k", "struct P { int *data; };\n__global__ void k(P p) {}", 1, [np.zeros(1, "i8")], {"B": [1]})
 
 
 @pytest.mark.parametrize(

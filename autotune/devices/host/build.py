@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core.definition import Device
 from ...core.derived import arguments_in
+from ...core.digest import digest
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
 from ...core.launch import last_name
@@ -23,12 +24,11 @@ from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
 from ...runtime.nvrtc import Figures, cudart_version, own_headers
 from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
-from .. import machine_code
 from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import BEGIN, HEADERS, INCLUDE, SHIM, shim_headers, symbol_of, translate, undefined_in
+from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate, undefined_in
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
@@ -136,7 +136,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         variant=variant.name,
         kernel=variant.kernel,
         key=text_digest(key, *included.values()) if any(included.values()) else key,
-        code=machine_code.of_text(_meaning(compiler, text) + "".join(included.values())),
+        code=digest(files.get("plain", path).read_bytes()),
         files=files,
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
@@ -222,31 +222,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     return text_digest(outcome.output)
 
 
-ERROR = re.compile(r"^[ \t]*#[ \t]*error\b[^\n]*", re.MULTILINE)
 UNDEFINED = re.compile(r"undefined [^\n]*")
-OF_SHIM = re.compile(  # lines that include a header of the shim, or another one only if it is there
-    rf"^[ \t]*#[ \t]*include[ \t]*<({'|'.join(map(re.escape, shim_headers()))})>[^\n]*\n"
-    r"|^#if __has_include\(<([^>\n]+)>\)\n(?:#include <[^>\n]+>)?\n#endif\n",
-    re.MULTILINE,
-)
-
-
-def _meaning(compiler: Compiler, text: str) -> str:
-    """Returns the source after the preprocessor, without macros that nothing uses; unchanged if it includes headers.
-
-    Headers of C++ before it, and those of the shim, count by their names.
-    """
-    head, begin, source = text.partition(BEGIN)
-    head, source = (head, begin + source) if INCLUDES.search(head) else ("", text)
-    source = OF_SHIM.sub(lambda found: f"autotune_has({(found[1] or found[2])!r})\n", source)
-    if INCLUDES.search(ERROR.sub("", machine_code.without_comments(re.sub(r"\\[ \t]*\n", "", source)))):
-        return text
-    path = cache_dir("host") / f"macros-{text_digest(compiler.key, package_fingerprint())}.hpp"
-    if not is_whole(path):
-        given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-dM", "-")
-        keep(path, run_compiler([*compiler.command, *flags("plain"), *given], "").output.encode(), {})
-    outcome = run_compiler([*compiler.command, "-w", "-include", path, "-x", "c++", "-E", "-P", "-"], source)
-    return head + outcome.output if outcome.code == 0 else text
 
 
 def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> BuildFacts:

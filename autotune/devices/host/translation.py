@@ -76,6 +76,9 @@ BOUNDED = re.compile(
     r"(?P<template>\btemplate\s*(?P<parameters><[^;{}]*?>)\s*)?(?P<words>\b(?:[A-Za-z_]\w*\s+)*?)"
     r"(?P<bounds>\b__launch_bounds__\s*\()"
 )
+COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|$)", re.DOTALL)
+CONDITION = re.compile(r"[ \t]*#[ \t]*(?:if|el|endif)")
+DEFINITION = re.compile(r"[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)")
 KERNEL_NAME = re.compile(r"\)[^;{}()]*?\b([A-Za-z_]\w*)\s*\(")
 NAME_EXPRESSION = re.compile(r"(?P<scope>(?:\w+::)*)(?P<name>\w+)\s*(?P<arguments><.*>)?\s*", re.DOTALL)
 KERNEL = "cuda_host_kernel_"  # prefix of a kernel's name after the translation
@@ -92,7 +95,7 @@ def translate(variant: Variant) -> str:
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = STATIC_SHARED.sub("", source)
     source = EXTERN_C.sub('extern "C++"', source)
-    named = sorted({header for _, header in INCLUDE.findall(source) if _of_cpp(header)})
+    headers = _headers_of_cpp(source)
     source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
     source, bounds = _with_bounds(source)
     functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
@@ -110,15 +113,33 @@ def translate(variant: Variant) -> str:
         exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {bound and f'cuda_user::{MOST}{symbol}'})\n"
     return (
         WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
-        + (WITHOUT_SHIM.format("".join(map(IF_THERE.format, named))) if named else "")
+        + headers
         + f'{BEGIN}#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
 
 
-def shim_headers() -> list[str]:
-    """Returns the names of the shim's own files that a source includes where it names them."""
-    return sorted(path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file())
+def _headers_of_cpp(source: str) -> str:
+    """Returns the includes of those headers of C++ that the source includes, under its own conditions.
+
+    The source's macros are known in these conditions, and not in the headers.
+    """
+    directives = [COMMENT.sub(" ", found[0]) for found in NOT_CODE.finditer(source) if found[0].lstrip()[0] == "#"]
+    lines, named = [], dict[str, str]()
+    for line in directives:
+        included = INCLUDE.match(line)
+        if included is not None and _of_cpp(included[2]):
+            flag = named.setdefault(included[2], f"cuda_host_includes_{len(named)}")
+            lines.append(f"#undef {flag}\n#define {flag}")
+        elif CONDITION.match(line) or DEFINITION.match(line):
+            lines.append(line)
+    if not named:
+        return ""
+    defined = (found[1] for line in lines if (found := DEFINITION.match(line)) is not None)
+    macros = dict.fromkeys(name for name in defined if not name.startswith("cuda_host_includes_"))
+    saved, restored = ("".join(f'#pragma {word}_macro("{name}")\n' for name in macros) for word in ("push", "pop"))
+    includes = "".join(f"#ifdef {flag}\n{IF_THERE.format(header)}#endif\n" for header, flag in named.items())
+    return saved + "\n".join(lines) + f"\n{restored}" + WITHOUT_SHIM.format(includes)
 
 
 def undefined_in(error: str) -> str:
