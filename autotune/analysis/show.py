@@ -135,7 +135,13 @@ class Proof:
         row = self.measured.as_json()
         members = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
         members["n_samples"] = self.measured.n_samples or 0
-        own = {"verified_on": self.verified_on, "reproduce": self.reproduce, "efficiency": self.efficiency}
+        lacks = lacking(self.measured.checks, self.measured.rule or 0) or None
+        own = {
+            "without": lacks,
+            "verified_on": self.verified_on,
+            "reproduce": self.reproduce,
+            "efficiency": self.efficiency,
+        }
         return members | {name: value for name, value in own.items() if value is not None}
 
 
@@ -152,7 +158,7 @@ def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
     return Proof(chosen, sizes, sweep.about.reproduce(chosen.config), efficiency_of(sweep, chosen))
 
 
-def checks_text(chosen: Finalist) -> str:
+def checks_text(chosen: Finalist | Trial) -> str:
     """Returns what is known of the checks that a config passed; "" if all usual ones are known."""
     if not chosen.rule:
         return "which checks it passed was not recorded: `autotune verify --records` makes today's"

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..analysis.same_code import same_code_text
-from ..analysis.show import figures_text, launch_text
+from ..analysis.show import checks_text, figures_text, launch_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
@@ -81,6 +81,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
             stdout.print(
                 f"\nchecked      {f.checked_launches} further launches of the best config checked, all correct"
             )
+    if sweep.best is not None and (text := checks_text(sweep.best)):
+        stdout.print(f"\nchecks       {text}", markup=False)
     if sweep.best is not None and (text := figures_text(sweep.best)):
         stdout.print(f"\nfigures      {text}", markup=False)
     if sweep.best is not None and sweep.default is not None and sweep.best.config == sweep.default.config:

@@ -101,6 +101,7 @@ class Kernel(ABC, Generic[P]):
         extra_problems: problems with other baked fields, which ``autotune verify`` also checks.
         host_sizes: runtime fields of the checked problems on the slow device ``host``.
         scalar_defaults: default values of inputs that are numbers.
+        unchecked: names of checks (docs/record.md) that say nothing here, and so do not count as made.
     """
 
     problem_type: type[P]
@@ -111,6 +112,7 @@ class Kernel(ABC, Generic[P]):
     extra_problems: tuple[P, ...] = ()
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
+    unchecked: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -478,7 +480,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
+    *("unchecked", "arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")

@@ -20,6 +20,7 @@ from ..core.definition import AnyKernel
 from ..core.errors import TrialFailure, UsageError
 from ..core.units import counted
 from ..records.as_recorded import config_of, of_definition, problem_of
+from ..records.checks_made import lacking
 from ..records.edge_sizes import verified_on
 from ..records.outcome import Finalist, speed_up_interval
 from ..records.record import SweepRecord, read_sweeps
@@ -216,6 +217,7 @@ def _evidence(
         speed_up_interval=speed_up_interval(best, sweep.default),
         max_error=best.max_error,
         verified_on=verified_on(sweep.about, best, sweep.trials, kernel),
+        without=lacking(best.checks, best.rule or 0),
         checked_launches=best.checked_launches,
         registers=best.registers,
         shared_bytes=best.shared_bytes,

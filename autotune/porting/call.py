@@ -323,7 +323,7 @@ def _as_launched(call: Call, text: KernelText, has_size: bool, shared_bytes: obj
 
 def _launch_in(text: KernelText, call: Call) -> HostLaunch:
     kept = {**call.space, **{name: (value,) for name, value in call.whole_macros.items()}}
-    return host_launch(text.text, text.name, call.name, call.source.parameters, call.macros, kept)
+    return host_launch(text.text, text.name, name_of(call.given_name), call.source.parameters, call.macros, kept)
 
 
 def _space(parameters: Mapping[str, Sequence[object]], block: Sequence[str]) -> dict[str, tuple[Any, ...]]:

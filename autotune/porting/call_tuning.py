@@ -69,7 +69,7 @@ def tune_call(
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
         probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s), progress.note)
         if probed.failure is not None:
-            progress.note(f"none of the first configs ran: {probed.failure}")
+            progress.note(f"none of the configs ran: {probed.failure}")
         for name, why in probed.doubt.items():
             progress.note(f"it is unknown whether {call.name} reads {name}, so it starts with the given values: {why}")
         outputs, judge = _judging(call, probed, answers, list(answer or ()), atol, verify, bench)
@@ -120,7 +120,10 @@ def run_once(call: Call, config: Mapping[str, object], device: str, deadline_s: 
     with Bench(find_device(device), 1, stays=True) as bench:
         try:
             launcher = ConfigLauncher(call, formulas, bench, deadline_s)
-            results = launcher.launched(launcher.ready(config), names, is_checked=False)
+            ready = next(launcher.ready([config]))
+            if isinstance(ready, TrialFailure):
+                raise ready
+            results = launcher.launched(ready, names, is_checked=False)
         except TrialFailure as failure:
             raise UsageError(f"{call.name}: {failure}") from failure
     after = {

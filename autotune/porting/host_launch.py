@@ -6,7 +6,8 @@ kernel stands for that argument. Other variables, dim3 objects and functions are
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,10 +17,21 @@ from ..core.errors import UsageError
 from ..rendering.includes import place_in
 from .argument_texts import number_in
 from .cuda_signature import KINDS, CudaParameter, plain_type
+from .host_nodes import (
+    Unknown,
+    arguments_of,
+    at_file_scope,
+    child_of_type,
+    declared_values,
+    initial_values,
+    parts_of_dim3,
+    type_of,
+)
+from .named_kernel import KernelName, kernel_name
 from .preprocessing import preprocessed
-from .syntax import last_identifier, syntax_tree, text_of, walk
+from .syntax import function_declarator, items, last_identifier, syntax_tree, text_of, walk
 
-ROUNDING = {"ceil": "-(-({}) // 1)", "floor": "(({}) // 1)"}  # results of the functions of C
+ROUNDING = {"ceil": "(-(-({}) // 1))", "floor": "(({}) // 1)"}  # results of the functions of C
 OPERATORS = {"&&": "and", "||": "or"} | {op: op for op in (*"+-*%&|^<>", "<<", ">>", "<=", ">=", "==", "!=")}
 SIZES = {
     "char": 1,
@@ -45,6 +57,7 @@ PASSED = ("identifier", "field_expression", "subscript_expression", "cast_expres
 LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 DEEPEST = 20  # variables and functions that lead to each other
 AXES = "xyz"
+DIM3 = ("dim3", "uint3")
 
 Triple = tuple[str, str, str]
 T = TypeVar("T")
@@ -87,7 +100,7 @@ class HostLaunch:
 def host_launch(
     text: str,
     file: str,
-    kernel: str,
+    kernel: KernelName,
     parameters: Sequence[CudaParameter],
     macros: Mapping[str, object],
     tuned: Mapping[str, Sequence[object]],
@@ -109,7 +122,9 @@ def host_launch(
         values = dict(macros) | {name: values[pick] for name, values in tuned.items()}
         launches.append(_LaunchReader(text, file, kernel, parameters, values, tuple(tuned)).launch())
     if launches[0] != launches[-1]:
-        raise UsageError(f"{launches[0].place}: how {kernel} is launched depends on a condition of the preprocessor")
+        raise UsageError(
+            f"{launches[0].place}: how {kernel.last} is launched depends on a condition of the preprocessor"
+        )
     return launches[0]
 
 
@@ -121,10 +136,6 @@ def _shown(texts: Triple) -> str:
     return f"({', '.join(texts)})"
 
 
-class _Unknown(Exception):
-    """A part of a launch that does not follow from what the file says."""
-
-
 class _LaunchReader:
     """A source, preprocessed at one config; macros that stand for parameters and arguments keep their names."""
 
@@ -132,31 +143,38 @@ class _LaunchReader:
         self,
         text: str,
         file: str,
-        kernel: str,
+        kernel: KernelName,
         parameters: Sequence[CudaParameter],
         values: Mapping[str, object],
         tuned: Sequence[str],
     ) -> None:
         self._text, self._file, self._kernel, self._tuned = text, file, kernel, tuned
         self._parameters = parameters
-        passed = {name for found in re.finditer(CALL.format(kernel), text, re.DOTALL) for name in found[1].split(",")}
+        passed = {
+            name for found in re.finditer(CALL.format(kernel.last), text, re.DOTALL) for name in found[1].split(",")
+        }
         self._macros = {name: number for name, number in DEFINED.findall(text) if name in map(str.strip, passed)}
         kept = {name: str(values.get(name, self._macros.get(name))) for name in (*tuned, *self._macros)}
         self._given = preprocessed(text, {name: v for name, v in values.items() if name not in kept}, kept)
         self._root = syntax_tree(self._given.text)
         self._arguments: dict[str, str] = {}
+        self._types: Mapping[str, str] = {}  # a name in the launch's <..> -> what the kernel's name has there
         self._around: Node | None = None
         self._end = 0
         self._loops: list[Node] = []  # around the launch, the innermost one first
 
     def launch(self) -> HostLaunch:
-        """Returns the first launch that can be read; else the first one, as far as it can."""
+        """Returns the first launch that can be read; else the first one, as far as it can.
+
+        Raises:
+            UsageError: if there is none, or another kernel of this name has as many parameters.
+        """
         first: HostLaunch | None = None
         for node in walk(self._root):
-            if node.type != "call_expression" or (how := _child(node, "kernel_call_syntax")) is None:
+            if node.type != "call_expression" or (how := child_of_type(node, "kernel_call_syntax")) is None:
                 continue
             function = node.child_by_field_name("function")
-            if function is None or last_identifier(function).partition("<")[0] != self._kernel:
+            if function is None or not self._is_of_kernel(node, function):
                 continue
             place = "{}:{}".format(*place_in(self._text, self._given.at(node.start_byte), self._file, 1))
             found = self._read(node, how.named_children, place)
@@ -167,6 +185,26 @@ class _LaunchReader:
             raise UsageError(f"{self._file} does not launch it")
         return first
 
+    def _is_of_kernel(self, node: Node, function: Node) -> bool:
+        """Returns whether a launch is one of this kernel, by its name, its arguments and those of its template."""
+        if last_identifier(function).partition("<")[0] != self._kernel.last:
+            return False
+        if len(arguments_of(node)) != len(self._parameters):
+            return False
+        alike = [each for each in items(self._root) if each.is_kernel and self._kernel.last in each.names]
+        if sum(len(_parameters(each.inner)) == len(self._parameters) for each in alike) > 1:
+            raise UsageError(
+                f"{self._file} has several kernels {self._kernel.last} of {len(self._parameters)} parameters"
+            )
+        return not any(_differ(given, launched) for launched, given in self._template_arguments(node).items())
+
+    def _template_arguments(self, launch: Node) -> dict[str, str]:
+        function, given = launch.child_by_field_name("function"), self._kernel.arguments or ()
+        with suppress(UsageError):
+            launched = kernel_name(text_of(function) if function is not None else "").arguments or ()
+            return dict(zip(launched, given, strict=False))
+        return {}
+
     def _read(self, node: Node, how: Sequence[Node], place: str) -> HostLaunch:
         values = node.child_by_field_name("arguments")
         pairs = zip(values.named_children if values is not None else (), self._parameters, strict=False)
@@ -176,6 +214,7 @@ class _LaunchReader:
                 within = value.child_by_field_name("value") if value.type == "cast_expression" else None
                 passed = [each for each in (value, within) if each is not None and each.type in PASSED]
                 self._arguments |= {"".join(text_of(each).split()): parameter.name for each in passed}
+        self._types = self._template_arguments(node)
         self._around, self._end, self._loops = node, node.start_byte, []
         while self._around.type not in ("function_definition", "translation_unit") and self._around.parent is not None:
             self._around = self._around.parent
@@ -194,8 +233,10 @@ class _LaunchReader:
             return read(how[i])
         except IndexError:
             lacks.append("fewer than two values in <<<>>>")
-        except _Unknown as unknown:
+        except Unknown as unknown:
             tail = "" if "," in str(unknown) else ", which is neither an argument nor a parameter"
+            if not i and text_of(how[0]) == str(unknown):
+                tail += " (as a number of blocks: with --grid-div-x 1)"
             lacks.append(f"{unknown}{tail}")
         return None
 
@@ -203,10 +244,12 @@ class _LaunchReader:
     def _dimensions(self, node: Node, depth: int, own: Own = {}) -> Triple:
         """Returns x, y and z of a dim3, or of a number. ``own``: the parameters of an inlined function."""
         if depth > DEEPEST:
-            raise _Unknown(text_of(node))
+            raise Unknown(text_of(node))
+        if node.type == "parenthesized_expression":
+            return self._dimensions(node.named_children[0], depth + 1, own)
         if node.type == "identifier" and (found := self._dim3(text_of(node), depth)) is not None:
             return found
-        if (parts := _parts(node)) is not None:
+        if (parts := parts_of_dim3(node)) is not None:
             if len(parts) == 1 and (parts[0].type == "identifier" or self._inlined(parts[0], depth, own) is not None):
                 return self._dimensions(parts[0], depth + 1, own)
             x, y, z, *_ = [*(self._whole(part, depth, own) for part in parts), "1", "1", "1"]
@@ -218,9 +261,11 @@ class _LaunchReader:
     def _dim3(self, name: str, depth: int) -> Triple | None:
         """Returns the dimensions of a variable; None if it is not a dim3."""
         if depth > DEEPEST:
-            raise _Unknown(name)
-        declared = [each for each in self._before() if each.type == "declaration" and _type(each) in ("dim3", "uint3")]
-        if not any(_initial(each, name) for each in declared):
+            raise Unknown(name)
+        declared = [
+            each for each in self._before() if each.type == "declaration" and type_of(each) in ("dim3", "uint3")
+        ]
+        if not any(initial_values(each, name) for each in declared):
             return None
         at, value = self._given_to(name)
         sizes = list(self._dimensions(value, depth + 1)) if value is not None else ["1", "1", "1"]
@@ -237,11 +282,11 @@ class _LaunchReader:
     def _number(self, node: Node, depth: int, own: Own = {}) -> tuple[str, bool]:
         """Returns Python for a number, and whether it is a float. ``own``: the parameters of an inlined function."""
         if depth > DEEPEST:
-            raise _Unknown(text_of(node))
+            raise Unknown(text_of(node))
 
         def of(child: Node | None) -> tuple[str, bool]:
             if child is None:
-                raise _Unknown(text_of(node))
+                raise Unknown(text_of(node))
             return self._number(child, depth + 1, own)
 
         field = node.child_by_field_name
@@ -257,27 +302,26 @@ class _LaunchReader:
             case "identifier":
                 return own[text_of(node)] if text_of(node) in own else self._named(text_of(node), depth)
             case "parenthesized_expression":
-                text, is_float = of(node.named_children[0])
-                return f"({text})", is_float
+                return of(node.named_children[0])
             case "binary_expression":
                 (a, a_float), (b, b_float) = of(field("left")), of(field("right"))
                 operator, is_float = text_of(node.children[1]), a_float or b_float
                 if operator == "/":
-                    return f"{a} {'/' if is_float else '//'} {b}", is_float
+                    return f"({a} {'/' if is_float else '//'} {b})", is_float
                 if operator in OPERATORS:
-                    is_sum, said = operator in "+-*%", f"{a} {OPERATORS[operator]} {b}"
-                    return said if is_sum else f"({said})", is_float and is_sum
+                    return f"({a} {OPERATORS[operator]} {b})", is_float and operator in "+-*%"
             case "unary_expression":
                 text, is_float = of(field("argument"))
                 if (sign := text_of(node.children[0])) in "-+~":
-                    return f"{sign}{text}", is_float
+                    return f"({sign}{text})", is_float
             case "conditional_expression":
                 (a, a_float), (b, b_float) = of(field("consequence")), of(field("alternative"))
                 return f"({a} if {of(field('condition'))[0]} else {b})", a_float or b_float
             case "cast_expression":
                 return _as(text_of(field("type") or node), *of(field("value")))
             case "sizeof_expression":
-                kind = plain_type(text_of(field("type") or field("value") or node).strip("() "))
+                named = text_of(field("type") or field("value") or node).strip("() ")
+                kind = plain_type(self._types.get(named, named))
                 if kind in SIZES:
                     return str(SIZES[kind]), False
             case "field_expression":
@@ -285,8 +329,8 @@ class _LaunchReader:
                 if found is not None and (axis := text_of(field("field") or node)) in AXES:
                     return f"({found[AXES.index(axis)]})", False
             case "call_expression":
-                return self._called(node, [of(each) for each in _arguments(node)], depth)
-        raise _Unknown(" ".join(text_of(node).split()))
+                return self._called(node, [of(each) for each in arguments_of(node)], depth)
+        raise Unknown(" ".join(text_of(node).split()))
 
     def _called(self, node: Node, values: list[tuple[str, bool]], depth: int) -> tuple[str, bool]:
         """Returns Python for a call: of a function of C++, of a cast, or of a function with one return statement."""
@@ -305,7 +349,7 @@ class _LaunchReader:
             kind, returned, own = inlined
             text, is_float = self._number(returned, depth + 1, own)
             return f"({_as(kind, text, is_float)[0]})", kind in ("float", "double")
-        raise _Unknown(f"{name}(), which is not a function of declarations and a return here")
+        raise Unknown(f"{name}(), which is not a function of declarations and a return here")
 
     def _inlined(
         self, node: Node, depth: int, own: Own, values: Sequence[tuple[str, bool]] | None = None
@@ -315,7 +359,7 @@ class _LaunchReader:
         if node.type != "call_expression" or function is None:
             return None
         name = re.split(r"[<>]", text_of(function))[0].rpartition("::")[2]
-        for item in _at_file_scope(self._root):
+        for item in at_file_scope(self._root):
             for each in (item, *item.named_children):
                 declarator, body = each.child_by_field_name("declarator"), each.child_by_field_name("body")
                 if each.type != "function_definition" or declarator is None or body is None:
@@ -324,14 +368,14 @@ class _LaunchReader:
                 names = [last_identifier(of) for of in (listed.named_children if listed is not None else ())]
                 kinds = [of.type for of in said]
                 is_plain = kinds[-1:] == ["return_statement"] and set(kinds[:-1]) <= {"declaration"}
-                if last_identifier(declarator) == name and is_plain and len(names) == len(_arguments(node)):
-                    given = values or [self._number(of, depth + 1, own) for of in _arguments(node)]
+                if last_identifier(declarator) == name and is_plain and len(names) == len(arguments_of(node)):
+                    given = values or [self._number(of, depth + 1, own) for of in arguments_of(node)]
                     inner = {n: (f"({text})", is_float) for n, (text, is_float) in zip(names, given, strict=True)}
-                    for local, value in (pair for of in said[:-1] for pair in _declared(of)):
+                    for local, value in (pair for of in said[:-1] for pair in declared_values(of)):
                         text, is_float = _as(local[1], *self._number(value, depth + 1, inner))
                         inner[local[0]] = f"({text})", is_float
                     returned = said[-1].named_children
-                    return (_type(each), returned[0], inner) if returned else None
+                    return (type_of(each), returned[0], inner) if returned else None
         return None
 
     def _named(self, name: str, depth: int) -> tuple[str, bool]:
@@ -340,12 +384,14 @@ class _LaunchReader:
             return name, False
         if name in self._arguments:
             return self._arguments[name], False
+        if (number := number_in(self._types.get(name, ""))) is not None:
+            return str(number), False
         if name in self._macros:
             return str(number_in(self._macros[name])), False
         _, value = self._given_to(name)
         if value is None:
-            raise _Unknown(name)
-        kinds = [_type(each) for each in self._before() if each.type == "declaration" and _initial(each, name)]
+            raise Unknown(name)
+        kinds = [type_of(each) for each in self._before() if each.type == "declaration" and initial_values(each, name)]
         text, is_float = _as(kinds[0] if kinds else "auto", *self._number(value, depth + 1))
         return f"({text})", is_float
 
@@ -356,14 +402,14 @@ class _LaunchReader:
         """
         found: list[tuple[int, Node | None]] = []
         for each in self._before():
-            values = _initial(each, name) if each.type == "declaration" else []
+            values = initial_values(each, name) if each.type == "declaration" else []
             found += [(each.start_byte if each.start_byte < self._end else 0, v) for v in values if v is not None]
         found += [(at, right) for at, left, right in self._assigned(self._before()) if text_of(left) == name]
         at, value = max(found, key=lambda pair: pair[0], default=(-1, None))
         later = [at for at, left, _ in self._assigned(self._later()) if text_of(left) == name]
         loops = [loop for loop in self._loops if any(loop.start_byte <= each < loop.end_byte for each in later)]
         if (found and value is None) or any(at < loop.start_byte for loop in loops):
-            raise _Unknown(f"{name}, which has several values")
+            raise Unknown(f"{name}, which has several values")
         return at, value
 
     def _before(self) -> list[Node]:
@@ -374,7 +420,7 @@ class _LaunchReader:
         assert self._around is not None
         inside = [node for node in walk(self._around) if node.start_byte < self._end]
         inside = [node for node in inside if node.type != "declaration" or self._is_always_run(node)]
-        return [*inside, *(node for node in _at_file_scope(self._root) if node.id != self._around.id)]
+        return [*inside, *(node for node in at_file_scope(self._root) if node.id != self._around.id)]
 
     def _later(self) -> list[Node]:
         """Returns the nodes after the launch in the outermost loop around it."""
@@ -408,64 +454,16 @@ def _plain(texts: Triple) -> Triple:
     return x, y, z
 
 
-def _at_file_scope(node: Node) -> Iterator[Node]:
-    """Yields what stands at the scope of the file, and of its namespaces."""
-    for child in node.named_children:
-        if child.type in ("namespace_definition", "linkage_specification", "declaration_list"):
-            yield from _at_file_scope(child)
-        else:
-            yield child
-
-
-def _child(node: Node, kind: str) -> Node | None:
-    return next((child for child in node.named_children if child.type == kind), None)
-
-
-def _type(node: Node) -> str:
-    """Returns the type of a declaration."""
-    kind = node.child_by_field_name("type")
-    return text_of(kind) if kind is not None else ""
-
-
-def _arguments(node: Node) -> list[Node]:
-    listed = node.child_by_field_name("arguments") or _child(node, "argument_list")
+def _parameters(function: Node) -> list[Node]:
+    declarator = function_declarator(function)
+    listed = declarator.child_by_field_name("parameters") if declarator is not None else None
     return [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
 
 
-def _parts(node: Node) -> list[Node] | None:
-    """Returns the parts of ``dim3(a, b)``, ``{a, b}`` or ``(a, b)``; None for another expression."""
-    function = node.child_by_field_name("function") or node.child_by_field_name("type")
-    if node.type in ("argument_list", "initializer_list"):
-        return list(node.named_children)
-    if function is None or text_of(function) not in ("dim3", "uint3", "make_uint3"):
-        return None
-    value = node.child_by_field_name("value")
-    return list(value.named_children) if value is not None else _arguments(node)
-
-
-def _declared(declaration: Node) -> Iterator[tuple[tuple[str, str], Node]]:
-    """Yields (name, type) of the variables in a declaration, with their initial values; they must have some."""
-    for each in declaration.children_by_field_name("declarator"):
-        value = each.child_by_field_name("value")
-        if value is None:
-            raise _Unknown(f"{last_identifier(each)}, which has no initial value")
-        yield (last_identifier(each), _type(declaration)), value
-
-
-def _initial(declaration: Node, name: str) -> list[Node | None]:
-    """Returns the initial value of a variable in a declaration, as a list; [None]: it has none; []: it is another's."""
-    for each in declaration.children_by_field_name("declarator"):
-        if each.type == "identifier" and text_of(each) == name:
-            return [None]
-        if last_identifier(each) != name:
-            continue
-        if each.type == "function_declarator":  # dim3 block(A, B), which is written like a function
-            listed = each.child_by_field_name("parameters")
-            call = f"auto made = dim3{text_of(listed) if listed is not None else '()'};"
-            made = syntax_tree(call).named_children[0].child_by_field_name("declarator")
-            return [made.child_by_field_name("value") if made is not None else None]
-        return [each.child_by_field_name("value")]
-    return []
+def _differ(given: str, launched: str) -> bool:
+    """Returns whether two arguments of a template are both known, and are not the same."""
+    numbers, types = (number_in(given), number_in(launched)), (plain_type(given), plain_type(launched))
+    return (None not in numbers and numbers[0] != numbers[1]) or (KINDS.keys() >= {*types} and types[0] != types[1])
 
 
 def _as(kind: str, text: str, is_float: bool) -> tuple[str, bool]:

@@ -16,6 +16,7 @@ GUARD = re.compile(
     r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b",
     re.MULTILINE,
 )
+UNDEFINED = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?\*/", re.DOTALL)
 
 
@@ -80,11 +81,14 @@ class Inclusion:
             return f"#include <{file}>"
         if path is None:
             error = error_at(found, f"there is no such file beside {name}, or in a folder of -I")
+            if ".." in Path(file).parts or file.startswith(("/", "~")):  # no file of the system
+                return error
             at = f'#line {text.count(chr(10), 0, found.start()) + 1} "{name}"'
             return f'{IF_THERE.format(file)}#else\n{at}\n{error}\n#endif\n#line {line} "{name}"'
         inner, whole = read_text(path), path.resolve()
         known = any(branches[: len(first)] == first for first in self._inserted.get(whole, ()))
-        if known or (whole in within and GUARD.search(inner)):
+        is_guarded = _own_guard(inner) is not None
+        if known or (whole in within and is_guarded):
             return ""
         if whole in within:  # a condition may leave it out
             return error_at(found, f"{file} includes itself endlessly")
@@ -95,7 +99,7 @@ class Inclusion:
         if ONCE.search(inner):
             number = list({**self._inserted, whole: []}).index(whole)
             before, after = f"#ifndef AUTOTUNE_ONCE_{number}\n#define AUTOTUNE_ONCE_{number}\n", "#endif\n"
-        if before or _own_guard(inner):
+        if before or is_guarded:
             self._inserted.setdefault(whole, []).append(branches)
         inner = self.inserted(ONCE.sub("", inner), file, (*within, whole), branches)
         return f'{before}#line 1 "{file}"\n{inner}\n{after}#line {line} "{name}"'
@@ -131,12 +135,12 @@ def _own_guard(text: str) -> re.Match[str] | None:
     The file's whole text stands between them and the ``#endif``.
     """
     guard = GUARD.search(text)
-    if guard is None or COMMENT.sub("", text[: guard.start()]).strip():
+    if guard is None or COMMENT.sub("", text[: guard.start()]).strip() or guard[1] in UNDEFINED.findall(text):
         return None
     depth = end = 0
     for found in TOKEN.finditer(text, guard.start()):
         if condition := found["condition"]:
-            if end:
+            if end or (depth == 1 and condition.startswith("el")):
                 return None
             depth += condition.startswith("if") - (condition == "endif")
             end = 0 if depth else found.end()

@@ -100,6 +100,11 @@ class KnownCalls:
         return replace(found, folder=folder, data=f"{_short_name(call.source.file)}-{digest}")
 
     @property
+    def is_sure(self) -> bool:
+        """Returns whether a config of any call was seen to give the answers."""
+        return any(each.is_sure for each in self.calls)
+
+    @property
     def kinds(self) -> dict[str, str]:
         """Returns the roles that arrays have in all calls; one without a right config counts only if all are so."""
         sure = [each for each in self.calls if each.is_sure] or self.calls

@@ -50,14 +50,20 @@ class ConfigLauncher:
         self._folder = bench.folder(bench.join())
         save_arrays(self._folder, GIVEN, {each.name: each.memory.stored for each in call.arrays})
 
-    def ready(self, config: Mapping[str, object]) -> Ready:
-        """Returns the compiled config."""
-        call, values = self._call, self._formulas.said(config)
-        binary = self._bench.pool.submit(self._variant(config, values.function or call.name)).result()
+    def ready(self, configs: Sequence[Mapping[str, object]]) -> Iterator[Ready | TrialFailure]:
+        """Yields the configs, which are compiled at the same time; for one that does not compile, its failure."""
+        call, said = self._call, [self._formulas.said(config) for config in configs]
         arguments = tuple((a.name, None if a.is_array else a.number, a.may_be_written) for a in call.arguments)
         constants = tuple(each.name for each in call.constants)
-        launch = Launch(values.grid, values.block, values.shared_bytes, function=values.function)
-        return Ready(binary, launch, self._folder, arguments, constants)
+        variants = [
+            self._variant(config, values.function or call.name) for config, values in zip(configs, said, strict=True)
+        ]
+        for values, pending in zip(said, [self._bench.pool.submit(variant) for variant in variants], strict=True):
+            launch = Launch(values.grid, values.block, values.shared_bytes, function=values.function)
+            try:
+                yield Ready(pending.result(), launch, self._folder, arguments, constants)
+            except TrialFailure as failure:
+                yield failure
 
     def launched(
         self,

@@ -20,7 +20,7 @@ from .launching import ConfigLauncher, Ready
 from .outputs import Outputs
 
 LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # between two configs, which may add in another order
-N_TRIED = 8  # most configs to try until one runs
+N_TRIED = 8  # most configs that run until one gives the answers; so many are compiled at a time once the first failed
 ONE_SIZE = "the answer is for one size: other sizes cannot be checked"
 
 
@@ -51,29 +51,47 @@ class ProbeResult:
 def probe(call: Call, answers: Answers, launcher: ConfigLauncher, note: Callable[[str], Any]) -> ProbeResult:
     """Launches configs on the caller's arrays until one gives the answers, then launches it with other contents.
 
-    If no config gives the answers, the result only says which arrays the first config writes.
+    All configs are tried until one runs. If none of those that run gives the answers, the result only says which
+    arrays the first of them writes.
     """
     failure: TrialFailure | None = None
-    wrong: ProbeResult | None = None
+    wrong: list[ProbeResult] = []
     names = [each.name for each in call.arguments if each.may_be_written]
-    for config in call.enumeration.configs[:N_TRIED]:
+    for number, ready in enumerate(_compiled(call, launcher)):
+        if number == N_TRIED and not wrong:
+            note(f"{call.name}: none of the first {number} configs ran ({failure}): looking for one among the others")
         try:
-            ready = launcher.ready(config)
-            if failure is None and (slow := launcher.told_slow(ready)):
+            if isinstance(ready, TrialFailure):
+                raise ready
+            if not wrong and (slow := launcher.told_slow(ready)):
                 note(f"{call.name}: {slow}")
             first, again = (launcher.launched(ready, names, seed=seed) for seed in (0, 1))
         except TrialFailure as its_own:
             failure = failure or its_own
             continue
-        except UsageError as error:  # a formula cannot be computed at this config
-            raise UsageError(f"{call.name}: {error}") from error
         probed = _Probe(call, answers, launcher, ready, first, again)
         differs = {name: why for name, answer in answers.each.items() if (why := answer.differs(first[name]))}
         if not differs:
             return probed.probed()
         doubt = {name: f"none of the first configs gives its answer: {name}{why}" for name, why in differs.items()}
-        wrong = wrong or ProbeResult(probed.written(), doubt=doubt)
-    return wrong or ProbeResult(failure=failure)
+        wrong.append(ProbeResult(probed.written(), doubt=doubt))
+        if len(wrong) == N_TRIED:
+            break
+    return wrong[0] if wrong else ProbeResult(failure=failure)
+
+
+def _compiled(call: Call, launcher: ConfigLauncher) -> Iterator[Ready | TrialFailure]:
+    """Yields the configs, each compiled or with the failure of its compile.
+
+    Raises:
+        UsageError: if a formula cannot be computed at a config.
+    """
+    configs = call.enumeration.configs
+    for first in (0, *range(1, len(configs), N_TRIED)):
+        try:
+            yield from launcher.ready(configs[first : first + (N_TRIED if first else 1)])
+        except UsageError as error:
+            raise UsageError(f"{call.name}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from math import isfinite
 
 import numpy as np
 
+from ..records.checks_made import OLD_OUTPUTS, POISON
 from .array_memory import dtype_text
 from .call import FITS, CallArgument
 from .formula_tables import FormulaTable
@@ -15,6 +16,7 @@ from .formulas import Formulas, define_lines
 from .known_calls import N_DIGITS, KnownCall, KnownCalls
 from .rules import Rule
 
+UNSURE = (POISON, OLD_OUTPUTS)  # checks that say nothing where it is unknown which arrays a kernel reads
 HEAD = '''"""{kernel} of {file}. The .npy files beside it are the arrays and answers of the calls in calls.json."""
 
 import json
@@ -59,7 +61,7 @@ def loaded(name, problem, shape):
     default = {default!r}
     arguments = {arguments!r}
     tuned = tuple(Problem(*key[:{n_fields}]) for key in CALLS)
-
+{unchecked}
     def arrays(self, problem):
         compared = called(problem).get("tolerance", {{}})
         arrays = {{
@@ -124,6 +126,7 @@ def definition_text(
         default=dict(default),
         arguments=tuple(each.name for each in call.arguments),
         n_fields=len(sizes.fields) + has_label,
+        unchecked="" if known.is_sure else f"    unchecked = {UNSURE}  # which arrays the kernel reads is unknown\n",
         arrays="\n".join(f"            {each.name!r}: {_array(each, formulas, kinds)}," for each in call.arrays),
         scalars=", ".join(f"{each.name!r}: {_scalar(each, formulas)}" for each in numbers),
         launch=_launch(formulas),

@@ -10,7 +10,7 @@ from ..core.parameter import completed_config
 from ..source.registry import recorded_kernel
 from .about import About
 from .as_recorded import check_values, of_definition, problem_of
-from .checks_made import EDGE_SIZES
+from .checks_made import EDGE_SIZES, TIMED_SIZE
 from .trial import Trial
 
 EdgeSizes = tuple[Any, ...]  # problems
@@ -35,7 +35,7 @@ def verified_on(
     ``trials``: those of its sweep. ``kernel``: the definition; by default the installed one. () if the trial was not
     verified, or its definition is not there or refuses the config today.
     """
-    if trial.rule and EDGE_SIZES not in trial.checks:
+    if trial.rule and TIMED_SIZE not in trial.checks:
         return ()
     if trial.verified_on or trial.rule is None:
         return trial.verified_on
@@ -52,7 +52,8 @@ def size_names(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[T
     problem = problem_of(kernel, about)
     config = completed_config(trial.config, kernel.space.added)
     check_values(kernel, config)  # the space may have had other parameters then
-    edges = RULES[trial.rule](kernel, problem, config, trial.seed or 0)
+    is_edged = not trial.rule or EDGE_SIZES in trial.checks
+    edges = RULES[trial.rule](kernel, problem, config, trial.seed or 0) if is_edged else ()
     stand_in = next((each for each in trials if each.number == trial.stand_in), None)
     reference = reference_text(None if stand_in is None else stand_in.config, trial.numpy_parts)
     timed = problem_name(problem) + reference

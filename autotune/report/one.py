@@ -8,6 +8,7 @@ from ..analysis.interactions import interactions
 from ..analysis.roofline import limit_of
 from ..analysis.show import (
     Proof,
+    checks_text,
     clock_name,
     efficiency_of,
     figures_text,
@@ -95,6 +96,8 @@ def _correct(sweep: SweepRecord, proven: Proof) -> Iterator[Fact]:
         error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
         sizes = verified_sizes(proven.verified_on, sweep.problem)
         yield Fact("verified", (f"against the reference at {sizes}{error}",))
+    if text := checks_text(winner):
+        yield Fact("checks", (text,))
     if winner.checked_launches:
         yield Fact("checked", (f"{winner.checked_launches} further launches, all correct",))
     if text := resources_text(winner):

@@ -294,6 +294,8 @@ def evidence_text(evidence: Evidence) -> str:
     parts.append(
         f"verified on {counted(len(evidence.verified_on), 'problem')}" if evidence.verified_on else "unverified"
     )
+    if evidence.without:
+        parts.append(f"correct as far as checked: without {', '.join(evidence.without)}")
     if evidence.checked_launches:
         parts.append(f"{evidence.checked_launches} further launches checked, all correct")
     if evidence.registers is not None:
@@ -404,7 +406,7 @@ def _percent(share: float) -> str:
 
 
 def _at(entry: Entry) -> str:
-    return fields_text(entry.runtime) or "the only size"
+    return fields_text(entry.runtime) or "its own size"
 
 
 def _also(why: str, refused: list[str]) -> str:

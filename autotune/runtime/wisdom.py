@@ -53,6 +53,7 @@ class Evidence:
     speed_up_interval: tuple[float, float] | None = None  # the 95 % intervals allow it
     max_error: float | None = None  # relative to rms(reference)
     verified_on: tuple[str, ...] = ()  # names of problems
+    without: tuple[str, ...] = ()  # usual checks that were not made
     checked_launches: int = 0  # further launches of the timed problem, all correct
     registers: int | None = None
     shared_bytes: int | None = None
@@ -233,7 +234,7 @@ _EVIDENCE = members_of(
         **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(as_seconds)),
         "speed_up_interval": optional(sequence_of(as_amount, 2)),
         "max_error": optional(as_amount),
-        "verified_on": sequence_of(as_text),
+        **dict.fromkeys(("verified_on", "without"), sequence_of(as_text)),
         **dict.fromkeys(("checked_launches", "ties"), as_count),
         **dict.fromkeys(("registers", "shared_bytes", "spill_bytes"), optional(as_count)),
         **dict.fromkeys(("compiler", "commit", "date"), as_text),

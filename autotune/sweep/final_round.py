@@ -8,7 +8,7 @@ from ..core.config import Config, Value
 from ..core.definition import Kernel, P
 from ..core.errors import Status, TrialFailure
 from ..core.kept import despite_deletion
-from ..records.checks_made import CARRIED, LAUNCHES
+from ..records.checks_made import CARRIED, FRESH_INPUTS, LAUNCHES
 from ..records.measurement import Measurement, Sustained
 from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import SAME, Finalist, Relation
@@ -259,7 +259,8 @@ class FinalRound:
                 try:
                     n_checked = self.n_checked if self.context.has_answers else 0
                     n = worker.repeat(job, n_checked, self.settings.launch_deadline_s)
-                    further = (LAUNCHES, *((CARRIED,) if job.others is not None else ())) if n else ()
+                    is_fresh = job.others is not None and FRESH_INPUTS in ranked[0].checks
+                    further = (LAUNCHES, *((CARRIED,) if is_fresh else ())) if n else ()
                     winner_checks = tuple(dict.fromkeys((*ranked[0].checks, *further)))
                     return [replace(ranked[0], checked_launches=n, checks=winner_checks), *ranked[1:]]
                 except TrialFailure as failure:

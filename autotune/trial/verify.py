@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import AnyKernel, Kernel, Launch, P, Tolerance, fault, problem_name
+from ..core.definition import AnyKernel, Inputs, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
 from ..records.checks_made import EDGE_SIZES, FRESH_INPUTS, GUARDS, LONGER_ARRAYS, OLD_OUTPUTS, POISON, WORKSPACES
@@ -72,7 +72,8 @@ def verify(
     by_size = sorted(edges, key=lambda p: bytes_of(kernel.arrays(p)))
     check_reference_repeats(kernel, problem, by_size[0])
     checked = tuple(builds or session.check_builds)
-    made = dict.fromkeys((EDGE_SIZES, POISON, GUARDS, WORKSPACES))
+    made = dict.fromkeys((POISON, GUARDS, WORKSPACES))
+    made |= dict.fromkeys((EDGE_SIZES,) if any(edge != problem for edge in edges) else ())
     for build in checked:
         function = session.load(binary, build)
         for seed, edge in enumerate(problems):
@@ -86,7 +87,8 @@ def verify(
                         placed.check_overwrites(function, kernel.launch(edge, config), case, seed)
                         other = small_case(kernel, edge, 1)
                         placed.check_other_inputs(function, kernel.launch(edge, config), other, seed)
-                        made |= dict.fromkeys((OLD_OUTPUTS, FRESH_INPUTS))
+                        made[OLD_OUTPUTS] = None
+                        made |= dict.fromkeys((FRESH_INPUTS,) if not _are_same(case.inputs, other.inputs) else ())
                     if edge == by_size[-1] and build == checked[-1]:
                         errors.append(_check_parts(session, kernel, edge, case, function, kernel.launch(edge, config)))
                         made[LONGER_ARRAYS] = None
@@ -95,7 +97,13 @@ def verify(
                 raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
             if problem_name(edge) not in names:
                 names.append(problem_name(edge))
-    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors), tuple(made))
+    counted = tuple(check for check in made if check not in kernel.unchecked)
+    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors), counted)
+
+
+def _are_same(inputs: Inputs, others: Inputs) -> bool:
+    """Returns whether inputs of two numbers are the same, so that a definition has no others."""
+    return all(np.array_equal(inputs[name], others[name]) for name in inputs)
 
 
 def _check_parts(

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.definition import AnyKernel
 from ..core.errors import Status, TrialFailure, UsageError
 from ..records.as_recorded import of_definition, problem_of
-from ..records.checks_made import CARRIED, LAUNCHES, TIMED_SIZE
+from ..records.checks_made import CARRIED, FRESH_INPUTS, LAUNCHES, TIMED_SIZE
 from ..records.folder import SweepFolder
 from ..records.measurement import Protocol
 from ..records.pack import pack
@@ -92,7 +92,7 @@ def _checked(
     if n_launches:
         oracle.others().result()
         if worker.repeat(replace(job, others=oracle.others_folder), n_launches, context.deadline_s):
-            made += [LAUNCHES, CARRIED]
+            made += [LAUNCHES, *([CARRIED] if FRESH_INPUTS in made else [])]
     oracle = oracle.after(trial.number, trial.config, binary, verdict)
     now = replace(trial, checks=tuple(made), rule=verdict.rule, seed=verdict.seed, verified_on=())
     stand_in = oracle.stand_in.number if oracle.stand_in else None

@@ -695,3 +695,36 @@ extern "C" __global__ void right_class_in_shared_memory(float* out, const float*
     if (g < n)
         out[g] = float(s[threadIdx.x ^ 1]);
 }
+
+//@ right_stores_of_one_value
+extern "C" __global__ void right_stores_of_one_value(float* out, const float* in, int n)
+{
+    __shared__ int any;
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    if (g < n && in[g] > -1000.0f)
+        any = 1;
+    __syncthreads();
+    if (g < n)
+        out[n - 1] = 3.0f * any;
+}
+
+//@ stores_of_one_value_but_for_the_last
+// finds: race on buffer out
+extern "C" __global__ void stores_of_one_value_but_for_the_last(float* out, const float* in, int n)
+{
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    if (g < n)
+        out[0] = g == n - 1 ? 2.0f : 3.0f;  // HERE
+}
+
+//@ stores_of_one_value_that_others_read
+// finds: race on shared memory
+extern "C" __global__ void stores_of_one_value_that_others_read(float* out, const float* in, int n)
+{
+    __shared__ volatile int any;
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    any = 1;
+    const int found = any;  // HERE
+    if (g < n)
+        out[g] = float(found);
+}

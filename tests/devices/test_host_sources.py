@@ -1,5 +1,8 @@
 """What sources have that the host device turns into C++: headers, versions, tiles, static variables."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -54,6 +57,37 @@ def test_headers_of_cpp_are_included_under_the_conditions_of_the_source(host: Be
     text += f"__global__ void k(float* out) {{ out[0] = {value}; }}"
     arguments, launch = {"out": np.zeros(1, np.float32)}, Launch((1, 1, 1), (1, 1, 1))
     assert host.run("k", arguments, launch, build="plain", outputs=["out"], text=text)["out"] == 1
+
+
+@pytest.mark.parametrize("mode", ["rd", "ru", "rz"])
+def test_operations_round_in_their_direction(host: Bench, mode: str) -> None:
+    calls = ("__fadd_{0}(a, b)", "__fmul_{0}(a, b)", "__fdiv_{0}(a, b)", "__fsqrt_{0}(b)", "__fmaf_{0}(a, b, 1e-9f)")
+    others = ("__double2float_{0}(1.0 / b)", "__int2float_{0}(16777217)", "float(__float2half_{0}(a))")
+    whole = ("float(__int2half_{0}(-2049))", "float(__float2half_{0}(1e-9f))", "float(__float2half_{0}(1e6f))")
+    body = "".join(f"out[{i}] = {call.format(mode)};" for i, call in enumerate((*calls, *others, *whole)))
+    text = f"#include <cuda_fp16.h>\n__global__ void k(float* out, float a, float b) {{ {body} }}"
+    a, b = np.float32(-1 / 3), np.float32(0.7)
+    arguments = {"out": np.zeros(11, np.float32), "a": a, "b": b}
+    got = host.run("k", arguments, Launch((1, 1, 1), (1, 1, 1)), build="plain", outputs=["out"], text=text)["out"]
+    c, d = Fraction(float(a)), Fraction(float(b))
+    exact = [c + d, c * d, c / d, Fraction(Decimal(float(b)).sqrt()), c * d + Fraction(float(np.float32(1e-9)))]
+    exact += [
+        Fraction(1 / float(b)),
+        Fraction(16777217),
+        c,
+        Fraction(-2049),
+        Fraction(float(np.float32(1e-9))),
+        Fraction(10**6),
+    ]
+    for i, (found, value) in enumerate(zip(got, exact, strict=True)):
+        dtype = np.float16 if i > 6 else np.float32
+        near = dtype(float(value)) if i != 10 else dtype(np.inf)
+        steps = sorted(
+            {float(np.nextafter(near, dtype(-np.inf))), float(near), float(np.nextafter(near, dtype(np.inf)))}
+        )
+        below, above = (max(s for s in steps if s <= value), min(s for s in steps if s >= value))
+        want = {"rd": below, "ru": above, "rz": below if value > 0 else above}[mode]
+        assert float(found) == want, (calls + others + whole)[i]
 
 
 @pytest.mark.parametrize("group", ["thread_block_tile<8>", "thread_block_tile<8, thread_block>", "auto"])

@@ -6,6 +6,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.porting.host_launch import HostLaunch, host_launch
+from autotune.porting.named_kernel import kernel_name
 from autotune.porting.source import KernelText
 
 KERNEL = "__global__ void k(float* y, const float* x, int width, int height, float a) {}\n"
@@ -25,7 +26,7 @@ def launch_of(host: str, above: str = "", kernel: str = KERNEL, name: str = "k")
     text = KernelText(MACROS + above + kernel + host)
     first = {parameter: values[0] for parameter, values in TUNED.items()}
     parameters = text.read(name, first).parameters
-    return host_launch(text.text, text.name, name.partition("<")[0], parameters, {}, TUNED)
+    return host_launch(text.text, text.name, kernel_name(name), parameters, {}, TUNED)
 
 
 def evaluated(launch: HostLaunch, tx: int, width: int, height: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -88,6 +89,20 @@ def ceil_div(a: int, b: int) -> int:
             "  dim3 b = dim3(nx, ny), t = {TX, TY};\n  for (int i = 0; i < 3; i++) k<<<b, t>>>(y, y, w, h, 1.f);\n}",
             "",
         ),
+        *(
+            (
+                f"dim3 B(unsigned w, unsigned h) {{ const unsigned a = {cast}; return (dim3(a, DIVUP(h, TY))); }}\n"
+                "void run(float* y, unsigned w, unsigned h) { dim3 t(TX, TY);\n"
+                "  dim3 g = (B(w, h)); k<<<g, (t)>>>(y, y, w, h, 1.f); }",
+                "",
+            )
+            for cast in (
+                "unsigned(w + TX - 1) / TX",
+                "static_cast<int>(w + TX - 1) / TX",
+                "(unsigned)(w + TX - 1) / TX",
+                "ceil(double(w + 0) / TX)",
+            )
+        ),
     ],
 )
 def test_grid_and_block_are_what_c_computes(host: str, above: str) -> None:
@@ -101,6 +116,39 @@ def test_a_macro_that_is_passed_stands_for_the_argument() -> None:
     launch = launch_of("int main() { float* y; k<<<(N + TX - 1) / TX, TX, TX * sizeof(float)>>>(y, y, N, 1, 2.f); }")
     for tx, width, height in SIZES:
         assert evaluated(launch, tx, width, height) == ((ceil_div(width, tx), 1, 1), (tx, 1, 1), 4 * tx)
+
+
+def test_of_several_kernels_of_one_name_the_launch_is_the_one_that_is_meant() -> None:
+    template = "template <class T, int B> __global__ void k(int n, T* y) {}\n"
+    host = (
+        "void r(int n, float* y, double* z) { k<float, 64><<<(n + 63) / 64, 64>>>(n, y);\n"
+        "  k<double, 64><<<n, 64>>>(n, z); k<float, 256><<<(n + 255) / 256, 256>>>(n, y); }\n"
+        "template <int C> void s(int n, short* y) { k<short, C><<<n / C, C, C * sizeof(short)>>>(n, y); }\n"
+        "template <class U> void t(int n, U* y) { k<U, 7><<<n, 7, sizeof(U)>>>(n, y); }\n"
+    )
+    for name, grid, block, shared in (
+        ("k<float, 64>", "(n + 63) // 64", "64", "0"),
+        ("k<double, 64>", "n", "64", "0"),
+        ("k<float, 256>", "(n + 255) // 256", "256", "0"),
+        ("k<short, 32>", "n // 32", "32", "32 * 2"),
+        ("k<double, 7>", "n", "7", "8"),
+    ):
+        launch = launch_of(host, kernel=template, name=name)
+        assert (launch.grid, launch.block, launch.shared) == ((grid, "1", "1"), (block, "1", "1"), shared), name
+    with pytest.raises(UsageError, match="does not launch it"):
+        launch_of(host, kernel=template, name="k<float, 128>")
+    others = "__global__ void k(int n) {}\nvoid r(float* y) { k<<<9, 9>>>(7); k<<<N, TX>>>(y, y, N, 1, 2.f); }\n"
+    cast = "static_cast<void (*)(float*, const float*, int, int, float)>(k)"
+    assert launch_of(others, name=cast).block == ("TX", "1", "1")
+    with pytest.raises(UsageError, match="several kernels k of 5 parameters"):
+        launch_of(KERNEL.replace("float a", "double a") + others, name=cast)
+
+
+def test_a_grid_in_blocks_is_told_with_its_divisor() -> None:
+    launch = launch_of("void r(int m) { k<<<m, TX>>>(0, 0, N, 1, 2.f); }")
+    assert launch.lacks.endswith(
+        "by m, which is neither an argument nor a parameter (as a number of blocks: with --grid-div-x 1)"
+    )
 
 
 def test_the_place_is_that_of_the_launch() -> None:

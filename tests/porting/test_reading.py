@@ -85,6 +85,20 @@ def test_a_file_with_a_guard_is_put_where_a_condition_may_need_it(
         assert preprocessed(text.text, {"N": value, "M": 1}).text.count("int a;") == 1
 
 
+def test_a_file_that_opens_and_then_closes_is_put_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text('#ifndef A_H\n#define A_H\nextern "C" {\n#else\n#undef A_H\n}\n#endif\n')
+    (tmp_path / "k.cu").write_text('#include "a.h"\nint a;\n#include "a.h"\n__global__ void f(int n) {}\n')
+    text = KernelText(str(tmp_path / "k.cu"))
+    assert preprocessed(text.text, {}).text.split()[:6] == ["extern", '"C"', "{", "int", "a;", "}"]
+    assert text.read("f", {}).parameters[0].name == "n"
+
+
+def test_a_missing_file_of_another_folder_is_an_error_only_where_it_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text('#ifdef A\n#include "../absent.cu"\n#endif\n__global__ void f(int n) {}\n')
+    text = KernelText(str(tmp_path / "k.cu")).text
+    assert '#error #include "../absent.cu": there is no such file' in text and "<../" not in text
+
+
 def test_a_file_that_has_more_than_its_guard_is_put_everywhere(tmp_path: Path) -> None:
     guard = "#ifndef ITEM\n#define ITEM(x) x\n#endif\n"
     for text in (f"{guard}ITEM(int a;)\n", f"int a;\n{guard}", f"{guard}#if 1\nint a;\n#endif\n"):

@@ -28,7 +28,7 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import HEADERS, INCLUDE, SHIM, symbol_of, translate, undefined_in
+from .translation import FOLDERS, HEADERS, INCLUDE, SHIM, symbol_of, translate, undefined_in
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
@@ -215,7 +215,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     foreign = INCLUDE.sub(lambda found: "" if (HEADERS / found[2]).is_file() else found[0], text)
     if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", foreign)):
         return ""
-    given = (f"-I{HEADERS}", "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
+    given = (*FOLDERS, "-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
     outcome = run_compiler([*compiler.command, *flags(build), *given], text)
     if outcome.code != 0:
         raise _failed(outcome, compiler, variant)
@@ -230,7 +230,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
     start = time.perf_counter()
     with temporary_folder() as folder:  # the cache may be deleted meanwhile
         unlinked, library = folder / "unlinked.o", folder / "linked.so"
-        given = (f"-I{HEADERS}", "-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
+        given = (*FOLDERS, "-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
         outcome = run_compiler([*compiler.command, *flags(build), *given], text)
         if outcome.code == 0:
             # Linked separately: -fsanitize would add the libraries that the runtime replaces.

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from ...core.launch import last_name
 from ...rendering.render import Variant
+from ...runtime.nvrtc import HEADERS as OF_NVRTC
 from ...runtime.nvrtc import own_headers
 from .own_files import text_digest
 
 SHIM = Path(__file__).resolve().parent / "cuda"
 HEADERS = SHIM / "headers"
+FOLDERS = f"-I{HEADERS}", "-idirafter", str(OF_NVRTC)  # of headers; those of C and C++ are the system's
 IF_THERE = "#if __has_include(<{0}>)\n#include <{0}>\n#endif\n"
 MOST = "cuda_host_most_"  # begins the name of the most threads of a block
 OF_SHIM = ("__noinline__", "alignas")  # macros of the shim that headers of C++ use otherwise
@@ -68,8 +70,10 @@ BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
 OF_CUDA = re.compile(  # libraries of CUDA that the shim lacks, so that their lack is told
     r"(?:cub|cuda|thrust|cute|cutlass|nv)/|cu\w+\.h|curand|mma\.h|cooperative_groups"
 )
+OF_TYPES = re.compile(r"^(?:typedef|#include) ", re.MULTILINE)  # a header with types that device code may use
 OF_CPP = frozenset(("algorithm", "array", "complex", "functional", "tuple"))  # too large for the shim
-CUB = "cub/cub.cuh"  # the host device lacks it
+CUB = "cub/cub.cuh"
+NO_CUB = f'static_assert(false, "the host device has no CUB ({CUB})");'
 # comments, texts and directives, which may hold anything
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:\\\n|[^\n])*', re.DOTALL | re.MULTILINE)
 BOUNDED = re.compile(
@@ -96,7 +100,7 @@ def translate(variant: Variant) -> str:
     source = STATIC_SHARED.sub("", source)
     source = EXTERN_C.sub('extern "C++"', source)
     headers = _headers_of_cpp(source)
-    source = INCLUDE.sub(lambda found: found[1] if _in_shim(found[2]) else found[0], source)
+    source = INCLUDE.sub(_included_in_place, source)
     source, bounds = _with_bounds(source)
     functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
     expressions = {function: last_name(function) for function in functions if not function.isidentifier()}
@@ -204,8 +208,18 @@ def _bounds_of(function: str, bounds: Mapping[str, str]) -> str:
     return f"{found['scope'] or ''}{bounds[found['name']]}{found['arguments'] or ''}"
 
 
+def _included_in_place(found: re.Match[str]) -> str:
+    """Returns what stands where the source includes a header."""
+    if found[2] == CUB:
+        return found[1] + NO_CUB
+    return found[1] if _in_shim(found[2]) else found[0]
+
+
 def _in_shim(header: str) -> bool:
-    return header in BUILT_IN or (header in own_headers() and header != CUB and not (HEADERS / header).is_file())
+    own = own_headers().get(header)
+    if own is None or (HEADERS / header).is_file():
+        return header in BUILT_IN
+    return not (OF_CUDA.match(header) and OF_TYPES.search(own))
 
 
 def _of_cpp(header: str) -> bool:

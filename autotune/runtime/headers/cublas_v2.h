@@ -1,2 +1,5 @@
-// Nothing of it can be called in device code: files that hold both sides include it.
+// Its functions are the host's; device code may use the types of the headers that it includes.
 #pragma once
+#include <cuComplex.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>

@@ -1,2 +1,3 @@
-// Nothing of it can be called in device code: files that hold both sides include it.
+// Its functions are the host's; device code may use the types of the headers that it includes.
 #pragma once
+#include <cuComplex.h>

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <cfenv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +37,7 @@
 #include "memory.hpp"
 #include "conversions.hpp"
 #include "mathematics.hpp"
+#include "rounding.hpp"
 #include "integer.hpp"
 #include "narrow.hpp"
 #include "refused.hpp"

@@ -28,6 +28,9 @@
 
 #define CUDA_HOST_NARROW_CONVERSION(T, name, Integer, integer)                                                   \
     CUDA_HOST_INLINE T __##integer##2##name##_rn(Integer v) { return T(double(v)); }                             \
+    CUDA_HOST_INLINE T __##integer##2##name##_rd(Integer v) { return cuda_host::narrow<T>(double(v), FE_DOWNWARD); }   \
+    CUDA_HOST_INLINE T __##integer##2##name##_ru(Integer v) { return cuda_host::narrow<T>(double(v), FE_UPWARD); }     \
+    CUDA_HOST_INLINE T __##integer##2##name##_rz(Integer v) { return cuda_host::narrow<T>(double(v), FE_TOWARDZERO); } \
     CUDA_HOST_INLINE Integer __##name##2##integer##_rn(T v) { return cuda_host::saturate<Integer>(rintf(float(v))); }  \
     CUDA_HOST_INLINE Integer __##name##2##integer##_rz(T v) { return cuda_host::saturate<Integer>(truncf(float(v))); } \
     CUDA_HOST_INLINE Integer __##name##2##integer##_rd(T v) { return cuda_host::saturate<Integer>(floorf(float(v))); } \
@@ -42,6 +45,9 @@
     };                                                                                                           \
     CUDA_HOST_INLINE T __float2##name(float v) { return T(v); }                                                  \
     CUDA_HOST_INLINE T __float2##name##_rn(float v) { return T(v); }                                             \
+    CUDA_HOST_INLINE T __float2##name##_rd(float v) { return cuda_host::narrow<T>(v, FE_DOWNWARD); }             \
+    CUDA_HOST_INLINE T __float2##name##_ru(float v) { return cuda_host::narrow<T>(v, FE_UPWARD); }               \
+    CUDA_HOST_INLINE T __float2##name##_rz(float v) { return cuda_host::narrow<T>(v, FE_TOWARDZERO); }           \
     CUDA_HOST_INLINE T __double2##name(double v) { return T(v); }                                                \
     CUDA_HOST_INLINE float __##name##2float(T v) { return float(v); }                                            \
     CUDA_HOST_INLINE T2 __##name##2##name2(T a) { return {a, a}; }                                               \

@@ -42,6 +42,13 @@ static std::vector<Site> sites;
 static unsigned now, block_barrier_at, warp_barrier_at[max_warps];
 static unsigned seen[max_warps][warp_size][warp_size];  // [w][a][b]: lane a comes after what lane b did before then
 static unsigned seen_warps[max_warps][max_warps];       // [a][b]: warp a comes after what warp b did before then
+// A store that races with another one. It is no fault if memory does not change, since both store the same value: this
+// is seen after the store, so at the next access, or when the thread ends.
+static struct {
+    std::string why;  // "": there is none
+    const char* address;
+    std::vector<char> before;
+} doubt;
 static unsigned arrived_at[max_named][max_warps];       // when each warp arrived at a named barrier; 0: not yet
 
 Uninstrumented::Uninstrumented() : before(checking) { checking = false; }
@@ -132,8 +139,8 @@ static unsigned unordered_lanes(const Shadow& s, const Thread& me) {
 }
 
 // ---------------------------------------------------------------- one access
-[[noreturn]] static void report_race(const Memory& m, const char* address, const char* access, const Shadow& s,
-                                     bool with_write, Place place) {
+static std::string race_text(const Memory& m, const char* address, const char* access, const Shadow& s, bool with_write,
+                             Place place) {
     const unsigned block = with_write ? s.write_block : s.read_block;
     const bool blocks = with_write ? s.write_blocks : s.read_blocks;
     std::string other;
@@ -143,7 +150,7 @@ static unsigned unordered_lanes(const Shadow& s, const Thread& me) {
         other = text("by thread %u of the block, with no barrier between", unsigned(s.writer));
     else
         other = text("by a thread of warp %u of the block, with no barrier between", unsigned(s.read_warp));
-    fail("race on %s %s+%ld: %s here %s, %s %s %s", m.is_shared() ? "shared memory" : "buffer", m.name,
+    return text("race on %s %s+%ld: %s here %s, %s %s %s", m.is_shared() ? "shared memory" : "buffer", m.name,
          long(address - m.start), access, text_of(place).c_str(), with_write ? "written" : "read", other.c_str(),
          text_of(with_write ? s.write_place : s.read_place).c_str());
 }
@@ -210,10 +217,15 @@ static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Pla
         // A read before a loop of atomicCAS is a guess, which the loop compares: no order is needed.
         if (s.written_at && !(atomic && s.atomic) && (writes || !s.cas)) {
             const bool same_block = s.write_block == block && !s.write_blocks;
-            if (!same_block || !write_is_ordered(s, me)) report_race(m, address + i, name, s, true, place);
+            if (!same_block || !write_is_ordered(s, me)) {
+                const std::string why = race_text(m, address + i, name, s, true, place);
+                if (access != Access::write || s.atomic) fail("%s", why.c_str());
+                if (doubt.why.empty()) doubt = {why, address, std::vector<char>(address, address + n_bytes)};
+            }
         }
         if (writes) {
-            if (!cas && read_conflicts(s, me, block)) report_race(m, address + i, name, s, false, place);
+            if (!cas && read_conflicts(s, me, block))
+                fail("%s", race_text(m, address + i, name, s, false, place).c_str());
             note_write(s, me, block, atomic, cas, place);
         } else {
             note_read(s, me, block, place);
@@ -246,9 +258,18 @@ static bool is_private(const char* address) {
            (address >= environment && address < environment + sizeof cuda_host_environment);
 }
 
+void checker_settle() {
+    if (doubt.why.empty()) return;
+    const std::string why = std::move(doubt.why);
+    doubt.why.clear();
+    if (memcmp(doubt.address, doubt.before.data(), doubt.before.size())) fail("%s", why.c_str());
+}
+
 void check_access(const void* pointer, size_t n_bytes, Access access, Place place) {
     char* const address = static_cast<char*>(const_cast<void*>(pointer));
-    if (!checking || !current || !n_bytes || is_private(address)) return;
+    if (!checking || !current || !n_bytes) return;
+    checker_settle();
+    if (is_private(address)) return;
     for (size_t k = 0; k < memories.size(); k++) {
         const size_t i = latest + k < memories.size() ? latest + k : latest + k - memories.size();
         Memory& m = memories[i];
@@ -300,6 +321,7 @@ void checker_begin() {
     }
     latest = 0;
     now = 0;
+    doubt.why.clear();
     sites.clear();
     checking = true;
 }

@@ -127,6 +127,7 @@ void checker_block_barrier();
 void checker_arrival(unsigned barrier, unsigned warp);      // of a lane of a warp at a named barrier
 void checker_named_barrier(unsigned barrier, unsigned warps);  // it is complete; these warps waited for it
 void checker_warp_barrier(unsigned warp, unsigned mask);
+void checker_settle();  // the thread's last store is done
 void checker_trust_barriers();  // shared memory is ordered by what the checker does not follow
 struct Uninstrumented {  // the runtime's own accesses, on a kernel's behalf
     Uninstrumented();

@@ -83,6 +83,7 @@ void yield() {
 
 static void thread_main() {
     launch.info.call(launch.arguments);
+    checker_settle();
     finish_copies(*current, 0);
     const unsigned warp = current->linear / warp_size;
     current->state = State::done;
