@@ -12,7 +12,7 @@ from .own_files import text_digest
 
 SHIM = Path(__file__).resolve().parent / "cuda"
 HEADERS = SHIM / "headers"
-FOLDERS = f"-I{HEADERS}", "-idirafter", str(OF_NVRTC)  # of headers; those of C and C++ are the system's
+FOLDERS = f"-I{HEADERS}", "-idirafter", str(OF_NVRTC)  # folders of headers; those of C and C++ are the system's
 IF_THERE = "#if __has_include(<{0}>)\n#include <{0}>\n#endif\n"
 MOST = "cuda_host_most_"  # begins the name of the most threads of a block
 OF_SHIM = ("__noinline__", "alignas")  # macros of the shim that headers of C++ use otherwise
