@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from autotune import Launch
+from autotune import Launch, TrialFailure
 from autotune.devices import host as module
 from autotune.devices.host.build import read_facts
 
@@ -57,6 +57,29 @@ def test_headers_of_cpp_are_included_under_the_conditions_of_the_source(host: Be
     text += f"__global__ void k(float* out) {{ out[0] = {value}; }}"
     arguments, launch = {"out": np.zeros(1, np.float32)}, Launch((1, 1, 1), (1, 1, 1))
     assert host.run("k", arguments, launch, build="plain", outputs=["out"], text=text)["out"] == 1
+
+
+ALLOWANCES = {  # macro -> a kernel that needs it, for which out[i] is 1
+    "AUTOTUNE_EARLY_RETURNS": "if (threadIdx.x >= 60) return; __syncthreads(); out[threadIdx.x] = 1;",
+    "AUTOTUNE_EARLY_RETURNS ": "if (threadIdx.x < 60) { __syncthreads(); out[threadIdx.x] = 1; }",
+    "AUTOTUNE_UNSET_SHARED": "__shared__ float s[64]; if (threadIdx.x < 32) s[threadIdx.x] = 1; __syncthreads(); "
+    "const float a = s[threadIdx.x]; out[threadIdx.x] = threadIdx.x < 32 ? a : 1;",
+    "AUTOTUNE_INTS_WRAP": "int a = 2147483647 - blockIdx.x; a += int(threadIdx.x); out[threadIdx.x] = a == 0 ? 2 : 1;",
+}
+
+
+@pytest.mark.parametrize("needed", ALLOWANCES)
+def test_what_is_refused_names_the_macro_that_allows_it(host: Bench, needed: str) -> None:
+    text, macro = f"__global__ void k(float* out) {{ {ALLOWANCES[needed]} }}\n", needed.strip()
+    arguments, launch = {"out": np.zeros(64, np.float32)}, Launch((1, 1, 1), (64, 1, 1))
+    for refused in (text, f"#define {macro} 0\n{text}"):
+        with pytest.raises(TrialFailure, match=f"define {macro}: -D {macro}=1"):
+            host.run("k", arguments, launch, build="check", outputs=["out"], text=refused)
+    for seed in range(4):
+        got = host.run(
+            "k", arguments, launch, build="check", outputs=["out"], text=f"#define {macro} 1\n{text}", seed=seed
+        )
+        assert (got["out"][:60] == 1).all()
 
 
 @pytest.mark.parametrize("mode", ["rd", "ru", "rz"])

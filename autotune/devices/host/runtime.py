@@ -51,6 +51,7 @@ class KernelInfo(ctypes.Structure):
         ("sizes", ctypes.c_int * MAX_PARAMETERS),
         ("kinds", ctypes.c_char * MAX_PARAMETERS),
         ("most_threads", ctypes.c_long),
+        ("allowed", ctypes.c_uint),
     )
 
 

@@ -21,6 +21,7 @@ WITHOUT_SHIM = (
     + "{}"
     + "".join(f'#pragma pop_macro("{name}")\n' for name in OF_SHIM)
 )
+ALLOWANCES = {"INTS_WRAP": 0, "EARLY_RETURNS": 1, "UNSET_SHARED": 2}  # macro -> its bit in abi.hpp
 BEGIN = "namespace cuda_user { inline namespace {\n"  # headers of C++ stand before it
 NO_MACROS = "".join(f"#undef {word}\n" for word in ("auto", "constexpr"))  # a source may define them for itself
 EXTERN_C = re.compile(r'\bextern\s*"C"')
@@ -29,8 +30,8 @@ DYNAMIC_SHARED = re.compile(
 )
 STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # the shim adds static
 INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
-# a macro before the source, with which it says that signed integers wrap, as on a GPU; and the pragma that makes them
-INTS_WRAP = re.compile(r"^#define AUTOTUNE_INTS_WRAP\b(?! 0$)", re.MULTILINE)
+# macros with which a source allows what is refused otherwise; for integers that wrap there is a pragma
+ALLOWED = {name: re.compile(rf"^#define AUTOTUNE_{name}\b(?! 0$)", re.MULTILINE) for name in ALLOWANCES}
 WRAPPING = '#pragma GCC optimize("wrapv")\n'
 BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
     f"{name}.h"
@@ -100,6 +101,7 @@ def translate(variant: Variant) -> str:
     source = STATIC_SHARED.sub("", source)
     source = EXTERN_C.sub('extern "C++"', source)
     headers = _headers_of_cpp(source)
+    allowed = [name for name, macro in ALLOWED.items() if macro.search(variant.source)]
     source = INCLUDE.sub(_included_in_place, source)
     source, bounds = _with_bounds(source)
     functions, name = (variant.kernel, *variant.also), last_name(variant.kernel)
@@ -116,9 +118,10 @@ def translate(variant: Variant) -> str:
             instances += f'#line {number} "export of {name}"\nconst unsigned {MOST}{symbol} = {bound};\n'
         exports += f"CUDA_HOST_EXPORT({symbol}, {called}, {bound and f'cuda_user::{MOST}{symbol}'})\n"
     return (
-        WRAPPING * bool(INTS_WRAP.search(variant.source.partition("\n#line ")[0]))
+        WRAPPING * ("INTS_WRAP" in allowed)
         + headers
         + f'{BEGIN}#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
+        f'#undef CUDA_HOST_ALLOWED\n#define CUDA_HOST_ALLOWED {sum(ALLOWANCES[each] for each in allowed)}\n'
         f'#line 1 "export of {name}"\n{exports}'
     )
 

@@ -53,7 +53,11 @@ struct KernelInfo {
     int sizes[max_parameters];
     char kinds[max_parameters];
     long most_threads;
+    unsigned allowed;
 };
+
+// What a source allows for its kernels, which the checker refuses otherwise.
+constexpr unsigned allows_returned = 1, allows_unset = 2;
 
 constexpr unsigned max_operand_bytes = 64;
 using Operands = unsigned char[32][max_operand_bytes];  // of each lane

@@ -32,7 +32,7 @@ struct Export<kernel> {
     static void call(void** arguments) { expand(arguments, std::index_sequence_for<Parameters...>()); }
 
     static KernelInfo info() {
-        KernelInfo result{&call, int(sizeof...(Parameters)), {}, {}, 0};
+        KernelInfo result{&call, int(sizeof...(Parameters)), {}, {}, 0, 0};
         int i = 0;
         ((result.sizes[i] = int(sizeof(Parameters)), result.kinds[i++] = kind<Parameters>), ...);
         return result;
@@ -41,10 +41,12 @@ struct Export<kernel> {
 
 }  // namespace cuda_host
 
+#define CUDA_HOST_ALLOWED 0  // another number where the source allows something
 // What follows the kernel: the most threads of a block, from its launch bounds; nothing if it has none.
 #define CUDA_HOST_EXPORT(name, kernel, ...)                                                               \
     extern "C" __attribute__((visibility("default"))) void cuda_host_describe_##name(                       \
         cuda_host::KernelInfo* info) {                                                                    \
         *info = cuda_host::Export<&cuda_user::kernel>::info();                                             \
         info->most_threads = (__VA_ARGS__ + 0);                                                            \
+        info->allowed = CUDA_HOST_ALLOWED;                                                                 \
     }

@@ -39,10 +39,16 @@ static void release() {
     }
 }
 
+#define RETURNS \
+    "CUDA lets the others go on from compute capability 7.0 on, and left it open before; to allow it for this kernel, " \
+    "define AUTOTUNE_EARLY_RETURNS: -D AUTOTUNE_EARLY_RETURNS=1"
+
 void barrier_lost_thread() {
-    if (n_arrived && n_arrived == n_alive())
-        fail("returned while the other %u threads wait at %s %s: every thread of the block must reach it", n_arrived,
-             name_of(vote), text(first_site).c_str());
+    if (!n_arrived || n_arrived != n_alive()) return;
+    if (!(launch.info.allowed & allows_returned))
+        fail("returned while the other %u threads wait at %s %s (%s)", n_arrived, name_of(vote), text(first_site).c_str(),
+             RETURNS);
+    release();
 }
 
 }  // namespace cuda_host
@@ -58,9 +64,9 @@ extern "C" int cuda_host_barrier(Vote kind, int predicate, Site site) {
         fail("divergent barrier: this thread is at %s %s, %u others wait at %s %s", name_of(kind), text(site).c_str(),
              n_arrived, name_of(vote), text(first_site).c_str());
     }
-    if (n_alive() != launch.n_threads)
-        fail("%s %s, but %u threads of the block have returned: every thread of the block must reach it", name_of(kind),
-             text(site).c_str(), launch.n_threads - n_alive());
+    if (n_alive() != launch.n_threads && !(launch.info.allowed & allows_returned))
+        fail("%s %s, but %u threads of the block have returned (%s)", name_of(kind), text(site).c_str(),
+             launch.n_threads - n_alive(), RETURNS);
     n_arrived++;
     n_true += predicate != 0;
     me.state = State::at_barrier;
