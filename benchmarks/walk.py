@@ -38,7 +38,7 @@ from autotune.records.folder import find_sweeps
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = f"{ROOT / 'autotune'}{os.sep}"
 EXAMPLE = ROOT / "docs" / "example" / "detect.py"
-MOST_MODULES = 28
+MOST_MODULES = 30
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
 SEARCH = ("search/", "transfer/", "system/one_thread.py")

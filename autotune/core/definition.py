@@ -35,7 +35,7 @@ from .array import array_out as array_out
 from .array import array_scratch as array_scratch
 from .array import array_workspace as array_workspace
 from .config import Config
-from .derived import Shapes, arguments_in, asked_sizes, edge_sizes, first_config, sizes_of
+from .derived import Shapes, arguments_in, asked_sizes, drawn_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, error_text
 from .launch import Launch as Launch
@@ -87,6 +87,9 @@ class Tolerance:
         return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms)
 
 
+DRAWN_FLOPS = 1e9  # most work of a drawn size: NumPy does it in about a second
+
+
 class Kernel(ABC, Generic[P]):
     """One operation. Subclass it as ``class Detect(Kernel[Problem])`` where ``Problem`` is a frozen dataclass.
 
@@ -101,6 +104,8 @@ class Kernel(ABC, Generic[P]):
         extra_problems: problems with other baked fields, which ``autotune verify`` also checks.
         host_sizes: runtime fields of the checked problems on the slow device ``host``.
         scalar_defaults: default values of inputs that are numbers.
+        meaningless: kinds of values that inputs never have, ``negative``, or ``negative x`` of one input: large, small,
+            tied (halves of odd numbers), negative, zeros. Configs are not checked with these.
         unchecked: names of checks (docs/record.md) that say nothing here, and so do not count as made.
     """
 
@@ -112,6 +117,7 @@ class Kernel(ABC, Generic[P]):
     extra_problems: tuple[P, ...] = ()
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
+    meaningless: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -257,6 +263,15 @@ class Kernel(ABC, Generic[P]):
             problem, size_fields(problem), lambda at: self.launch(at, config).grid, self._shapes, n_threads
         )
 
+    def drawn_problems(self, problem: P, config: Config, seed: int) -> tuple[P, ...]:
+        """Returns further edge sizes, with the remainders of ``seed``; () if ``edge_problems`` has no other size."""
+        names = size_fields(problem)
+        if not names or self.edge_problems(problem, config) == (problem,):
+            return ()
+        n_threads = self.launch(problem, config).n_threads
+        found = drawn_sizes(problem, names, lambda at: self.launch(at, config).grid, self._shapes, n_threads, seed)
+        return tuple(each for each in found if self.work(each).flops <= DRAWN_FLOPS)
+
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
         """Returns the arguments that are not arrays, in the signature's types.
 
@@ -322,7 +337,9 @@ class Kernel(ABC, Generic[P]):
         self._check_names(values)
         added = added_fields(self.problem_type)
         if added and {f.name for f in dataclasses.fields(self.problem_type)} - added.keys() <= values.keys():
-            values = {**added, **values}  # the name of a problem, which leaves them out
+            fitting = [at for at in self.tuned if all(getattr(at, name) == value for name, value in values.items())]
+            if not fitting or any(all(getattr(at, name) == of for name, of in added.items()) for at in fitting):
+                values = {**added, **values}  # the name of a problem, which leaves them out
         base, usual = self.tuned[0] if base is None else base, usual or {}
         why = self._why_not(base, {**usual, **values})
         if why is None:
@@ -480,7 +497,18 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *("unchecked", "arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
+    *(
+        "meaningless",
+        "unchecked",
+        "arguments_for",
+        "unsupported",
+        "default_for",
+        "work",
+        "default",
+        "arguments",
+        "tuned",
+        "judged_by",
+    ),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")

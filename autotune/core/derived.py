@@ -7,7 +7,7 @@ not know ``Kernel``: a definition is passed as functions of a problem.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import prod
+from math import inf, prod
 from typing import NamedTuple, TypeVar
 
 from .config import Value
@@ -22,6 +22,8 @@ Grid = tuple[int, int, int]
 PROBES = (*range(1, 33), 48, 64, 96, 128, 256, 512, 1024)  # added to a size: they distinguish n / 2 from n // 2
 MOST_LEAST = 4096  # upper limit of the search for the smallest size that a problem allows
 MOST_SPAN = 1 << 20  # upper limit of the search for the size that one block covers
+REMAINDERS = 32  # threads of a warp, and a multiple of the widths of vectors
+MOST_DRAWN = 1 << 17  # most elements of a drawn problem
 MOST_ELEMENTS = 1 << 24  # most elements of an edge problem, in all arrays together
 
 
@@ -122,22 +124,60 @@ def edge_sizes(
     A problem that is still refused, or has an empty array or grid, is left out.
     """
 
-    def is_whole(at: P) -> bool:
-        return min(grid_at(at)) > 0 and all(min(shape, default=1) > 0 for shape in shapes_at(at).values())
-
-    least = problem
-    for name in names:
-        tried = (replaced(least, {name: size}) for size in range(1, MOST_LEAST))
-        least = next((at for at in tried if at is not None and is_whole(at)), least)
+    least = _least(problem, names, grid_at, shapes_at)
     found = {least: None}
     for name in names:
         span = _span(least, name, grid_at) or n_threads
         beside = {other: 2 for other in names if other != name}
         for sizes in ({name: span + 1, **beside}, {name: 2 * span - 1}):
             edge = _near(least, sizes)
-            if edge is not None and is_whole(edge) and sum(map(prod, shapes_at(edge).values())) <= MOST_ELEMENTS:
+            if edge is not None and _n_elements(edge, grid_at, shapes_at) <= MOST_ELEMENTS:
                 found[edge] = None
     return tuple(found)
+
+
+def drawn_sizes(
+    problem: P,
+    names: Sequence[str],
+    grid_at: Callable[[P], Grid],
+    shapes_at: Callable[[P], Shapes],
+    n_threads: int,
+    seed: int,
+) -> tuple[P, ...]:
+    """Returns two problems with other remainders by 32 of each size in ``names``: 16 seeds in a row have all of them.
+
+    A size is the least one with its remainder beyond what a block covers, or of 1 to 32 where arrays would be large. A
+    size that the problem refuses is raised as in ``edge_sizes``.
+    """
+    least = _least(problem, names, grid_at, shapes_at)
+    spans = {name: _span(least, name, grid_at) or n_threads for name in names}
+    found: dict[P, None] = {}
+    for at in (2 * seed, 2 * seed + 1):
+        remainders = {name: ((2 * k + 1) * at + 5 * k) % REMAINDERS for k, name in enumerate(names)}
+        beyond = {name: span + 1 + (remainders[name] - span - 1) % REMAINDERS for name, span in spans.items()}
+        small = {name: remainder or REMAINDERS for name, remainder in remainders.items()}
+        one = names[at % len(names)]
+        for sizes in (beyond, {**small, one: beyond[one]}, small):
+            edge = _near(least, sizes)
+            if edge is not None and _n_elements(edge, grid_at, shapes_at) <= MOST_DRAWN:
+                found[edge] = None
+                break
+    return tuple(found)
+
+
+def _least(problem: P, names: Sequence[str], grid_at: Callable[[P], Grid], shapes_at: Callable[[P], Shapes]) -> P:
+    """Returns the problem with the smallest sizes that have no empty array or grid."""
+    least = problem
+    for name in names:
+        tried = (replaced(least, {name: size}) for size in range(1, MOST_LEAST))
+        least = next((at for at in tried if at is not None and _n_elements(at, grid_at, shapes_at) < inf), least)
+    return least
+
+
+def _n_elements(at: P, grid_at: Callable[[P], Grid], shapes_at: Callable[[P], Shapes]) -> float:
+    """Returns the number of elements in all arrays; infinity if an array or the grid is empty."""
+    sizes = [prod(shape) for shape in shapes_at(at).values()]
+    return sum(sizes) if min(grid_at(at)) > 0 and min(sizes, default=1) > 0 else inf
 
 
 def _span(least: P, name: str, grid_at: Callable[[P], Grid]) -> int | None:

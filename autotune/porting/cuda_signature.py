@@ -97,6 +97,8 @@ class CudaParameter:
         kind = {"c": "f", "u": "i", "b": "i"}.get(dtype.kind, dtype.kind)
         if size == expected.itemsize and kind == {"u": "i", "b": "i"}.get(expected.kind, expected.kind):
             return None
+        if dtype.kind == "c" and expected.kind == "f":
+            return f"{self.type}*: give .astype(np.complex{16 * expected.itemsize})"
         return f"{self.type}*: give .astype(np.{expected}), or .view(..) for the same bytes"
 
 

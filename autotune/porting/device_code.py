@@ -14,7 +14,7 @@ from ..rendering.includes import place_in
 from .host_code import host_code
 from .inclusion import COMMENT
 from .reached_code import ReadSource, reached
-from .syntax import Item
+from .syntax import Item, text_of
 from .textures import textured, used_by, with_callers
 
 # Libraries for host and device: their headers are needed only if device code uses their names.
@@ -64,7 +64,8 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
         if own in gone:  # this reading of the kernel uses textures
             continue
         left_out = {*(item for item in each.found if item not in items), *host.left_out, *gone}
-        stays |= {span[1] for item in host.stays if (span := each.span(item)) is not None}
+        present = [item for item in host.stays if text_of(item.node).strip("; ")]  # the other reading may have more
+        stays |= {span[1] for item in present if (span := each.span(item)) is not None}
         cuts |= dict(each.spans_of(left_out))
         cuts |= {span: item for item in host.variables for span in each.around_type(item)}
         used |= host.used

@@ -234,7 +234,10 @@ class _LaunchReader:
         except IndexError:
             lacks.append("fewer than two values in <<<>>>")
         except Unknown as unknown:
-            tail = "" if "," in str(unknown) else ", which is neither an argument nor a parameter"
+            tail = ", which is neither an argument nor a parameter"
+            if str(unknown) in [parameter.name for parameter in self._parameters]:
+                tail = ", a variable of the host code, which it does not pass as that argument"
+            tail = "" if "," in str(unknown) else tail
             if not i and text_of(how[0]) == str(unknown):
                 tail += " (as a number of blocks: with --grid-div-x 1)"
             lacks.append(f"{unknown}{tail}")
@@ -287,7 +290,7 @@ class _LaunchReader:
         def of(child: Node | None) -> tuple[str, bool]:
             if child is None:
                 raise Unknown(text_of(node))
-            return self._number(child, depth + 1, own)
+            return self._number(child, depth, own)
 
         field = node.child_by_field_name
         if not own and (argument := self._arguments.get("".join(text_of(node).split()))) is not None:
@@ -384,7 +387,10 @@ class _LaunchReader:
             return name, False
         if name in self._arguments:
             return self._arguments[name], False
-        if (number := number_in(self._types.get(name, ""))) is not None:
+        given = self._types.get(name, "")
+        if given in self._tuned:
+            return given, False
+        if (number := number_in(given)) is not None:
             return str(number), False
         if name in self._macros:
             return str(number_in(self._macros[name])), False
@@ -408,6 +414,9 @@ class _LaunchReader:
         at, value = max(found, key=lambda pair: pair[0], default=(-1, None))
         later = [at for at, left, _ in self._assigned(self._later()) if text_of(left) == name]
         loops = [loop for loop in self._loops if any(loop.start_byte <= each < loop.end_byte for each in later)]
+        addresses = [node.start_byte for node in self._before() if node.type == "pointer_expression"]
+        if found and all(given is None and at in addresses for at, given in found):
+            raise Unknown(name)
         if (found and value is None) or any(at < loop.start_byte for loop in loops):
             raise Unknown(f"{name}, which has several values")
         return at, value

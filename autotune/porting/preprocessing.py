@@ -32,6 +32,7 @@ PREDEFINED = {
 }
 MOST_TOKENS = 800_000  # words of a text, counted again in each macro that they go through
 MOST_NAMED = 3
+WORDS = re.compile(r"[\w \t]*")
 TRIGRAPH = re.compile(r"\?\?(?=[=/'()!<>-])")
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 OF_DRIVER = re.compile(r'[<"]cuda\.h[>"]')  # the header with CUDA_VERSION
@@ -40,7 +41,7 @@ ODD_BLANK = re.compile(r"[\r\f\v\x1c-\x1e\x85\u2028\u2029]")  # Python takes som
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a token in the text: its span, or the whole line if a macro made it."""
+    """The place of a token in the text: its span, or the whole lines of the call if a macro made it."""
 
     start: int
     end: int
@@ -72,7 +73,18 @@ class Preprocessed:
             if one.is_made and other.is_made and one.start == other.start:
                 return None
         begin = max(begins.start, before.end) if begins.is_made and not before.is_made else begins.start
+        line = max(before.end, self.original.rfind("\n", 0, begin) + 1)  # empty macros may stand before it
+        begin = line if line < begin and WORDS.fullmatch(self.original, line, begin) else begin
         return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
+
+    def calls(self, start: int, end: int) -> tuple[int, int]:
+        """Returns a part of ``text`` that contains this one, and the whole output of macros at its start and end."""
+        first, last = self._token(start), self._token(end - 1)
+        while first and self.places[first].is_made and self.places[first - 1] == self.places[first]:
+            first -= 1
+        while last + 1 < len(self.places) and self.places[last].is_made and self.places[last + 1] == self.places[last]:
+            last += 1
+        return self.starts[first], self.starts[last] + 1
 
     def at(self, start: int) -> int:
         """Returns the start, in the original, of the token at the place ``start`` of ``text``."""
@@ -125,16 +137,29 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
                 at += 1
             was_made = is_made
             if token.value.strip():
-                start = lines[token.lineno - 1] if is_made else token.lexpos
-                end = lines[token.lineno] - 1 if is_made else token.lexpos + len(token.value)
+                place = Place(token.lexpos, token.lexpos + len(token.value), False)
+                if is_made:
+                    place = self._call(token, lines)
+                    within = places[-1] if places and places[-1].is_made else place
+                    place = within if within.start <= place.start < within.end else place
                 starts.append(at)
-                places.append(Place(start, end, is_made))
+                places.append(place)
                 if token.type == self.t_ID:
                     names.add(token.value)
             parts.append(token.value)
             at += len(token.value)
         named, assumed = frozenset(names | self._asked), frozenset(self._asked - self._defined)
         return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), named, assumed)
+
+    def _call(self, token: Any, lines: list[int]) -> Place:
+        """Returns the lines of the macro's call that made a token."""
+        start, end = lines[token.lineno - 1], lines[token.lineno] - 1
+        called = re.compile(rf"\b{token.expanded_from[0]}\s*\(").search(self._original, start, end)
+        at, depth = (called.end(), 1) if called is not None else (end, 0)
+        while depth and at < len(self._original):
+            depth += {"(": 1, ")": -1}.get(self._original[at], 0)
+            at += 1
+        return Place(start, max(end, at), True)
 
     def expand_macros(self, tokens: Any, expanding_from: Any = []) -> Any:
         """Expands macros as the base class does. Raises UsageError if they grow without measure."""

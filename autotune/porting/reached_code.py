@@ -1,6 +1,7 @@
 """Finds the items of a source that a kernel may need, whichever branches the compiler takes."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,14 +29,16 @@ class ReadSource:
 
     def spans_of(self, items: Collection[Item]) -> Iterator[tuple[tuple[int, int], Item]]:
         """Yields the span of each item; of several that one macro made, only if all of its items are among them."""
-        unread: list[Item] = []
-        for item in sorted({*self.found, *items}, key=lambda item: item.node.start_byte):
-            unread = [*unread, item] if item in items else []
-            for first in unread[:1] + unread[1:][-1:]:
-                if (span := self.given.span(first.node.start_byte, item.node.end_byte)) is not None:
-                    yield span, item
-                    unread = []
-                    break
+        among = sorted({*self.found, *items}, key=lambda item: item.node.start_byte)
+        begins = [item.node.start_byte for item in among]
+        for item in items:
+            begin, end = item.node.start_byte, item.node.end_byte
+            if (span := self.given.span(begin, end)) is None:
+                begin, end = self.given.calls(begin, end)
+                inside = among[bisect_left(begins, begin) : bisect_left(begins, end)]
+                span = self.given.span(begin, end) if all(each in items for each in inside) else None
+            if span is not None:
+                yield span, item
 
     def place(self, item: Item) -> tuple[int, int] | None:
         """Returns an item's span in the source, without ``template <..>`` and ``extern "C"`` before it."""

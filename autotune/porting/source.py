@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -46,7 +46,7 @@ class KernelSource:
     """A kernel of a source, read with the macros of one config.
 
     ``text``: the source for the compiler. ``function``: the kernel's name expression; "": its plain name is enough.
-    ``names``: names in the text after the preprocessor. ``of_templates``: parameters of its templates, which a macro of
+    ``names``: names in the text. ``of_templates``: parameters of its templates, which a macro of
     the same name would replace. ``told``: lines that name the removed code. ``digest``: of the whole file with what it
     includes. ``defined``: its macros of one word and its constants, by name; ``constants``: the latter.
     """
@@ -139,14 +139,21 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         file=file,
         text=left_text,
         function=named.function,
-        parameters=named.parameters,
-        names=first.given.names,
+        parameters=tuple(_as_read(each, left.text) for each in named.parameters),
+        names=first.given.names & {*re.findall(r"\w+", left.text)},
         of_templates=of_templates,
         told=(*gave_way, *left.told, *lacking),
         digest=sha256(whole.encode()).hexdigest(),
         defined=dict(DEFINE.findall(whole)) | constants,
         constants=frozenset(constants),
     )
+
+
+def _as_read(parameter: CudaParameter, text: str) -> CudaParameter:
+    """Returns a parameter without the pointer in its structure if device code never reads it."""
+    member = parameter.pointer.rpartition(".")[2]
+    is_read = parameter.pointer == parameter.name or re.search(rf"(?:\.|->)\s*{member}\b", text) is not None
+    return parameter if is_read else replace(parameter, pointer="")
 
 
 def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:

@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 
 EDGE_SIZES, POISON, GUARDS, WORKSPACES = "edge-sizes", "poison", "guards", "workspaces"
 OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE = "old-outputs", "fresh-inputs", "longer-arrays", "timed-size"
-LAUNCHES, CARRIED = "launches", "carried"
+LAUNCHES, CARRIED, REMAINDERS, COUNTED = "launches", "carried", "remainders", "counted"
+VALUES = "values"
 
 CHECKS = {  # name -> what holds where a result passed it
     EDGE_SIZES: "right at the edge sizes",
+    VALUES: "right with large, small, tied and negative values and zeros in turn, at the edge sizes",
     POISON: "outputs held bytes before the launch that are not the answer, and all were written",
     GUARDS: "nothing beside the outputs was written",
     WORKSPACES: "right whatever bytes the workspace held before the launch",
@@ -20,11 +22,17 @@ CHECKS = {  # name -> what holds where a result passed it
     TIMED_SIZE: "the timed binary is right at the timed size, also where outputs held another answer before",
     LAUNCHES: "of a winner: right in further launches at the timed size, with other contents before each",
     CARRIED: "of a winner: right on other inputs at the timed size, after launches that left their remains",
+    REMAINDERS: "of a winner: right at sizes with all remainders by 32, with each kind of values",
+    COUNTED: "of a winner: right in each of 1,000 launches at its smallest size",
 }
-OF_ANSWERS = (EDGE_SIZES, POISON, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, TIMED_SIZE, LAUNCHES, CARRIED)  # they compare
+OF_ANSWERS = (  # they compare
+    *(EDGE_SIZES, VALUES, POISON, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, TIMED_SIZE),
+    *(LAUNCHES, CARRIED, REMAINDERS, COUNTED),
+)
 USUAL: Mapping[int, tuple[str, ...]] = {  # rule of a trial -> the checks that trials passed then; none is ever changed
     0: (),  # before checks were recorded
     1: (EDGE_SIZES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),
+    2: (EDGE_SIZES, VALUES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),
 }
 
 

@@ -20,9 +20,15 @@ def _of_definition(kernel: AnyKernel, problem: Any, config: Config, seed: int) -
     return tuple(kernel.edge_problems(problem, config))
 
 
+def _with_drawn(kernel: AnyKernel, problem: Any, config: Config, seed: int) -> EdgeSizes:
+    fixed = tuple(kernel.edge_problems(problem, config))
+    return (*fixed, *kernel.drawn_problems(problem, config, seed)) if fixed else ()
+
+
 RULES: Mapping[int, Callable[[AnyKernel, Any, Config, int], EdgeSizes]] = {  # none is ever changed
     0: _of_definition,  # these trials do not say which checks they passed
     1: _of_definition,
+    2: _with_drawn,
 }
 RULE = max(RULES)  # the rule of new trials
 

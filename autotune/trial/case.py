@@ -9,7 +9,7 @@ NumPy would need minutes, the output of a verified config stands in for the refe
 import pickle
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import AnyKernel, Array, Kernel, Launch, P, Tolerance, fault, problem_name
-from ..core.errors import Status, TrialFailure
+from ..core.errors import DefinitionError, Status, TrialFailure
 from ..core.problem import Problem
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, Session
 from ..runtime.binding import Binding
 from ..runtime.comparison import another, differs
 from ..runtime.signature import ArgumentTypeError
 from . import contract
+from .input_values import changed, kind_of
 from .parts import Part, parts_of
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
@@ -43,6 +44,7 @@ class Case:
     reference: Mapping[str, np.ndarray]
     tolerances: Mapping[str, Tolerance]  # tolerance of each output
     slack: float = 1.0  # allowed multiple of the tolerance: 2 if the reference itself may be off by one tolerance
+    values: str = ""  # kind and input, where one has other values than the definition's
     parts: tuple[Part, ...] = ()  # parts of outputs from NumPy, where it would need minutes for whole outputs
 
 
@@ -68,6 +70,46 @@ def numpy_case(kernel: Kernel[P], problem: P, number: int = 0) -> Case:
     reference = contract.expected_outputs(kernel, problem, inputs)
     key = case_key(kernel, problem) + (f" {number}" if number else "")
     return Case(key, problem, inputs, reference, _tolerances(kernel, problem))
+
+
+@lru_cache(maxsize=N_SMALL)
+def valued_case(kernel: Kernel[P], problem: P, number: int) -> Case:
+    """Returns ``small_case`` with the kind of values that ``number`` names; as it is if the reference has no answer."""
+    plain = small_case(kernel, problem)
+    chosen = kind_of(kernel, problem, plain.inputs, number)
+    array = None if chosen is None else changed(np.asarray(plain.inputs[chosen[1]]), chosen[0])
+    if chosen is None or array is None:
+        return plain
+    array.flags.writeable = False
+    inputs = {**plain.inputs, chosen[1]: array}
+    with np.errstate(all="ignore"):
+        try:
+            reference = contract.expected_outputs(kernel, problem, inputs)
+        except DefinitionError:  # not finite: these values mean nothing here
+            return plain
+        grown = _grown(kernel, problem, plain.reference, reference)
+    if grown is None:
+        return plain
+    looser = {out: replace(of, atol=of.atol * max(1.0, grown[out])) for out, of in plain.tolerances.items()}
+    name = " ".join(chosen)
+    key = f"{plain.key} {name}"
+    return replace(plain, key=key, inputs=inputs, reference=reference, tolerances=looser, values=name)
+
+
+def _grown(
+    kernel: Kernel[P], problem: P, before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
+) -> dict[str, float] | None:
+    """Returns how many times as large outputs are; None if they are all 0, or too large for the output's type."""
+    grown = {}
+    for name, spec in kernel.arrays(problem).items():
+        if not spec.is_compared:
+            continue
+        old, new = (float(np.abs(each).max(initial=0)) for each in (before[name], after[name]))
+        most = float(np.finfo(spec.dtype.char).max) if spec.dtype.kind in "fc" else np.inf
+        if (not new and old) or new > most:
+            return None
+        grown[name] = new / old if old else 1.0
+    return grown
 
 
 def _tolerances(kernel: Kernel[P], problem: P) -> dict[str, Tolerance]:

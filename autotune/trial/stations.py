@@ -64,7 +64,7 @@ def run_stations(
         trial = _checked(context, trial, binary, geometry)
     except TrialFailure as failure:
         return Ran(replace(trial, status=failure.status, message=failure.message), oracle, {})
-    tried, binary, spent_s = _on_device(context, oracle, config, binary, incumbent_s)
+    tried, binary, spent_s = _on_device(context, oracle, config, binary, incumbent_s, number)
     told, failed, remark = tried.verified, tried.failure, ""
     if context.judge is not None and failed is None:
         try:
@@ -178,7 +178,7 @@ def with_rates(trial: Trial, context: Context[P]) -> Trial:
 
 
 def _on_device(
-    context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
+    context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None, seed: int
 ) -> tuple[TrialReport, Binary, dict[str, float]]:
     """Verifies and measures. If the cache is deleted meanwhile, its files are made again.
 
@@ -186,23 +186,23 @@ def _on_device(
     """
     for _ in range(MOST_CACHES_LOST):
         with suppress(FileNotFoundError):  # a deletion takes a while: other files may still be there
-            tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
+            tried, spent_s = _tried(context, oracle, config, binary, incumbent_s, seed)
             if tried.failure is None or _is_there(oracle, binary):
                 return tried, binary, spent_s
         anew = context.bench.pool.start(context, config).compiled()
         if isinstance(anew.binary, TrialFailure):
             return TrialReport(None, None, anew.binary, 0.0, None), binary, {}
         binary = anew.binary
-    tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
+    tried, spent_s = _tried(context, oracle, config, binary, incumbent_s, seed)
     return tried, binary, spent_s
 
 
 def _tried(
-    context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
+    context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None, seed: int
 ) -> tuple[TrialReport, dict[str, float]]:
     protocol = replace(context.protocol, incumbent_s=incumbent_s)
     times = [time.monotonic()]
-    job = oracle.job(config, binary)
+    job = replace(oracle.job(config, binary), seed=seed)
     times.append(time.monotonic())
     with context.bench.turn:
         times.append(time.monotonic())

@@ -12,7 +12,16 @@ from ..core.config import Config
 from ..core.definition import AnyKernel, Inputs, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
-from ..records.checks_made import EDGE_SIZES, FRESH_INPUTS, GUARDS, LONGER_ARRAYS, OLD_OUTPUTS, POISON, WORKSPACES
+from ..records.checks_made import (
+    EDGE_SIZES,
+    FRESH_INPUTS,
+    GUARDS,
+    LONGER_ARRAYS,
+    OLD_OUTPUTS,
+    POISON,
+    VALUES,
+    WORKSPACES,
+)
 from ..records.edge_sizes import RULE, RULES
 from ..runtime.binding import Binding
 from ..runtime.comparison import OutputComparison, differs
@@ -26,6 +35,7 @@ from .case import (
     check_reference_repeats,
     constants_of,
     small_case,
+    valued_case,
 )
 
 EXTRA = 3  # additional entries of the longer array; not a multiple of a vector's width
@@ -55,15 +65,18 @@ def verify(
     binary: Binary,
     builds: Sequence[str] | None = None,
     full: bool = False,
+    seed: int = 0,
 ) -> Verdict:
     """Checks every build of ``binary`` at the edge sizes of ``problem``; ``full``: also at its own size.
+
+    ``seed``: draws remainders of sizes, and kinds of values.
 
     Raises:
         TrialFailure: wrong, with the first element that differs; launch_failed or resources from the device.
     """
     names: list[str] = []
     errors = [(0.0, 0.0)]
-    edges = RULES[RULE](kernel, problem, config, 0)
+    edges = RULES[RULE](kernel, problem, config, seed)
     if not edges:
         raise fault(
             kernel, "edge_problems", f"returns nothing at {problem_name(problem)}; it must return one problem at least"
@@ -73,32 +86,33 @@ def verify(
     check_reference_repeats(kernel, problem, by_size[0])
     checked = tuple(builds or session.check_builds)
     made = dict.fromkeys((POISON, GUARDS, WORKSPACES))
-    made |= dict.fromkeys((EDGE_SIZES,) if any(edge != problem for edge in edges) else ())
+    made |= dict.fromkeys((EDGE_SIZES, VALUES) if any(edge != problem for edge in edges) else ())
     for build in checked:
         function = session.load(binary, build)
-        for seed, edge in enumerate(problems):
-            case = small_case(kernel, edge)
+        for number, edge in enumerate(problems):
+            case = small_case(kernel, edge) if edge == problem else valued_case(kernel, edge, seed + number)
             try:
                 with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
-                    placed.poison(POISONS[seed % len(POISONS)])
-                    placed.launch(function, kernel.launch(edge, config), seed=seed)
+                    placed.poison(POISONS[number % len(POISONS)])
+                    placed.launch(function, kernel.launch(edge, config), seed=number)
                     errors.append(placed.check(case))
                     if edge == by_size[-1] and build == session.timed_build:
-                        placed.check_overwrites(function, kernel.launch(edge, config), case, seed)
+                        placed.check_overwrites(function, kernel.launch(edge, config), case, number)
                         other = small_case(kernel, edge, 1)
-                        placed.check_other_inputs(function, kernel.launch(edge, config), other, seed)
+                        placed.check_other_inputs(function, kernel.launch(edge, config), other, number)
                         made[OLD_OUTPUTS] = None
                         made |= dict.fromkeys((FRESH_INPUTS,) if not _are_same(case.inputs, other.inputs) else ())
                     if edge == by_size[-1] and build == checked[-1]:
                         errors.append(_check_parts(session, kernel, edge, case, function, kernel.launch(edge, config)))
                         made[LONGER_ARRAYS] = None
             except TrialFailure as failure:
-                where = f"at {problem_name(edge)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
+                where = f"at {problem_name(edge)}" + (f", with {case.values}" if case.values else "")
+                where += f", {build} build" if len(session.check_builds) > 1 else ""
                 raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
             if problem_name(edge) not in names:
                 names.append(problem_name(edge))
     counted = tuple(check for check in made if check not in kernel.unchecked)
-    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors), counted)
+    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors), counted, seed=seed)
 
 
 def _are_same(inputs: Inputs, others: Inputs) -> bool:

@@ -43,6 +43,7 @@ class Job:
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
     oracle: tuple[Config, Binary] | None = None  # a verified config, if the problem is too large for NumPy
+    seed: int = 0  # of drawn sizes and values
     others: Path | None = None  # the folder of other inputs of the timed problem, for the checked launches
 
 
@@ -206,7 +207,7 @@ def _restore(job: Job) -> tuple[AnyKernel, Any]:
 
 def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
     kernel, problem = _restore(job)
-    return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
+    return verify(_opened(), kernel, problem, job.config, job.binary, builds, full, job.seed)
 
 
 def _trial(job: Job, protocol: Protocol) -> Iterator[VerifyReport | Measurement]:
@@ -230,7 +231,7 @@ def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdi
     is_one_build = tuple(session.check_builds) == (session.timed_build,)
     if only_timed and is_one_build and bytes_of(kernel.arrays(problem)) > LARGE_BYTES:
         return Verdict((), 0.0, 0.0)
-    return verify(session, kernel, problem, job.config, job.binary)
+    return verify(session, kernel, problem, job.config, job.binary, seed=job.seed)
 
 
 def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:

@@ -92,4 +92,4 @@ def test_a_winner_says_which_usual_checks_it_lacks(tmp_path: Path) -> None:
     given = {"answer": [2 * X, None, None], "results": tmp_path, "iterations": 2, "quiet": True, "device": "host"}
     space = {"block_size_x": [64], "V": [0], "BAD": [0], "LATE": [0]}
     found, _ = tune_kernel("f", source, N, arguments, space, **given)
-    assert checks_text(found.sweep.best) == "correct as far as checked: without edge-sizes, fresh-inputs"
+    assert checks_text(found.sweep.best) == "correct as far as checked: without edge-sizes, values, fresh-inputs"

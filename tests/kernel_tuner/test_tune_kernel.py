@@ -291,7 +291,7 @@ def test_a_function_may_write_each_configs_source(tmp_path: Path) -> None:
     found, env = tuned(
         tmp_path, source, kernel_name="copy", arguments=given, answer=[X, None, None], tune_params=params
     )
-    assert [r["block_size_x"] for r in found] == [64, 96] and env["counts"] == {"measured": 2, "launch_failed": 2}
+    assert [r["block_size_x"] for r in found] == [64, 96] and env["counts"] == {"measured": 2, "wrong": 2}
 
 
 def test_of_two_objectives_the_front_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

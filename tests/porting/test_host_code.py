@@ -192,6 +192,15 @@ NOT_NEEDED = {  # device code beside a kernel that does not need it, and which a
     "template <class T> struct Vector { __device__ T sum() { return thrust::reduce(a, a); } T *a; };\n",
     "instances of a class, by a macro": "#include <ostream>\n#define ALL(M) M(int) M(float) \\\n  M(double)\n"
     "template <class T> class Show { std::ostream &to; T by; };\n#define SHOW(T) template class Show<T>;\nALL(SHOW)\n",
+    "a macro that is empty elsewhere": "class Reg { public: template <class T> Reg(T *a); };\n#ifdef _MSC_VER\n"
+    "#define CTOR(type)\n#else\n#define CTOR(type) extern template Reg::Reg(type *a)\n#endif\nCTOR(bool);\n",
+    "a macro of several declarations": "#define DECL(T, n) namespace fL { extern T F_##n; } using fL::F_##n\n"
+    "class Host { public: virtual void f(); };\nDECL(Host, verbose);\n",
+    "calls of macros over two lines": "#define G(name, op) template <class T> void f_##name(int n, T *y) { op; }\n"
+    "G(a, y[0] =\n   n + 1)\nG(b, \\\n  std::abort())\n"
+    "#define H(name) __global__ void name(std::string &y) {}\nH(\n c)\n",
+    "a word that is empty here": '#if defined(__GNUC__) && __GNUC__ > 3\n#define API __attribute__((visibility("default")))\n'
+    "#else\n#define API\n#endif\nAPI bool other(bool from);\nAPI void more(std::string *s);\n",
     "attributes after a class": "class Flag { std::string name; } __attribute((unused));\n",
     "an operator of a type": "struct Odd { std::string s; };\n__device__ Odd operator+(Odd a, Odd b) { return a; }\n",
 }

@@ -144,6 +144,19 @@ def test_of_several_kernels_of_one_name_the_launch_is_the_one_that_is_meant() ->
         launch_of(KERNEL.replace("float a", "double a") + others, name=cast)
 
 
+def test_a_chain_of_casts_and_a_named_template_argument_are_followed() -> None:
+    host = (
+        "void r(int w) { int nb = (int)((float)((w + TX - 1) / TX)); int ny = (int)((nb + 65536 - 1) / 65536);\n"
+        "  int nx = (int)((nb + ny - 1) / ny); dim3 g((int)((nx)), (ny), 1); k<<<g, TX>>>(0, 0, w, 1, 2.f); }"
+    )
+    for tx, width, height in SIZES:
+        assert evaluated(launch_of(host), tx, width, height)[0] == (ceil_div(width, tx), 1, 1)
+    template = "template <int B> __global__ void k(int n, float* y) {}\n"
+    host = "void r(int n, float* y) { const int cta = 256; k<cta><<<n / (cta / 2), cta>>>(n, y); }\n"
+    launch = launch_of(host, kernel=template, name="k<TX>")
+    assert (launch.grid, launch.block) == (("n // (TX // 2)", "1", "1"), ("TX", "1", "1"))
+
+
 def test_a_grid_in_blocks_is_told_with_its_divisor() -> None:
     launch = launch_of("void r(int m) { k<<<m, TX>>>(0, 0, N, 1, 2.f); }")
     assert launch.lacks.endswith(
@@ -176,6 +189,8 @@ def test_the_place_is_that_of_the_launch() -> None:
             "n, which has several values",
         ),
         ("int main() { { int n = 3; } k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "launches it by n,"),
+        ("void r(int m) { use(&m); k<<<m, TX>>>(0, 0, N, 1, 2.f); }", "by m, which is neither"),
+        ("void r(int width) { k<<<width, TX>>>(0, 0, N, 1, 2.f); }", "by width, a variable of the host code"),
         ("void r(float f) { k<<<f, TX>>>(0, 0, N, 1, f); }", "launches it by f,"),
         ("int main(int c, char** v) { int n = atoi(v[1]); k<<<n, TX>>>(0, 0, N, 1, 2.f); }", "v[1]"),
         ("int f(int n) { if (n) return 1; return 2; } int main() { k<<<f(3), TX>>>(0, 0, N, 1, 2.f); }", "f()"),

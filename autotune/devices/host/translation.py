@@ -121,7 +121,7 @@ def translate(variant: Variant) -> str:
         WRAPPING * ("INTS_WRAP" in allowed)
         + headers
         + f'{BEGIN}#line 1 "{name}.cu"\n{source}\n{NO_MACROS}{instances}}} }}\n'
-        f'#undef CUDA_HOST_ALLOWED\n#define CUDA_HOST_ALLOWED {sum(ALLOWANCES[each] for each in allowed)}\n'
+        f"#undef CUDA_HOST_ALLOWED\n#define CUDA_HOST_ALLOWED {sum(ALLOWANCES[each] for each in allowed)}\n"
         f'#line 1 "export of {name}"\n{exports}'
     )
 

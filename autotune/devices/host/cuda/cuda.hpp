@@ -29,6 +29,10 @@
 #define __CUDACC__ 1  // sources define CUDA's functions themselves where no compiler of CUDA's is
 #define __CUDACC_RTC__ 1
 
+#ifndef _POSIX_VERSION  // of unistd.h, which sources ask before they use what device code has not
+#define _POSIX_VERSION 200809L
+#endif
+
 #include "abi.hpp"
 #include "language.hpp"
 #include "vectors.hpp"
