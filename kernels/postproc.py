@@ -175,6 +175,8 @@ class Postproc(Kernel[Problem]):
         Problem(n_channels=65, bits=4, nibbles="real_high", spectra_per_heap=66, n_heaps=2),
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2}
+    # Gains fit these inputs, so that rounding is unambiguous; with others an exact voltage may be one off.
+    meaningless = ("large", "small", "tied", "negative", "zeros")
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
         """spectra: complex64 [n_receivers, n_pols, n_spectra, C + nyquist]; delays, phases: float32 [n_receivers,

@@ -107,7 +107,10 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         why = (trial.message.splitlines() or ["no message"])[0]
         why = cut_middle(why, 160) if stdout.is_terminal else why
         launched = f" ({launch_text(trial)})" if trial.grid is not None else ""
-        stdout.print(f"  {trial.status}{launched}: {why}\n    {folder.about().reproduce(trial.config)}", markup=False)
+        stdout.print(
+            f"  {trial.status}{launched}: {why}\n    {folder.about().reproduce(trial.config, trial.number)}",
+            markup=False,
+        )
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:
         stdout.print("next         run the same command again to resume")

@@ -163,7 +163,7 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
         return CudaParameter(text_of(name) if name else f"argument_{number}", _without_name(node), False, False)
     words = [text_of(child) for child in node.children if child.type == "type_qualifier"]
     text = _meant(text_of(kind) if kind is not None else "", values, aliases)
-    pointers = sum(each.endswith(("pointer_declarator", "array_declarator")) for each in inner)
+    pointers = sum(each.endswith(("pointer_declarator", "array_declarator", "reference_declarator")) for each in inner)
     stars = sum(each.endswith("pointer_declarator") for each in inner) + text[len(text.rstrip("* ")) :].count("*")
     is_array_of_pointers = "pointer_declarator" in inner[:1] and "array_declarator" in inner
     is_const = "const" in words or re.search(r"\bconst\b(?![^<]*>)", text.partition("*")[0]) is not None

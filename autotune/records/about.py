@@ -186,10 +186,11 @@ class About:
         """Returns all fields of the problem, as ``taps=256,decimation=16,...``."""
         return fields_text(self.problem)
 
-    def reproduce(self, config: Mapping[str, Value]) -> str:
-        """Returns the command that verifies a config of this sweep alone."""
+    def reproduce(self, config: Mapping[str, Value], seed: int = 0) -> str:
+        """Returns the command that verifies a config of this sweep alone; ``seed``: of its sizes and values."""
         of_kernel = ["--kernel", self.definition or self.kernel, "--problem", self.problem_name]
-        return command("autotune", "verify", *of_kernel, "--config", str(Config(config)), "--device", self.device.kind)
+        of_config = ["--config", str(Config(config)), *(["--seed", str(seed)] if seed else [])]
+        return command("autotune", "verify", *of_kernel, *of_config, "--device", self.device.kind)
 
 
 FIGURES = figures_of(About)

@@ -261,6 +261,8 @@ class FinalRound:
                     n = worker.repeat(job, n_checked, self.settings.launch_deadline_s)
                     is_fresh = job.others is not None and FRESH_INPUTS in ranked[0].checks
                     further = (LAUNCHES, *((CARRIED,) if is_fresh else ())) if n else ()
+                    if n:
+                        further += worker.examine(job, self.settings.launch_deadline_s)
                     winner_checks = tuple(dict.fromkeys((*ranked[0].checks, *further)))
                     return [replace(ranked[0], checked_launches=n, checks=winner_checks), *ranked[1:]]
                 except TrialFailure as failure:

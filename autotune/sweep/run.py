@@ -218,7 +218,10 @@ class _Run:
                     )
                     open_device(context)
                     final_round = FinalRound(context, oracle, settings, self.progress, self._left_out, self.objectives)
-                    finalists = final_round.run(log.trials, self.default)
+                    n_right = len(log.trials) + 1
+                    while not finalists and 0 < log.counts().get(Status.MEASURED, 0) < n_right:
+                        n_right = log.counts()[Status.MEASURED]
+                        finalists = final_round.run(log.trials, self.default)  # the next ones, if all of them are wrong
         except KeyboardInterrupt:
             interrupted = True
         best, default = self._best(finalists, bool(previous))

@@ -4,6 +4,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any
 
 from ..core.config import Config
@@ -50,12 +51,15 @@ def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[C
 
 @dataclass(frozen=True)
 class Checking:
-    """The device and the limits of a check. ``builds``: None means all builds that the device verifies."""
+    """The device and the limits of a check. ``builds``: None means all builds that the device verifies. ``seed``: of the
+    sizes and values of the first variant; the next ones follow.
+    """
 
     target: Target
     compile_processes: int
     deadline_s: float = 60.0  # time limit for the verification of one variant
     builds: tuple[str, ...] | None = None
+    seed: int = 0
 
 
 def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
@@ -72,6 +76,7 @@ def check_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: C
     """
     with CompilePool(checking.target, checking.compile_processes) as pool, Worker(checking.target) as worker:
         ahead: deque[tuple[Any, Config, Proposal]] = deque()
+        seeds = count(checking.seed)
         remaining = iter(work)
         while True:
             while len(ahead) <= checking.compile_processes and (item := next(remaining, None)) is not None:
@@ -81,7 +86,7 @@ def check_all(kernel: AnyKernel, work: Iterable[tuple[Any, Config]], checking: C
             problem, config, proposal = ahead.popleft()
             try:
                 binary = _compiled(kernel, problem, proposal, checking.target)
-                job = Job(kernel_reference(kernel), asdict(problem), config, binary)
+                job = Job(kernel_reference(kernel), asdict(problem), config, binary, seed=next(seeds))
                 full = not too_large_for_numpy(kernel, problem)
                 verdict = worker.verify(job, checking.deadline_s, checking.builds, full=full)
                 where = f"at {'; '.join(verdict.verified_on)}"

@@ -27,6 +27,7 @@ from .conditions import conditions_of
 from .interleaved import interleaved
 from .measure import check_carried, measure, release_all, repeated, sustained, timed_arguments
 from .verify import Verdict, case_of_oracle, verify
+from .winner import examined
 
 RELEASE_S = 10.0
 LARGE_BYTES = 1 << 26  # larger arrays are checked only when they are timed, which saves placing them once more
@@ -133,6 +134,10 @@ class Worker:
     def repeat(self, job: Job, n: int, deadline_s: float) -> int:
         """Launches one binary up to ``n`` times with checks; returns the number of launches. Raises TrialFailure."""
         return self._call(_repeat, (job, n), deadline_s, "run of checked launches")
+
+    def examine(self, job: Job, deadline_s: float) -> tuple[str, ...]:
+        """Makes the checks of a winner; returns the names of those that were made. Raises TrialFailure."""
+        return self._call(_examine, (job,), deadline_s, "examination")
 
     def run(self, job: Job, inputs: Mapping[str, object], deadline_s: float) -> dict[str, Any]:
         """Launches once on ``inputs``; returns the outputs by name, as NumPy arrays. Raises TrialFailure."""
@@ -248,6 +253,11 @@ def _sustain(job: Job, seconds: float) -> Sustained:
     session = _opened()
     kernel, problem = _restore(job)
     return sustained(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, seconds)
+
+
+def _examine(job: Job) -> tuple[str, ...]:
+    kernel, problem = _restore(job)
+    return examined(_opened(), kernel, problem, job.config, job.binary, job.seed)
 
 
 def _repeat(job: Job, n: int) -> int:

@@ -92,7 +92,7 @@ def _checked(
     if n_launches:
         oracle.others().result()
         if worker.repeat(replace(job, others=oracle.others_folder), n_launches, context.deadline_s):
-            made += [LAUNCHES, *([CARRIED] if FRESH_INPUTS in made else [])]
+            made += [LAUNCHES, *([CARRIED] if FRESH_INPUTS in made else []), *worker.examine(job, context.deadline_s)]
     oracle = oracle.after(trial.number, trial.config, binary, verdict)
     now = replace(trial, checks=tuple(made), rule=verdict.rule, seed=verdict.seed, verified_on=())
     stand_in = oracle.stand_in.number if oracle.stand_in else None

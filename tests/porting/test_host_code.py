@@ -199,7 +199,7 @@ NOT_NEEDED = {  # device code beside a kernel that does not need it, and which a
     "calls of macros over two lines": "#define G(name, op) template <class T> void f_##name(int n, T *y) { op; }\n"
     "G(a, y[0] =\n   n + 1)\nG(b, \\\n  std::abort())\n"
     "#define H(name) __global__ void name(std::string &y) {}\nH(\n c)\n",
-    "a word that is empty here": '#if defined(__GNUC__) && __GNUC__ > 3\n#define API __attribute__((visibility("default")))\n'
+    "a word that is empty here": '#if __GNUC__ > 3\n#define API __attribute__((visibility("default")))\n'
     "#else\n#define API\n#endif\nAPI bool other(bool from);\nAPI void more(std::string *s);\n",
     "attributes after a class": "class Flag { std::string name; } __attribute((unused));\n",
     "an operator of a type": "struct Odd { std::string s; };\n__device__ Odd operator+(Odd a, Odd b) { return a; }\n",

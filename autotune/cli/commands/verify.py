@@ -65,6 +65,14 @@ def verify(
         float,
         typer.Option("--deadline", callback=in_range(DEADLINE), help="Time limit for one variant, in seconds."),
     ] = 60.0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            min=0,
+            help="Seed of the drawn sizes and values of the first variant; that of a failed trial is its number.",
+        ),
+    ] = 0,
     records: Annotated[
         list[Path],
         typer.Option(
@@ -93,7 +101,7 @@ def verify(
     is_stopped = False
     try:
         for place, of_place in work.items():
-            checking = Checking(place, N_CPUS - 1 or 1, deadline, builds_of(place, build))
+            checking = Checking(place, N_CPUS - 1 or 1, deadline, builds_of(place, build), seed)
             note(f"{definition.name}: {'compiling' if compile_for else 'verifying'} on {place.identifier}")
             _follow(tally, (compile_all if compile_for else check_all)(definition, of_place, checking))
     except KeyboardInterrupt:

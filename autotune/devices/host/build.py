@@ -40,6 +40,7 @@ EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: 
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
 N_ERRORS_TOLD = 4
 
+ARCHITECTURE = {"__CUDA_ARCH__": 900}  # as sources are read: code under a condition on it is there
 COMMON_FLAGS = (
     "-std=c++17",
     "-fPIC",
@@ -155,7 +156,8 @@ def flags(build: str) -> tuple[str, ...]:
     """
     if build not in BUILD_FLAGS:
         raise UsageError(f"{build!r} is not a build of the host device (has {', '.join(BUILD_FLAGS)})")
-    return (*COMMON_FLAGS, f"-DCUDART_VERSION={cudart_version()}", *BUILD_FLAGS[build])
+    known = {"CUDART_VERSION": cudart_version(), **ARCHITECTURE}
+    return (*COMMON_FLAGS, *(f"-D{name}={value}" for name, value in known.items()), *BUILD_FLAGS[build])
 
 
 def read_facts(library: Path) -> BuildFacts:

@@ -7,7 +7,9 @@ from .. import machine_code
 REFUSED = re.compile(r"static assertion failed: the host device has no ([^\n]*)")  # refused.hpp
 HEADER = re.compile(r"fatal error: '?((?:cub|cuda|thrust|cute|cutlass|nv)/[\w./]+|curand\w*\.h)'?[: ]")
 ASM = re.compile(
-    r"^[^\n:]*:\d+: Error: [^`\n]*`([^'\n]*)'|\berror: [^\n]*'asm'|\berror: [^\n]*inline asm", re.MULTILINE
+    r"^[^\n:]*:\d+: Error: [^`\n]*`([^'\n]*)'|\berror: [^\n]*'asm'|\berror: [^\n]*inline asm"
+    r"|\berror: (?:\w+ constraint \d|invalid \w+ constraint|unknown register name)",
+    re.MULTILINE,
 )
 BEFORE_LAUNCH = re.compile(r"expected primary-expression before .<. token|error: expected expression")  # g++, clang
 LIBRARIES = {"cub": "CUB", "cuda": "libcu++", "cute": "CuTe", "cutlass": "CUTLASS", "thrust": "Thrust", "nv": "libcu++"}

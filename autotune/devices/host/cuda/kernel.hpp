@@ -11,8 +11,7 @@ struct Export<kernel> {
     static_assert(sizeof...(Parameters) <= max_parameters, "too many kernel parameters");
 
     template <class T>
-    static constexpr char kind =
-        std::is_pointer<T>::value ? 'p' : std::is_floating_point<T>::value ? 'f' : std::is_integral<T>::value ? 'i' : 's';
+    static constexpr char kind = std::is_pointer<T>::value || std::is_reference<T>::value ? 'p' : std::is_floating_point<T>::value ? 'f' : std::is_integral<T>::value ? 'i' : 's';
 
     // A copy on the stack, from which a constructor of the user's may read.
     template <class T>
@@ -23,18 +22,26 @@ struct Export<kernel> {
         }
         T& value() { return *reinterpret_cast<T*>(bytes); }
     };
+    template <class T>
+    struct Given<T&> {  // an array's address is given for it
+        T* at;
+        __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) explicit Given(const void* argument) {
+            __builtin_memcpy(&at, argument, sizeof at);
+        }
+        T& value() { return *at; }
+    };
 
     template <size_t... position>
     __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) static void expand(
         void** arguments, std::index_sequence<position...>) {
-        kernel(Given<typename std::remove_reference<Parameters>::type>(arguments[position]).value()...);
+        kernel(Given<Parameters>(arguments[position]).value()...);
     }
     static void call(void** arguments) { expand(arguments, std::index_sequence_for<Parameters...>()); }
 
     static KernelInfo info() {
         KernelInfo result{&call, int(sizeof...(Parameters)), {}, {}, 0, 0};
         int i = 0;
-        ((result.sizes[i] = int(sizeof(Parameters)), result.kinds[i++] = kind<Parameters>), ...);
+        ((result.sizes[i] = int(std::is_reference<Parameters>::value ? sizeof(void*) : sizeof(Parameters)), result.kinds[i++] = kind<Parameters>), ...);
         return result;
     }
 };

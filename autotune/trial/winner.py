@@ -1,0 +1,69 @@
+"""Checks of a winner alone: all remainders of sizes, all kinds of values, and faults that come after many launches."""
+
+import time
+from dataclasses import dataclass, field
+
+from ..core.config import Config
+from ..core.definition import AnyKernel, Kernel, P, problem_name
+from ..core.errors import TrialFailure
+from ..devices.base import Binary, Function, Session
+from ..records.checks_made import COUNTED, REMAINDERS
+from .case import POISONS, Case, CaseInMemory, bytes_of, small_case, valued_case
+
+N_SEEDS = 16  # seeds in a row have all remainders
+N_LAUNCHES = 1000  # of one size, each checked
+LONGEST_S = 2.0  # a check that takes longer ends early, and then counts as not made
+
+
+@dataclass(frozen=True)
+class _Examination:
+    session: Session
+    kernel: AnyKernel
+    config: Config
+    function: Function
+    end: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
+
+    def is_over(self) -> bool:
+        return time.monotonic() > self.end
+
+    def launched(self, placed: CaseInMemory, case: Case, number: int, of: str) -> None:
+        """Launches once, and compares the outputs with the case's."""
+        placed.poison(POISONS[number % len(POISONS)])
+        placed.launch(self.function, self.kernel.launch(case.problem, self.config), seed=number)
+        try:
+            placed.check_outputs(case)
+        except TrialFailure as failure:
+            where = f"{of}at {problem_name(case.problem)}" + (f", with {case.values}" if case.values else "")
+            raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
+
+
+def examined(
+    session: Session, kernel: Kernel[P], problem: P, config: Config, binary: Binary, seed: int
+) -> tuple[str, ...]:
+    """Launches the timed binary at drawn sizes, and often at the smallest one; returns the names of the checks made.
+
+    Raises:
+        TrialFailure: wrong, or a failure of the device.
+    """
+    edges = kernel.edge_problems(problem, config)
+    if edges == (problem,):
+        return ()
+    function, made = session.load(binary, session.timed_build), []
+    examination = _Examination(session, kernel, config, function)
+    sizes = [(at, edge) for at in range(seed, seed + N_SEEDS) for edge in kernel.drawn_problems(problem, config, at)]
+    for number, (at, edge) in enumerate(sizes):
+        if examination.is_over():
+            break
+        case = valued_case(kernel, edge, at + number)
+        with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
+            examination.launched(placed, case, number, "")
+    else:
+        made.append(REMAINDERS)
+    smallest = min(edges, key=lambda edge: bytes_of(kernel.arrays(edge)))
+    case, examination = small_case(kernel, smallest), _Examination(session, kernel, config, function)
+    with CaseInMemory(session, kernel, smallest, case.inputs, align=None) as placed:
+        for number in range(N_LAUNCHES):
+            if examination.is_over():
+                return tuple(made)
+            examination.launched(placed, case, number, f"launch {number + 1} ")
+    return (*made, COUNTED)
