@@ -175,8 +175,6 @@ class Postproc(Kernel[Problem]):
         Problem(n_channels=65, bits=4, nibbles="real_high", spectra_per_heap=66, n_heaps=2),
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2}
-    # Gains fit these inputs, so that rounding is unambiguous; with others an exact voltage may be one off.
-    meaningless = ("large", "small", "tied", "negative", "zeros")
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
         """spectra: complex64 [n_receivers, n_pols, n_spectra, C + nyquist]; delays, phases: float32 [n_receivers,
@@ -307,6 +305,10 @@ class Postproc(Kernel[Problem]):
             quantised[receiver, some] = parts.transpose(1, 2, 0, 3)
         of_heaps = counts.reshape(n_receivers, problem.n_heaps, -1, n_pols).sum(axis=2).transpose(1, 0, 2)
         return {"voltages": laid_out(problem, quantised), "saturated": inputs["saturated"].astype(np.int64) + of_heaps}
+
+    def meaningless(self, problem: Problem) -> tuple[str, ...]:
+        """All kinds: gains fit these inputs so that rounding is unambiguous; with others a voltage may be one off."""
+        return ("large", "small", "tied", "negative", "zeros")
 
     def tolerance(self, problem: Problem) -> Tolerance:
         """Nothing may differ, since rounding errors cannot change a voltage of these inputs. docs/kernels/postproc.md

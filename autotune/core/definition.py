@@ -104,8 +104,6 @@ class Kernel(ABC, Generic[P]):
         extra_problems: problems with other baked fields, which ``autotune verify`` also checks.
         host_sizes: runtime fields of the checked problems on the slow device ``host``.
         scalar_defaults: default values of inputs that are numbers.
-        meaningless: kinds of values that inputs never have, ``negative``, or ``negative x`` of one input: large, small,
-            tied (halves of odd numbers), negative, zeros. Configs are not checked with these.
         unchecked: names of checks (docs/record.md) that say nothing here, and so do not count as made.
     """
 
@@ -117,7 +115,6 @@ class Kernel(ABC, Generic[P]):
     extra_problems: tuple[P, ...] = ()
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
-    meaningless: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -292,6 +289,13 @@ class Kernel(ABC, Generic[P]):
     def unsupported(self, config: Config, device: Device) -> str | None:
         """Returns why this device cannot run the config (an instruction that only a GPU has), or None."""
         return None
+
+    def meaningless(self, problem: P) -> tuple[str, ...]:
+        """Returns the kinds of values that inputs never have, such as ``negative``, or ``negative x`` of one input.
+
+        The kinds are large, small, tied (halves of odd numbers), negative and zeros. No config is checked with these.
+        """
+        return ()
 
     def judged_by(self, problem: P) -> str:
         """Returns a digest of what else judges outputs of this problem; its trials hold as long as it stays."""
@@ -490,6 +494,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "edge_problems": (_is_tuple_of(object), "a tuple of problems"),
     "scalars": (_is_dict_of(object), "a dict: name -> NumPy number"),
     "constants": (_is_dict_of(object), "a dict: name -> value"),
+    "meaningless": (_is_tuple_of(str), "a tuple of kinds of values"),
     "arguments_for": (_is_tuple_of(str), "a tuple of names"),
     "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
     "judged_by": (lambda value: isinstance(value, str), "a digest as a string"),

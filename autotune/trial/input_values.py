@@ -24,7 +24,7 @@ def kind_of(kernel: Kernel[P], problem: P, inputs: Mapping[str, object], number:
     if not names or at == len(KINDS):
         return None
     kind, name = KINDS[at], names[number // (len(KINDS) + 1) % len(names)]
-    return None if {kind, f"{kind} {name}"} & set(kernel.meaningless) else (kind, name)
+    return None if {kind, f"{kind} {name}"} & {*kernel.meaningless(problem)} else (kind, name)
 
 
 def valued(kernel: AnyKernel, problem: object) -> Sequence[str]:

@@ -50,11 +50,11 @@ def examined(
         return ()
     function, made = session.load(binary, session.timed_build), []
     examination = _Examination(session, kernel, config, function)
-    sizes = [(at, edge) for at in range(seed, seed + N_SEEDS) for edge in kernel.drawn_problems(problem, config, at)]
-    for number, (at, edge) in enumerate(sizes):
+    sizes = [edge for at in range(seed, seed + N_SEEDS) for edge in kernel.drawn_problems(problem, config, at)]
+    for number, edge in enumerate(sizes):
         if examination.is_over():
             break
-        case = valued_case(kernel, edge, at + number)
+        case = valued_case(kernel, edge, seed + number)
         with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
             examination.launched(placed, case, number, "")
     else:

@@ -69,8 +69,6 @@ class Channelise(Kernel[Problem]):
         Problem(taps=3, n_channels=64, sample_bits=8, bits=4, nibbles="real_high", spectra_per_heap=34, n_heaps=2),
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2, "n_spectra": 20, "n_samples": 0}
-    # Gains fit these inputs, so that rounding is unambiguous; with others an exact voltage may be one off.
-    meaningless = ("large", "small", "tied", "negative", "zeros")
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
         """Returns all arguments, without total_power for complex floats, whose sum of squares would not be exact."""
@@ -244,6 +242,10 @@ class Channelise(Kernel[Problem]):
             power[pol] += squares
         found = {"voltages": voltages, "saturated": saturated}
         return found if problem.is_complex else {**found, "total_power": power + inputs["total_power"]}
+
+    def meaningless(self, problem: Problem) -> tuple[str, ...]:
+        """All kinds: gains fit these inputs so that rounding is unambiguous; with others a voltage may be one off."""
+        return ("large", "small", "tied", "negative", "zeros")
 
     def tolerance(self, problem: Problem) -> Mapping[str, Tolerance]:
         """Nothing may differ if the inputs make rounding unambiguous; otherwise a part may be rounded the other way."""

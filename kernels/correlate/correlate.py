@@ -231,6 +231,11 @@ class Correlate(Kernel[Problem]):
             made["n_lowest"] = inputs["n_lowest"] + np.uint64(n_lowest(problem, inputs["voltages"]))
         return made
 
+    def meaningless(self, problem: Problem) -> tuple[str, ...]:
+        """Floats are integers whose sums are exact, and bytes of two voltages have none of the most negative ones."""
+        inexact = ("large", "small", "tied") if problem.bits == 16 else ()
+        return ("large", "small", "tied", "negative") if problem.bits == 4 else inexact
+
     def tolerance(self, problem: Problem) -> Tolerance:
         """Nothing is rounded: integers, and halves whose sums are exact in float32; docs/kernels/correlate.md bounds
         others.
