@@ -227,15 +227,19 @@ TYPE_ARGUMENTS = re.compile(r"<[^<>]*>")
 def arguments_in(template: str, function: str) -> tuple[str, ...] | None:
     """Returns the names of the parameters of a ``__global__`` function of a template, without its tensor maps.
 
-    None: the template lacks the function, or its signature depends on Jinja statements.
+    None: the template lacks the function, or its signature depends on Jinja statements or macros.
     """
     text = EXPRESSION.sub("0", COMMENT.sub(" ", template))
     found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
     if found is None:
         return None
     parts = [part for part in without_type_arguments(found[1]).split(",") if "__grid_constant__" not in part]
-    names = tuple(words[-1] for part in parts if (words := re.findall(r"\w+", part)))
-    return names if names != ("void",) else ()
+    words = [re.findall(r"\w+", part) for part in parts if part.strip()]
+    if words == [["void"]]:
+        return ()
+    if "(" in found[1] or any(len(each) < 2 for each in words):  # a macro makes them
+        return None
+    return tuple(each[-1] for each in words)
 
 
 def without_type_arguments(parameters: str) -> str:

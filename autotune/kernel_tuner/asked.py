@@ -74,8 +74,8 @@ def options_of(options: Sequence[str], note: Callable[[str], Any]) -> tuple[dict
     folders: list[Path] = []
     for option in options:
         if option.startswith("-D"):
-            name, _, value = option[2:].partition("=")
-            macros[name] = value or "1"
+            name, is_given, value = option[2:].partition("=")
+            macros[name] = value if is_given else "1"
         elif option.startswith("-I"):
             folders.append(Path(option[2:]))
         elif option.startswith(WITHOUT_EFFECT):

@@ -14,7 +14,7 @@ from ..rendering.includes import place_in
 from .host_code import host_code
 from .inclusion import COMMENT
 from .reached_code import ReadSource, reached
-from .syntax import Item, text_of
+from .syntax import Item, text_of, walk
 from .textures import textured, used_by, with_callers
 
 # Libraries for host and device: their headers are needed only if device code uses their names.
@@ -27,10 +27,14 @@ MOST_NAMED = 6  # how many of the removed functions a message names
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """A source for the device's compiler. ``text``: blanks replace removed code. ``told``: lines that name it."""
+    """A source for the device's compiler. ``text``: blanks replace removed code. ``told``: lines that name it.
+
+    ``members``: names of members that the functions left use.
+    """
 
     text: str
     told: tuple[str, ...]
+    members: frozenset[str]
 
 
 def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: str, function: str = "") -> DeviceCode:
@@ -59,7 +63,7 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     others = [[item for item in each.found if item in items - gone] for (each, _), items, gone in whole]
     cuts: dict[tuple[int, int], Item] = {}
     stays: set[int] = set()  # the ends of items that stay: words before an item may be macros of one reading only
-    starts, used = set[int](), set[str]()
+    starts, used, members = set[int](), set[str](), set[str]()
     for ((each, own), items, gone), host in zip(whole, host_code(others), strict=True):
         if own in gone:  # this reading of the kernel uses textures
             continue
@@ -69,6 +73,8 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
         cuts |= dict(each.spans_of(left_out))
         cuts |= {span: item for item in host.variables for span in each.around_type(item)}
         used |= host.used
+        bodies = [item.node for item in host.stays if item.function is not None]
+        members |= {text_of(node) for body in bodies for node in walk(body) if node.type == "field_identifier"}
         starts |= {span[0] for item in host.of_device if (span := each.place(item)) is not None}
     spans = sorted(span for span in cuts if span[1] not in stays)
     blanked = _blanked(text, spans, sorted(starts))
@@ -79,7 +85,7 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     named = {(found[1] or found[0]).lower() for name in used if (found := LIBRARY_NAME.fullmatch(name)) is not None}
     blanked = OF_LIBRARY.sub(lambda match: match[0] if match[1] in named else LIBRARY_VERSION[match[1]], blanked)
     told = _removal_line(file, [cuts[span] for span in spans])
-    return DeviceCode(blanked, (told,) if told else ())
+    return DeviceCode(blanked, (told,) if told else (), frozenset(members))
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int]) -> str:

@@ -32,7 +32,7 @@ PREDEFINED = {
 }
 MOST_TOKENS = 800_000  # words of a text, counted again in each macro that they go through
 MOST_NAMED = 3
-WORDS = re.compile(r"[\w \t]*")
+WORD_OR_BLANK = re.compile(r"[\w\s]")
 TRIGRAPH = re.compile(r"\?\?(?=[=/'()!<>-])")
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 OF_DRIVER = re.compile(r'[<"]cuda\.h[>"]')  # the header with CUDA_VERSION
@@ -73,9 +73,16 @@ class Preprocessed:
             if one.is_made and other.is_made and one.start == other.start:
                 return None
         begin = max(begins.start, before.end) if begins.is_made and not before.is_made else begins.start
-        line = max(before.end, self.original.rfind("\n", 0, begin) + 1)  # empty macros may stand before it
-        begin = line if line < begin and WORDS.fullmatch(self.original, line, begin) else begin
         return begin, min(ends.end, after.start) if ends.is_made and not after.is_made else ends.end
+
+    def cut(self, start: int, end: int) -> tuple[int, int] | None:
+        """Returns ``span`` with the words before it that are empty macros here, and may not be so for a compiler."""
+        if (span := self.span(start, end)) is None:
+            return None
+        first, begin = self._token(start), span[0]
+        while begin > (self.places[first - 1].end if first else 0) and WORD_OR_BLANK.match(self.original[begin - 1]):
+            begin -= 1
+        return begin, span[1]
 
     def calls(self, start: int, end: int) -> tuple[int, int]:
         """Returns a part of ``text`` that contains this one, and the whole output of macros at its start and end."""

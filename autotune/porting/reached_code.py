@@ -33,10 +33,10 @@ class ReadSource:
         begins = [item.node.start_byte for item in among]
         for item in items:
             begin, end = item.node.start_byte, item.node.end_byte
-            if (span := self.given.span(begin, end)) is None:
+            if (span := self.given.cut(begin, end)) is None:
                 begin, end = self.given.calls(begin, end)
                 inside = among[bisect_left(begins, begin) : bisect_left(begins, end)]
-                span = self.given.span(begin, end) if all(each in items for each in inside) else None
+                span = self.given.cut(begin, end) if all(each in items for each in inside) else None
             if span is not None:
                 yield span, item
 

@@ -17,6 +17,7 @@ from .preprocessing import preprocessed, tidied
 from .reached_code import ReadSource
 from .syntax import items, syntax_tree
 
+ALIGNED = re.compile(r"\b(?:__align__|alignas|__builtin_align__)\s*\(\s*(\d+)")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w.]+)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
@@ -61,6 +62,7 @@ class KernelSource:
     digest: str = ""
     defined: Mapping[str, str] = field(default_factory=dict)
     constants: frozenset[str] = frozenset()
+    alignment: int = 16  # of arrays, in bytes: the largest that a type of the source asks for
 
     def macro_of(self, name: str) -> str:
         """Returns the macro that gives a parameter its value: itself, or the one that a constant of its name takes."""
@@ -139,20 +141,20 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         file=file,
         text=left_text,
         function=named.function,
-        parameters=tuple(_as_read(each, left.text) for each in named.parameters),
+        parameters=tuple(_as_read(each, left.members) for each in named.parameters),
         names=first.given.names & {*re.findall(r"\w+", left.text)},
         of_templates=of_templates,
         told=(*gave_way, *left.told, *lacking),
         digest=sha256(whole.encode()).hexdigest(),
         defined=dict(DEFINE.findall(whole)) | constants,
         constants=frozenset(constants),
+        alignment=max(16, *(int(n) for n in ALIGNED.findall(left.text) if n.isdigit()), 0),
     )
 
 
-def _as_read(parameter: CudaParameter, text: str) -> CudaParameter:
+def _as_read(parameter: CudaParameter, members: frozenset[str]) -> CudaParameter:
     """Returns a parameter without the pointer in its structure if device code never reads it."""
-    member = parameter.pointer.rpartition(".")[2]
-    is_read = parameter.pointer == parameter.name or re.search(rf"(?:\.|->)\s*{member}\b", text) is not None
+    is_read = parameter.pointer == parameter.name or parameter.pointer.rpartition(".")[2] in members
     return parameter if is_read else replace(parameter, pointer="")
 
 

@@ -246,7 +246,9 @@ def _constants(formulas: Formulas, table: FormulaTable | None) -> str:
 
 def _array(argument: CallArgument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
     dtype, extents = argument.memory.stored.dtype, formulas.sizes.extents[argument.name]
-    return f"{_word(argument, kinds)}(np.dtype({dtype.str!r}){''.join(f', {extent}' for extent in extents)})"
+    shape, most = "".join(f", {extent}" for extent in extents), formulas.call.source.alignment
+    align = f", align={most}" if most > 16 and argument.parameter is not None else ""
+    return f"{_word(argument, kinds)}(np.dtype({dtype.str!r}){shape}{align})"
 
 
 def _word(argument: CallArgument, kinds: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ VALUES = "values"
 
 CHECKS = {  # name -> what holds where a result passed it
     EDGE_SIZES: "right at the edge sizes",
-    VALUES: "right with large, small, tied and negative values and zeros in turn, at the edge sizes",
+    VALUES: "right with large, small, tied and negative values and zeros in turn, at an edge size",
     POISON: "outputs held bytes before the launch that are not the answer, and all were written",
     GUARDS: "nothing beside the outputs was written",
     WORKSPACES: "right whatever bytes the workspace held before the launch",

@@ -60,8 +60,8 @@ def _of_floats(values: np.ndarray, kind: str) -> Any:
             least = float(np.abs(values[values != 0]).min()) if most else 1.0
             factor = min(FACTOR, least / float(limits.tiny))  # none is denormal
             return values / factor if factor > 1 else None
-        case "tied":  # halves of odd numbers among them
-            return np.rint(8 * values) / 2
+        case "tied":  # halves, quarters and eighths of odd numbers among them
+            return np.rint(8 * values) / np.where(np.arange(values.size) % 2, 8, 2)
         case "negative":
             return -np.abs(values)
     return _with_zeros(values)

@@ -81,7 +81,11 @@ def verify(
         raise fault(
             kernel, "edge_problems", f"returns nothing at {problem_name(problem)}; it must return one problem at least"
         )
-    problems = (*edges, *((problem,) if full else ()))
+    cases = [(edge, False) for edge in edges]
+    if edges[-1] != problem:  # one size has values of another kind: a drawn one, or the last one once more
+        is_drawn = edges[-1] not in kernel.edge_problems(problem, config)
+        cases = [*(cases[:-1] if is_drawn else cases), (edges[-1], True)]
+    cases += [(problem, False)] if full else []
     by_size = sorted(edges, key=lambda p: bytes_of(kernel.arrays(p)))
     check_reference_repeats(kernel, problem, by_size[0])
     checked = tuple(builds or session.check_builds)
@@ -89,8 +93,8 @@ def verify(
     made |= dict.fromkeys((EDGE_SIZES, VALUES) if any(edge != problem for edge in edges) else ())
     for build in checked:
         function = session.load(binary, build)
-        for number, edge in enumerate(problems):
-            case = small_case(kernel, edge) if edge == problem else valued_case(kernel, edge, seed + number)
+        for number, (edge, is_valued) in enumerate(cases):
+            case = valued_case(kernel, edge, seed) if is_valued else small_case(kernel, edge)
             try:
                 with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
                     placed.poison(POISONS[number % len(POISONS)])

@@ -51,8 +51,9 @@ def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[C
 
 @dataclass(frozen=True)
 class Checking:
-    """The device and the limits of a check. ``builds``: None means all builds that the device verifies. ``seed``: of the
-    sizes and values of the first variant; the next ones follow.
+    """The device and the limits of a check.
+
+    ``builds``: None means all builds that the device verifies. ``seed``: of the sizes and values of the first variant.
     """
 
     target: Target

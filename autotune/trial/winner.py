@@ -9,6 +9,7 @@ from ..core.errors import TrialFailure
 from ..devices.base import Binary, Function, Session
 from ..records.checks_made import COUNTED, REMAINDERS
 from .case import POISONS, Case, CaseInMemory, bytes_of, small_case, valued_case
+from .input_values import KINDS, valued
 
 N_SEEDS = 16  # seeds in a row have all remainders
 N_LAUNCHES = 1000  # of one size, each checked
@@ -51,10 +52,12 @@ def examined(
     function, made = session.load(binary, session.timed_build), []
     examination = _Examination(session, kernel, config, function)
     sizes = [edge for at in range(seed, seed + N_SEEDS) for edge in kernel.drawn_problems(problem, config, at)]
+    n_plain = len(sizes)
+    sizes += sizes[: (len(KINDS) + 1) * max(1, len(valued(kernel, problem)))]
     for number, edge in enumerate(sizes):
         if examination.is_over():
             break
-        case = valued_case(kernel, edge, seed + number)
+        case = small_case(kernel, edge) if number < n_plain else valued_case(kernel, edge, number)
         with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
             examination.launched(placed, case, number, "")
     else:

@@ -35,12 +35,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=lambda text: int(text, 16), required=True, help="hexadecimal digits")
     parser.add_argument("--n", type=int, default=100, help="how many wrong kernels, each with a right twin")
+    parser.add_argument("--first", type=int, default=0, help="number of the first that is judged")
+    parser.add_argument("--last", type=int, default=10**6, help="number of the last that is judged")
     parser.add_argument("--device", default="host")
     given = parser.parse_args()
     missed, refused = 0, 0
     with tempfile.TemporaryDirectory(prefix="autotune-generated-") as name, Bench(find_device(given.device)) as bench:
         folder = Path(name)
         for drawn in generate(folder, given.seed, given.n):
+            if not given.first <= int(drawn.name[-3:]) <= given.last:
+                continue
             passes, why = judged(folder / drawn.name / f"{drawn.name}.py", folder / "results", bench)
             missed += passes and not drawn.is_right
             refused += drawn.is_right and (not passes or bool(why))

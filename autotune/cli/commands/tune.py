@@ -119,7 +119,7 @@ def tune(
         raise UsageError(f"--atol {atol}: it must be a finite number")
     space = {name: _values(values) for name, values in _by_name(param, "--param").items()}
     first = {name: values[0] for name, values in space.items()}
-    macros = {name: value or "1" for name, _, value in (each.partition("=") for each in define)}
+    macros = {name: value if is_given else "1" for name, is_given, value in (each.partition("=") for each in define)}
     blocks = dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True))
     read = KernelText(source, folder).read(kernel, blocks | {"kernel_tuner": 1} | first | macros)
     expected = [parameter.name for parameter in read.parameters]

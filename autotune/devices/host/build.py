@@ -254,6 +254,7 @@ def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialF
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
+    lines.sort(key=lambda line: "#error" not in line)  # what follows from it comes after it
     if lacking := {undefined_in(found) for found in UNDEFINED.findall(outcome.errors)} - {""}:
         return f"the source declares {', '.join(sorted(lacking))} and does not define it"
     if export := EXPORT.match("\n".join(lines)):

@@ -33,7 +33,23 @@ CUDA_HOST_INLINE double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
 CUDA_HOST_INLINE double norm3d(double x, double y, double z) { return std::hypot(x, y, z); }
 CUDA_HOST_INLINE float norm3df(float x, float y, float z) { return std::hypot(x, y, z); }
 CUDA_HOST_INLINE float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
+CUDA_HOST_INLINE double rnorm3d(double x, double y, double z) { return 1.0 / norm3d(x, y, z); }
+CUDA_HOST_INLINE double norm4d(double x, double y, double z, double w) { return hypot(norm3d(x, y, z), w); }
 CUDA_HOST_INLINE float norm4df(float x, float y, float z, float w) { return hypotf(norm3df(x, y, z), w); }
+CUDA_HOST_INLINE double rnorm4d(double x, double y, double z, double w) { return 1.0 / norm4d(x, y, z, w); }
+CUDA_HOST_INLINE float rnorm4df(float x, float y, float z, float w) { return 1.0f / norm4df(x, y, z, w); }
+CUDA_HOST_INLINE double norm(int n, const double* a) {
+    double length = 0.0;
+    for (int i = 0; i < n; i++) length = hypot(length, a[i]);
+    return length;
+}
+CUDA_HOST_INLINE float normf(int n, const float* a) {
+    double length = 0.0;
+    for (int i = 0; i < n; i++) length = hypot(length, double(a[i]));
+    return float(length);
+}
+CUDA_HOST_INLINE double rnorm(int n, const double* a) { return 1.0 / norm(n, a); }
+CUDA_HOST_INLINE float rnormf(int n, const float* a) { return 1.0f / normf(n, a); }
 CUDA_HOST_INLINE float normcdff(float x) { return float(0.5 * erfc(-double(x) * 0.70710678118654752440)); }
 CUDA_HOST_INLINE double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 CUDA_HOST_INLINE void sincos(float x, float* sine, float* cosine) { sincosf(x, sine, cosine); }
