@@ -217,7 +217,7 @@ def failures(sweep: SweepRecord) -> list[Failures]:
             dict(t.config),
             t.message,
             launch_text(t),
-            sweep.about.reproduce(t.config, t.number),
+            sweep.about.reproduce(t.config, t.seed or 0),
             tuple(failing_values(trials, status)),
         )
         for status, t in first.items()

@@ -108,7 +108,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         why = cut_middle(why, 160) if stdout.is_terminal else why
         launched = f" ({launch_text(trial)})" if trial.grid is not None else ""
         stdout.print(
-            f"  {trial.status}{launched}: {why}\n    {folder.about().reproduce(trial.config, trial.number)}",
+            f"  {trial.status}{launched}: {why}\n    {folder.about().reproduce(trial.config, trial.seed or 0)}",
             markup=False,
         )
     stdout.print(f"results      {sweep.path}", markup=False)

@@ -62,7 +62,7 @@ class KernelSource:
     digest: str = ""
     defined: Mapping[str, str] = field(default_factory=dict)
     constants: frozenset[str] = frozenset()
-    alignment: int = 16  # of arrays, in bytes: the largest that a type of the source asks for
+    alignment: int = 16  # bytes: the largest that a type of the source asks for
 
     def macro_of(self, name: str) -> str:
         """Returns the macro that gives a parameter its value: itself, or the one that a constant of its name takes."""

@@ -77,7 +77,7 @@ def run_stations(
         trial, conditions=told.conditions if told else "", verify_s=tried.verify_s, measure_s=tried.measure_s
     )
     if failed is not None:
-        return Ran(replace(trial, status=failed.status, message=failed.message), oracle, spent_s)
+        return Ran(replace(trial, status=failed.status, message=failed.message, seed=number), oracle, spent_s)
     assert told is not None and told.verdict is not None and tried.measurement is not None
     oracle = oracle.after(number, config, binary, told.verdict)
     measured = _measured(replace(trial, message=remark), context, oracle, told.verdict, tried.measurement)

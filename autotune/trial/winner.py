@@ -12,7 +12,7 @@ from .case import POISONS, Case, CaseInMemory, bytes_of, small_case, valued_case
 from .input_values import KINDS, valued
 
 N_SEEDS = 16  # seeds in a row have all remainders
-N_LAUNCHES = 1000  # of one size, each checked
+N_LAUNCHES = 1000  # launches of one size, each checked
 LONGEST_S = 2.0  # a check that takes longer ends early, and then counts as not made
 
 

@@ -44,7 +44,7 @@ class Job:
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
     oracle: tuple[Config, Binary] | None = None  # a verified config, if the problem is too large for NumPy
-    seed: int = 0  # of drawn sizes and values
+    seed: int = 0  # draws sizes and values
     others: Path | None = None  # the folder of other inputs of the timed problem, for the checked launches
 
 

@@ -71,7 +71,7 @@ def looked_up(bench: Bench, text: str, build: str, constant: Constant, i: int = 
 
 @pytest.mark.parametrize("name", ["convolve", "saxpy"])
 def test_definitions_are_verified_at_every_edge(bench: Bench, name: str) -> None:
-    assert len(verified(bench, name).verified_on) == 2
+    assert len(verified(bench, name).verified_on) >= 3  # two of the definition, and drawn ones
 
 
 @pytest.mark.parametrize("was", ["d_filter[i * N_SIDE + j]", "sum = 0.0f"])

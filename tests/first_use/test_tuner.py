@@ -31,7 +31,8 @@ def test_the_fastest_of_a_few_is_chosen_with_what_was_checked() -> None:
     found = answer(faulty("none", "none", "wrong_element"))
     assert statuses(found) == ["measured", "measured", "wrong"]
     assert found["winner"] in (0, 1) and found["is_final"] and found["why"] == ""
-    assert found["checked"] == ["factor=2,n=7", "factor=2,n=1025", "factor=2,n=3001 (against NumPy)"]
+    assert found["checked"][:2] == ["factor=2,n=7", "factor=2,n=1025"]
+    assert len(found["checked"]) == 5 and found["checked"][-1] == "factor=2,n=3001 (against NumPy)"  # two are drawn
     for attempt in found["attempts"][:2]:
         assert attempt["q1_s"] <= attempt["median_s"] <= attempt["q3_s"] and 5 <= attempt["n_samples"] <= 40
     assert found["attempts"][2]["median_s"] is None and "y[3]" in found["attempts"][2]["message"]

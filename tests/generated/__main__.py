@@ -46,6 +46,8 @@ def main() -> int:
             if not given.first <= int(drawn.name[-3:]) <= given.last:
                 continue
             passes, why = judged(folder / drawn.name / f"{drawn.name}.py", folder / "results", bench)
+            if drawn.needs and not drawn.is_right:  # refused with the line that names the macro
+                passes = passes or f"define {drawn.needs}: -D {drawn.needs}=1" not in why
             missed += passes and not drawn.is_right
             refused += drawn.is_right and (not passes or bool(why))
             if passes != drawn.is_right or (drawn.is_right and why):

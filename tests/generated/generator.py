@@ -231,8 +231,8 @@ OF_VALUES = {  # kind -> right, wrong, NumPy, inputs: wrong only for values that
     "small flush": ("a", "fabsf(a) < 1e-3f ? 0.0f : a", "x", POSITIVE),
 }
 ODD = {  # right kernels that a checker may refuse, by the macro that allows each: what stands at their beginning
-    "AUTOTUNE_EARLY_RETURNS": "if (blockIdx.x == gridDim.x - 1 && threadIdx.x == {{ config.BLOCK }} - 1) return;\n"
-    "    if (blockIdx.x == gridDim.x - 1) __syncthreads();",
+    "AUTOTUNE_EARLY_RETURNS": "if ((blockIdx.x * {{ config.BLOCK }} + threadIdx.x) * {{ config.ITEMS }} >= n) return;\n"
+    "    __syncthreads();",
     "AUTOTUNE_UNSET_SHARED": "__shared__ float unset[64];\n    if (unset[threadIdx.x % 64] > 2e38f && n < 0) y[0] = 1;",
     "AUTOTUNE_INTS_WRAP": "int hash = n;\n    for (int k = 0; k < 40; ++k) hash = hash * 31 + 7;\n"
     "    if (hash == 0 && n < 0) y[0] = hash;",
@@ -241,11 +241,15 @@ ODD = {  # right kernels that a checker may refuse, by the macro that allows eac
 
 @dataclass(frozen=True)
 class Drawn:
-    """A kernel: its name, whether it is right, and a text that says what is wrong or odd about it."""
+    """A kernel: its name, whether it is right, and a text that says what is wrong or odd about it.
+
+    ``needs``: the macro that allows what a checker may refuse of a right one; it is defined if ``is_right``.
+    """
 
     name: str
     is_right: bool
     about: str
+    needs: str = ""
 
 
 def generate(folder: Path, seed: int, n: int) -> Iterator[Drawn]:
@@ -309,3 +313,33 @@ def generate(folder: Path, seed: int, n: int) -> Iterator[Drawn]:
             (folder / name / f"{name}.cu.j2").write_text(text)
             (folder / name / f"{name}.py").write_text(definition)
             yield Drawn(name, is_right, about)
+            if not number % 10 and is_right:
+                yield from _odd(folder, number, rng.choice(list(ODD)))
+
+
+def _odd(folder: Path, number: int, macro: str) -> Iterator[Drawn]:
+    """Writes a right kernel that needs ``macro``, without and with it."""
+    family, (cuda, numpy) = FAMILIES["elements"], VALUES["scale"]
+    for is_right in (False, True):
+        name = f"{'odd' if is_right else 'bare'}{number:03d}"
+        head = f"#define {macro} 1" if is_right else ""
+        text = family.text.format(name=name, head=head, begin=ODD[macro], value=cuda, fault="")
+        definition = DEFINITION.format(
+            name=name,
+            family="elements",
+            fields=family.fields,
+            blocks=(32, 64, 96, 128, 256),
+            items=(1, 2, 4, 8, 16),
+            arguments=family.arguments,
+            out="f4",
+            shape=family.shape,
+            grid=family.grid,
+            block="(c.BLOCK, 1, 1)",
+            inputs=NORMAL.format(family.shape),
+            reference=numpy,
+            tolerance="Tolerance(rtol=1e-5, of_rms=1e-5)",
+        )
+        (folder / name).mkdir(parents=True)
+        (folder / name / f"{name}.cu.j2").write_text(text)
+        (folder / name / f"{name}.py").write_text(definition)
+        yield Drawn(name, is_right, f"needs {macro}", macro)

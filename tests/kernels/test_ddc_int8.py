@@ -334,7 +334,7 @@ MUTANTS = {
     "pairs at any output": ("turned", "(row - lead) % 16 == 0", "(row - lead) % 8 == 0", "launch_failed"),
     "second of a pair": ("turned", "make_float2(y.at[2], y.at[3])", "make_float2(y.at[2], y.at[1])", "wrong"),
     "second of half of the outputs": ("turned", "two[pair.apart]", "two[1]", "wrong"),
-    "first of half of the outputs": ("turned", "(is_paired ? 2 : 1)", "2", "launch_failed"),
+    "first of half of the outputs": ("turned", "(is_paired ? 2 : 1)", "2", "wrong"),
     "phasors of half of the outputs": ("turned", "first + i * apart", "first + i", "wrong"),
     "outputs behind a run": ("cut", "offset + pair.first >= Shape::OUTPUTS_PER_RUN)", "false)", "launch_failed"),
     "second outputs behind it": ("cut", "offset + pair.first + pair.apart < Shape::OUTPUTS_PER_RUN;", "true;", "wrong"),

@@ -101,7 +101,7 @@ def test_a_package_tunes_its_own_definition_with_the_installed_autotune(
     text = str(detect.choice)
     assert "tier      first use: the fastest of 3 configs on this machine's NVIDIA H200" in text
     assert "expected slowdown: measured here as the fastest of these; a sweep may find a faster one" in text
-    assert "verified on 3 problems" in text and text in detect.explain()
+    assert "verified on 4 problems" in text and text in detect.explain()
     start, *_, chosen = told(caplog)[1:]
     assert start == f"detect[n_time=100,n_chan={N_CHAN}]: first use on NVIDIA H200, trying 3 configs"
     assert chosen == f"detect[n_time=100|n_chan={N_CHAN}] on NVIDIA H200"

@@ -157,7 +157,7 @@ def test_emit_takes_a_winner_whose_machine_code_is_as_it_was(tmp_path: Path) -> 
     emitted = autotune("emit", results, "--out", out, "--kernel", definition)
     assert emitted.returncode == 0 and "holds: its text has changed, its machine code has not" in emitted.stderr
     assert any(path.read_text().endswith("// a remark\n") for path in out.glob("sources/*.cu"))
-    template.write_text(template.read_text().replace("half /= 2", "half >>= 1"))
+    template.write_text(template.read_text().replace("half > 0", "half > 1"))
     emitted = autotune("emit", results, "--out", out, "--kernel", definition)
     assert emitted.returncode == 2 and "and its machine code differs, too" in emitted.stderr
 
@@ -202,7 +202,7 @@ def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatc
     for edited, told, n_compared in (
         (text, "its text is unchanged", 0),
         (text + "// a remark\n", "its text has changed, its machine code has not", 1),
-        (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since", 2),
+        (text.replace("half > 0", "half > 1"), "stale: the template of detect has changed since", 2),
     ):
         template.write_text(edited)
         for _ in range(2):
@@ -220,7 +220,7 @@ def test_digests_of_texts_say_without_a_compiler_whether_a_winner_holds(
     text = template.read_text()
     (folder,) = find_sweeps(results)
     monkeypatch.setattr(as_measured, "recorded_kernel", lambda about, named: load_kernel(str(definition)))
-    for edited in (text + "// a remark\n", text.replace("half /= 2", "half >>= 1")):
+    for edited in (text + "// a remark\n", text.replace("half > 0", "half > 1")):
         template.write_text(edited)
         autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
 
@@ -231,7 +231,7 @@ def test_digests_of_texts_say_without_a_compiler_whether_a_winner_holds(
     for edited, told in (
         (text, "its text is unchanged"),
         (text + "// a remark\n", "its text has changed, its machine code has not"),
-        (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since"),
+        (text.replace("half > 0", "half > 1"), "stale: the template of detect has changed since"),
         (text + "// another remark\n", "unknown: the template of detect has changed since"),
     ):
         template.write_text(edited)

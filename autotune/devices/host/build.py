@@ -40,7 +40,7 @@ EXPORT = re.compile(r"export of \w+:(?P<number>\d+):(?:\d+:)? (?:fatal )?error: 
 MAX_STATIC_SHARED_BYTES = 48 * 1024  # CUDA's limit; more must be dynamic
 N_ERRORS_TOLD = 4
 
-ARCHITECTURE = {"__CUDA_ARCH__": 900}  # as sources are read: code under a condition on it is there
+ARCHITECTURE = {"__CUDA_ARCH__": 900}  # sources are read as for it, so that they are compiled as they are read
 COMMON_FLAGS = (
     "-std=c++17",
     "-fPIC",
@@ -254,7 +254,7 @@ def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialF
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
-    lines.sort(key=lambda line: "#error" not in line)  # what follows from it comes after it
+    lines.sort(key=lambda line: "#error" not in line)  # its consequences come after it
     if lacking := {undefined_in(found) for found in UNDEFINED.findall(outcome.errors)} - {""}:
         return f"the source declares {', '.join(sorted(lacking))} and does not define it"
     if export := EXPORT.match("\n".join(lines)):
