@@ -502,18 +502,8 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *(
-        "meaningless",
-        "unchecked",
-        "arguments_for",
-        "unsupported",
-        "default_for",
-        "work",
-        "default",
-        "arguments",
-        "tuned",
-        "judged_by",
-    ),
+    *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
+    *("meaningless", "unchecked"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")

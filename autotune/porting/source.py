@@ -148,7 +148,7 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         digest=sha256(whole.encode()).hexdigest(),
         defined=dict(DEFINE.findall(whole)) | constants,
         constants=frozenset(constants),
-        alignment=max(16, *(int(n) for n in ALIGNED.findall(left.text) if n.isdigit()), 0),
+        alignment=max([16, *map(int, ALIGNED.findall(left.text))]),
     )
 
 

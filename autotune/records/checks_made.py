@@ -22,7 +22,8 @@ CHECKS = {  # name -> what holds where a result passed it
     TIMED_SIZE: "the timed binary is right at the timed size, also where outputs held another answer before",
     LAUNCHES: "of a winner: right in further launches at the timed size, with other contents before each",
     CARRIED: "of a winner: right on other inputs at the timed size, after launches that left their remains",
-    REMAINDERS: "of a winner: right at sizes with all remainders by 32, with each kind of values",
+    REMAINDERS: "of a winner: right at sizes with all remainders by 32 that the definition allows and NumPy can check "
+    "quickly, and with each kind of values",
     COUNTED: "of a winner: right in each of 1,000 launches at its smallest size",
 }
 OF_ANSWERS = (  # they compare

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 
 from ..core.config import Config
 from ..core.definition import AnyKernel, Kernel, P, problem_name
@@ -52,16 +53,15 @@ def examined(
     function, made = session.load(binary, session.timed_build), []
     examination = _Examination(session, kernel, config, function)
     sizes = [edge for at in range(seed, seed + N_SEEDS) for edge in kernel.drawn_problems(problem, config, at)]
-    n_plain = len(sizes)
-    sizes += sizes[: (len(KINDS) + 1) * max(1, len(valued(kernel, problem)))]
-    for number, edge in enumerate(sizes):
+    n_plain, n_kinds = len(sizes), (len(KINDS) + 1) * len(valued(kernel, problem))
+    for number, edge in enumerate(islice(cycle(sizes), n_plain + n_kinds if sizes else 0)):
         if examination.is_over():
             break
         case = small_case(kernel, edge) if number < n_plain else valued_case(kernel, edge, number)
         with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
             examination.launched(placed, case, number, "")
     else:
-        made.append(REMAINDERS)
+        made += [REMAINDERS] if sizes else []
     smallest = min(edges, key=lambda edge: bytes_of(kernel.arrays(edge)))
     case, examination = small_case(kernel, smallest), _Examination(session, kernel, config, function)
     with CaseInMemory(session, kernel, smallest, case.inputs, align=None) as placed:
