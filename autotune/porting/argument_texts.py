@@ -18,6 +18,7 @@ DECIMAL = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFlL]?")
 HEXADECIMAL = re.compile(r"([+-]?0[xX][\da-fA-F]*\.?[\da-fA-F]*[pP][+-]?\d+)[fFlL]?")
 SEPARATOR = re.compile(r"(?<=[\da-fA-F])[_'](?=[\da-fA-F])")  # between digits: Python's and C++'s
 WORDS = {"true": 1, "false": 0, "inf": np.inf, "infinity": np.inf, "nan": np.nan}
+NULL = ("NULL", "nullptr", "null", "None")
 SHAPE = re.compile(r"\d{1,12}(x\d{1,12})*")
 MOST_DRAWN = 100  # a random signed integer is not larger, so that sums and products of some fit 32 bits
 
@@ -32,6 +33,9 @@ def argument_value(parameter: CudaParameter, text: str) -> Any:
         UsageError: if the text is none of these, or the kernel cannot take the value.
     """
     name = parameter.name
+    if parameter.is_array and (text in NULL or number_in(text) == 0) and not Path(text).is_file():
+        why = "a null pointer cannot be given, and what the kernel does without an array is not tuned"
+        raise UsageError(f"--arg {name}={text}: {why}; give an array of its own type, zeros:float32:100 or x.npy")
     kind, _, rest = text.partition(":")
     where = f"--arg {name}={text}"
     if not rest:

@@ -80,8 +80,10 @@ class Sizes:
             only = f"callable at {f'{len(self.calls)} sizes' if len(self.calls) > 1 else 'this size'} only"
             fixed = f"; {', '.join(self.fields)} fixed" if now else ""
             return f"{only}{fixed}, since {self.why}" if self.why else only
-        more = f" and {len(self.calls) - 1} more" if len(self.calls) > 1 else ""
-        return "; ".join([f"tuned at {now}{more}, and callable at others", *dict.fromkeys(self.demands.values())])
+        told = f"tuned at {now}, and callable at others if their arrays grow as this size shows"
+        if len(self.calls) > 1:
+            told = f"tuned at {now} and {len(self.calls) - 1} more, and callable at others"
+        return "; ".join([told, *dict.fromkeys(self.demands.values())])
 
 
 def sizes_of_call(call: Call, known: Sequence[CallSizes] = ()) -> Sizes:
@@ -127,7 +129,7 @@ def _sizes_of(call: Call, calls: tuple[CallSizes, ...]) -> Sizes:
             if named not in finder.used and len(values) == 1:
                 told = f"{name} fixed, since an array has a halo ({ends} is {text}), which may follow from it"
                 demands[f"problem.{named} == {values.pop()}"] = told.replace("problem.", "")
-    if why and finder.fields:
+    if why:
         demands = {"key_of(problem) in CALLS": f"callable at the sizes of its calls only, since {why}"}
     return Sizes(
         calls, finder.fields, {name: tuple(each) for name, each in extents.items()}, tuple(spans), demands, why

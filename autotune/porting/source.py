@@ -160,12 +160,12 @@ def _as_read(parameter: CudaParameter, members: frozenset[str]) -> CudaParameter
 
 def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:
     """Returns the text without its own values of ``macros``, #define and const, which would win over a config's; and
-    lines that name those that no condition of the text leaves out.
+    lines that name them, whatever the conditions around them.
 
     Raises:
         UsageError: for a macro that would replace a part of a qualified name.
     """
-    told, constants = [], _constants_in(text)
+    told, constants, replaced = [], _constants_in(text), dict[str, list[str]]()
     for name in macros.keys() - constants.keys():
         if use := re.search(rf"\w+\s*::\s*{re.escape(name)}\b", text):
             place = "{}:{}".format(*place_in(text, use.start(), file, 1))
@@ -176,8 +176,7 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
         if name not in macros:
             return found[0]
         if word != "undef" and not guard:
-            place = "{}:{}".format(*place_in(text, found.start("word"), file, 1))
-            told.append(f"{place}: #define {name} gives way to the value that the call gives")
+            replaced.setdefault(name, []).append("{}:{}".format(*place_in(text, found.start("word"), file, 1)))
         return guard + "\n" * found[0].removeprefix(guard).count("\n")
 
     def without(found: re.Match[str]) -> str:
@@ -192,7 +191,9 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
         return f"{found['head']}{', '.join(parts)};" + "\n" * found[0].count("\n")
 
     text = OWN_DEFINE.sub(blank, text)
-    return OWN_CONSTANT.sub(without, text), tuple(dict.fromkeys(told))
+    text = OWN_CONSTANT.sub(without, text)
+    told += [f"{name} has the value that the call gives, not that of {', '.join(of)}" for name, of in replaced.items()]
+    return text, tuple(dict.fromkeys(told))
 
 
 def _constants_in(text: str) -> dict[str, str]:

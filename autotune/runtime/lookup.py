@@ -406,7 +406,7 @@ def _percent(share: float) -> str:
 
 
 def _at(entry: Entry) -> str:
-    return fields_text(entry.runtime) or "its own size"
+    return fields_text(entry.runtime or entry.baked) or "its own size"
 
 
 def _also(why: str, refused: list[str]) -> str:

@@ -228,6 +228,7 @@ def test_the_command_says_the_same(
         ("--arg", "n=int32:5000000000", "--arg n=int32:5000000000: int32 holds -2147483648 to 2147483647; give"),
         ("--arg", "n=uint8:-1", "--arg n=uint8:-1: the kernel takes int; give n=int32:-1"),
         ("--arg", "n=3000.5", "--arg n=3000.5: the kernel takes int: "),
+        ("--arg", "x=NULL", "--arg x=NULL: a null pointer cannot be given, and what the kernel does without"),
         ("--arg", "x=3000", "--arg x=3000: the kernel takes an array; give zeros:float32:3000, or a file, x.npy"),
         ("--arg", "x=nowhere.npy", "nowhere.npy: there is no such file"),
         ("--arg", "a=float32:1e39", "--arg a=float32:1e39: float32 holds up to 3.4e+38; give a smaller number"),
