@@ -392,16 +392,16 @@ def _arguments(kernel: str, expected: Sequence[CudaParameter], values: Sequence[
 
 def _argument(kernel: str, parameter: CudaParameter, value: object) -> CallArgument:
     where = f"{kernel}: the argument {parameter.name}"
-    if parameter.pointer:
-        why = f"holds a pointer ({parameter.pointer}) to memory that a call cannot give"
+    if parameter.pointers:
+        why = f"holds a pointer ({parameter.pointers[0]}) to memory that a call cannot give"
         raise UsageError(f"{where}, {parameter.type}, {why}: let the kernel take each array as an argument of its own")
     if parameter.is_array:
         memory = Memory.of(where, value)
         if (remedy := parameter.refuses(memory.given.dtype)) is not None:
             raise UsageError(f"{where} is an array of {memory.given.dtype}, and the kernel takes {remedy}")
         return CallArgument(parameter.name, memory, parameter)
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    if isinstance(value, np.ndarray) and (value.ndim == 0 or (value.dtype.names and value.size == 1)):
+        value = value.reshape(())[()]  # a file of one structure may have an axis
     if not isinstance(value, np.generic):
         raise UsageError(f"{where} is {type(value).__name__}, must be a NumPy number or structure of {parameter.type}")
     expected = parameter.dtype()

@@ -80,7 +80,8 @@ def tune_call(
             progress.note(f"{call.name}: combinations left out: {call.enumeration.reasons}")
         kernel: AnyKernel = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         progress.note(f"{type(kernel).__doc__}")
-        own = {name: v for name, v in call.space.items() if len(v) < len(kernel.space.parameters[name].values)}
+        own = {name: (kernel.default[name],) for name in kernel.space.parameters if name not in call.space}
+        own |= {name: v for name, v in call.space.items() if len(v) < len(kernel.space.parameters[name].values)}
         sweep = run_sweep(kernel, kernel.tuned[-1], bench, replace(settings, restrict=own), progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
 

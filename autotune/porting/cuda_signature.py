@@ -1,7 +1,7 @@
 """Reads the parameters of a ``__global__`` function from the syntax tree of CUDA."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,7 +70,7 @@ class CudaParameter:
     type: str  # without qualifiers, and without the pointer
     is_array: bool
     is_const: bool  # an array's elements are const
-    pointer: str = ""  # a pointer in it, to memory that only the source's own host code can name
+    pointers: tuple[str, ...] = ()  # those in it, to memory that only the source's own host code can name
 
     def dtype(self) -> np.dtype[np.generic] | None:
         """Returns NumPy's type of a scalar, or None for a type that is not in KINDS."""
@@ -126,7 +126,7 @@ def parameters_of(
         raise UsageError(f"{where} {why}")
     aliases = aliases_in(found)
     parameters = [_parameter(node, number, values, aliases) for number, node in enumerate(nodes)]
-    return tuple(replace(each, pointer=each.pointer or _pointer_in(each.type, found)) for each in parameters)
+    return tuple(replace(each, pointers=each.pointers or (*_pointers_in(each.type, found),)) for each in parameters)
 
 
 def types_of(function: Item) -> str:
@@ -172,24 +172,21 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
         type=plain_type(text.rstrip("* ")),
         is_array=pointers > 0 or text.rstrip().endswith("*"),
         is_const=is_const,
-        pointer=text_of(name) if name and (stars > 1 or is_array_of_pointers) else "",
+        pointers=(text_of(name),) if name and (stars > 1 or is_array_of_pointers) else (),
     )
 
 
-def _pointer_in(kind: str, found: Sequence[Item], within: tuple[str, ...] = ()) -> str:
-    """Returns the name of a pointer that a structure of the source has, also in its members; "" if there is none."""
+def _pointers_in(kind: str, found: Sequence[Item], within: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yields the names of the pointers that a structure of the source has, also in its members."""
     kind = kind.partition("<")[0]
-    if kind in within or not (nodes := [node for item in found if kind in item.names for node in walk(item.inner)]):
-        return ""
-    for node in nodes:
+    for node in (node for item in found if kind in item.names and kind not in within for node in walk(item.inner)):
         if node.type == "field_declaration" and (kept := node.children_by_field_name("declarator")):
             inner = [each.type for declarator in kept for each in walk(declarator)]
             if "function_declarator" not in inner and "pointer_declarator" in inner:
-                return last_identifier(kept[0])
-            member = node.child_by_field_name("type")
-            if member is not None and (pointer := _pointer_in(text_of(member), found, (*within, kind))):
-                return f"{last_identifier(kept[0])}.{pointer}"
-    return ""
+                yield from map(last_identifier, kept)
+            elif (member := node.child_by_field_name("type")) is not None:
+                inside = _pointers_in(text_of(member), found, (*within, kind))
+                yield from (f"{last_identifier(kept[0])}.{pointer}" for pointer in inside)
 
 
 def _name_of(node: Node) -> Node | None:

@@ -61,7 +61,7 @@ def _written(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
         known = KnownCalls.of(call, results, (table, formulas.grid, formulas.defines, formulas.sizes.calls))
     known = known.with_call(formulas.call, KnownCall.of(call, formulas.sizes.calls[-1], outputs))
     sources = table.sources if table is not None else ()
-    text = definition_text(formulas, known, table, call.default)
+    text = definition_text(formulas, known, table, {**known.since, **call.default})
     files = {f"{call.name}.cu.j2": formulas.template(is_one=not sources).encode(), f"{call.name}.py": text.encode()}
     files[CALLS] = known.written()
     if sources:

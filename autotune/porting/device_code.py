@@ -5,7 +5,7 @@ that device code calls stays, so that the compiler reports it; a ``constexpr`` f
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.errors import UsageError
@@ -64,6 +64,7 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     cuts: dict[tuple[int, int], Item] = {}
     stays: set[int] = set()  # the ends of items that stay: words before an item may be macros of one reading only
     starts, used, members = set[int](), set[str](), set[str]()
+    made: list[dict[tuple[int, int], str]] = []  # text of macros' calls that stays, in each reading
     for ((each, own), items, gone), host in zip(whole, host_code(others), strict=True):
         if own in gone:  # this reading of the kernel uses textures
             continue
@@ -71,13 +72,15 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
         present = [item for item in host.stays if text_of(item.node).strip("; ")]  # the other reading may have more
         stays |= {span[1] for item in present if (span := each.span(item)) is not None}
         cuts |= dict(each.spans_of(left_out))
+        made.append(dict(each.without(left_out)))
         cuts |= {span: item for item in host.variables for span in each.around_type(item)}
         used |= host.used
         bodies = [item.node for item in host.stays if item.function is not None]
         members |= {text_of(node) for body in bodies for node in walk(body) if node.type == "field_identifier"}
         starts |= {span[0] for item in host.of_device if (span := each.place(item)) is not None}
     spans = sorted(span for span in cuts if span[1] not in stays)
-    blanked = _blanked(text, spans, sorted(starts))
+    instead = {span: of for span, of in made[0].items() if all(other.get(span) == of for other in made)}
+    blanked = _blanked(text, spans, sorted(starts), instead)
     code = list(blanked)
     for begin, end in _directives(blanked):
         code[begin:end] = " " * (end - begin)
@@ -88,18 +91,25 @@ def device_code(text: str, readings: Sequence[ReadSource], kernel: Item, file: s
     return DeviceCode(blanked, (told,) if told else (), frozenset(members))
 
 
-def _blanked(text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int]) -> str:
-    """Returns the text with blanks in ``spans`` and ``__device__`` at ``starts``; preprocessor lines are kept."""
+def _blanked(
+    text: str, spans: Sequence[tuple[int, int]], starts: Sequence[int], instead: Mapping[tuple[int, int], str]
+) -> str:
+    """Returns the text with blanks in ``spans`` and ``__device__`` at ``starts``; preprocessor lines are kept.
+
+    ``instead``: what replaces other spans.
+    """
     chars = list(text)
     kept = bytearray(len(text) + 1)
     for begin, end in _directives(text):
         kept[begin:end] = b"\1" * (end - begin)
-    for begin, end in spans:
+    for begin, end in (*spans, *instead):
         for at in range(begin, end):
             if chars[at] != "\n" and not kept[at]:
                 chars[at] = " "
     for at in starts:
         chars[at] = f"__device__ {chars[at]}"
+    for (begin, _), said in instead.items():
+        chars[begin] = f"{said}{chars[begin]}"
     return "".join(chars)
 
 

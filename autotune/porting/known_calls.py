@@ -15,6 +15,8 @@ from typing import Any
 
 from ..core.config import Value
 from ..core.definition import Tolerance
+from ..core.errors import UsageError
+from ..core.expressions import checked_expression, value_of
 from ..core.kept import is_own
 from .answers import stored_answer
 from .argument_texts import number_in
@@ -95,7 +97,7 @@ class KnownCalls:
             digest = sha256(str((_identity(call), own)).encode()).hexdigest()[:12]
             folder = results / "definitions" / f"{call.name}-{digest}"
             found = _read(folder / CALLS)
-            if not found.space.keys() - call.space.keys():
+            if not found.space.keys() - call.space.keys() - found.since.keys():
                 break
         return replace(found, folder=folder, data=f"{_short_name(call.source.file)}-{digest}")
 
@@ -111,8 +113,9 @@ class KnownCalls:
         return {name: max((each.kinds[name] for each in sure), key=KINDS.index) for name in self.calls[-1].kinds}
 
     def widened(self, call: Call) -> Call:
-        """Returns the call with the values of all calls."""
-        return replace(call, space={name: self._values(name, given) for name, given in call.space.items()})
+        """Returns the call with the parameters and values of all calls; ``since`` has those that it lacks."""
+        lacking = {name: values for name, values in self.space.items() if name not in call.space}
+        return replace(call, space={name: self._values(name, of) for name, of in {**call.space, **lacking}.items()})
 
     def _values(self, name: str, given: tuple[Value, ...]) -> tuple[Value, ...]:
         known = self.space.get(name, ())
@@ -162,6 +165,9 @@ def _by_source(call: Call, name: str) -> Value | None:
     if call.defines is None and name in call.block_names:
         text = str(DEFAULT_BLOCK[call.block_names.index(name)])
     said = number_in(text)
+    if said is None:
+        with suppress(UsageError, ArithmeticError, TypeError, ValueError):
+            said = value_of(checked_expression(text, (), name), {})
     return next((value for value in call.space[name] if str(value) == text or value == said), None)
 
 

@@ -7,7 +7,7 @@ read, so their macros are unknown here, except the version of CUDA.
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -58,6 +58,7 @@ class Preprocessed:
     places: tuple[Place, ...]  # place of each token in ``original``
     names: frozenset[str]  # names in the text, and in the conditions of directives
     assumed: frozenset[str]  # names in conditions without a definition here; the compiler's headers may define them
+    given: frozenset[str] = frozenset()  # macros with a value from outside of the text
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Returns the span in the original of a part of ``text``; None if one macro made it and its neighbour.
@@ -113,11 +114,12 @@ def preprocessed(text: str, macros: Mapping[str, object], kept: Mapping[str, str
     values.
     """
     preprocessor = _Preprocessor(NOT_ASCII.sub("?", text), kept)
-    for name, value in {**PREDEFINED, "CUDART_VERSION": cudart_version(), **macros}.items():
+    given = {**PREDEFINED, "CUDART_VERSION": cudart_version(), **macros}
+    for name, value in given.items():
         preprocessor.define(f"{name} {int(value) if isinstance(value, bool) else value}")
     for name in kept:
         preprocessor.define(f"{name} {name}")
-    return preprocessor.result()
+    return replace(preprocessor.result(), given=frozenset(name.partition("(")[0] for name in (*given, *kept)))
 
 
 class _Preprocessor(Preprocessor):  # type: ignore[misc]

@@ -40,6 +40,25 @@ class ReadSource:
             if span is not None:
                 yield span, item
 
+    def without(self, items: Collection[Item]) -> Iterator[tuple[tuple[int, int], str]]:
+        """Yields the span of each call of a macro that makes some of the items and others, and what it makes of these.
+
+        Calls whose text depends on macros from outside of the source stay as they are.
+        """
+        found = {self.given.calls(item.node.start_byte, item.node.end_byte) for item in items if not self.span(item)}
+        for begin, end in found:
+            inside = [item for item in self.found if begin <= item.node.start_byte < end]
+            span = self.given.span(begin, end)
+            if span is None or all(item in items for item in inside) or inside[-1].node.end_byte > end:
+                continue
+            words = self.with_macros(WORD.findall(self.given.original[span[0] : span[1]]))
+            if not words & self.given.given:
+                kept = list(self.given.text[begin:end])
+                for item in (item for item in inside if item in items):
+                    start, stop = item.node.start_byte - begin, item.node.end_byte - begin
+                    kept[start:stop] = " " * (stop - start)
+                yield span, " ".join("".join(kept).split())
+
     def place(self, item: Item) -> tuple[int, int] | None:
         """Returns an item's span in the source, without ``template <..>`` and ``extern "C"`` before it."""
         return self.given.span(item.inner.start_byte, item.inner.end_byte)

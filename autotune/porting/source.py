@@ -20,7 +20,7 @@ from .syntax import items, syntax_tree
 ALIGNED = re.compile(r"\b(?:__align__|alignas|__builtin_align__)\s*\(\s*(\d+)")
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}#]*?)>\s*(?=[\w_])")
-DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w.]+)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
+DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
 OWN_DEFINE = re.compile(
     r"(?P<guard>^[ \t]*#[ \t]*if(?:ndef[ \t]+|[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(?P<guarded>\w+)[^\n]*\n)?"
     r"^[ \t]*#[ \t]*(?P<word>define|undef)[ \t]+(?P<name>(?(guard)(?P=guarded)|\w+))\b(?!\()(?:\\\n|[^\n])*$",
@@ -153,9 +153,9 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
 
 
 def _as_read(parameter: CudaParameter, members: frozenset[str]) -> CudaParameter:
-    """Returns a parameter without the pointer in its structure if device code never reads it."""
-    is_read = parameter.pointer == parameter.name or parameter.pointer.rpartition(".")[2] in members
-    return parameter if is_read else replace(parameter, pointer="")
+    """Returns a parameter without the pointers in its structure that device code never reads."""
+    read = (name for name in parameter.pointers if name == parameter.name or name.rpartition(".")[2] in members)
+    return replace(parameter, pointers=tuple(read))
 
 
 def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> tuple[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ DEVICE_WORDS = {KERNEL, "__device__"}
 MEMORY_WORDS = {"__device__", "__constant__", "__shared__", "__managed__", "__global__"}
 WORD_NODES = {"type_qualifier", "storage_class_specifier", "virtual", *DEVICE_WORDS, *MEMORY_WORDS, "__host__"}
 CLASSES = ("class_specifier", "struct_specifier", "union_specifier")
+TYPES = (*CLASSES, "enum_specifier")
 NAME_NODES = ("identifier", "type_identifier", "namespace_identifier")
 DECLARATORS = (
     "pointer_declarator",
@@ -61,26 +62,30 @@ class Item:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Returns the declared names without their scope: one function, or several variables or types."""
+        """Returns the declared names without their scope: one function, or several variables, types or enumerators."""
         if self.function is not None:
             declarator = self.function.child_by_field_name("declarator")
             return (last_identifier(declarator),) if declarator is not None else ()
-        if (name := self.inner.child_by_field_name("name")) is not None:
-            return (last_identifier(name),)
         kind = self.inner.child_by_field_name("type")  # struct S {..} s; declares both S and s
-        types = [kind] if kind is not None and kind.type in CLASSES and kind.child_by_field_name("body") else []
-        named = [each.child_by_field_name("name") for each in types]
-        declared = [*filter(None, named), *self.inner.children_by_field_name("declarator")]
-        return tuple(last_identifier(each) for each in declared)
+        kind = self.inner if kind is None or self.inner.type in TYPES else kind
+        declared = [*self.inner.children_by_field_name("declarator")]
+        if kind.type in TYPES and (body := kind.child_by_field_name("body")) is not None:
+            declared += [each for each in body.named_children if each.type == "enumerator"]
+            declared.insert(0, kind)
+        elif (name := self.inner.child_by_field_name("name")) is not None:
+            return (last_identifier(name),)
+        named = [each for each in declared if each.type not in TYPES or each.child_by_field_name("name") is not None]
+        return tuple(last_identifier(each) for each in named)
 
     @property
     def variables(self) -> frozenset[str]:
-        """Returns the variables that are declared together with a named class: ``struct S {..} one, two;``."""
+        """Returns the variables that are declared together with a named type: ``struct S {..} one, two;``."""
         kind = self.inner.child_by_field_name("type")
-        if self.inner.type != "declaration" or kind is None or kind.type not in CLASSES:
+        if self.inner.type != "declaration" or kind is None or kind.type not in TYPES:
             return frozenset()
-        is_whole = all(kind.child_by_field_name(part) is not None for part in ("name", "body"))
-        return frozenset(self.names[1:] if is_whole else ())
+        is_known = kind.child_by_field_name("name") is not None or kind.type not in CLASSES
+        is_whole = is_known and kind.child_by_field_name("body") is not None
+        return frozenset(map(last_identifier, self.inner.children_by_field_name("declarator") if is_whole else ()))
 
     @cached_property
     def uses(self) -> frozenset[str]:

@@ -125,7 +125,8 @@ class Predictor:
             return self._no_jinja
         experience = self._experience_by_kernel.get(kernel.name)
         if experience is None or not experience.knows(device):
-            return f"no problem of {kernel.name} was recorded on a GPU of {device.arch}"
+            where = f"a GPU of {device.arch}" if device.kind == "cuda" else device.name
+            return f"no problem of {kernel.name} was recorded on {where}"
         try:
             configs = self.ranking(kernel, problem, device)
         except (UsageError, TrialFailure) as error:
@@ -196,6 +197,8 @@ def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device)
     Raises:
         UsageError: when the source does not compile, or needs more shared memory than the device has.
     """
+    if device.kind != "cuda":
+        return f"not compiled for {device.name}", False
     if nvrtc.available() is not None:
         return "not compiled: there is no NVRTC here", False
     own = function_named(kernel.name, launch)

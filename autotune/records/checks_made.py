@@ -35,8 +35,10 @@ USUAL: Mapping[int, tuple[str, ...]] = {  # rule of a trial -> the checks that t
     1: (EDGE_SIZES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),
     2: (EDGE_SIZES, VALUES, POISON, GUARDS, WORKSPACES, OLD_OUTPUTS, FRESH_INPUTS, LONGER_ARRAYS, TIMED_SIZE),
 }
+OF_WINNERS: Mapping[int, tuple[str, ...]] = {2: (REMAINDERS, COUNTED)}  # further ones, where launches were repeated
 
 
 def lacking(made: Collection[str], rule: int) -> tuple[str, ...]:
-    """Returns the checks that are usual by a rule and were not made."""
-    return tuple(check for check in USUAL.get(rule, ()) if check not in made)
+    """Returns the checks of a winner that are usual by a rule and were not made."""
+    usual = USUAL.get(rule, ()) + (OF_WINNERS.get(rule, ()) if LAUNCHES in made else ())
+    return tuple(check for check in usual if check not in made)

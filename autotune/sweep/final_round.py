@@ -8,7 +8,7 @@ from ..core.config import Config, Value
 from ..core.definition import Kernel, P
 from ..core.errors import Status, TrialFailure
 from ..core.kept import despite_deletion
-from ..records.checks_made import CARRIED, FRESH_INPUTS, LAUNCHES
+from ..records.checks_made import CARRIED, COUNTED, FRESH_INPUTS, LAUNCHES, REMAINDERS
 from ..records.measurement import Measurement, Sustained
 from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import SAME, Finalist, Relation
@@ -18,6 +18,7 @@ from ..trial.bench import Bench
 from ..trial.compile import MOST_CACHES_LOST
 from ..trial.context import Context
 from ..trial.oracle import Oracle
+from ..trial.winner import LONGEST_S
 from ..trial.worker import Job
 from .progress import Progress, Quiet
 from .settings import Settings
@@ -263,6 +264,8 @@ class FinalRound:
                     further = (LAUNCHES, *((CARRIED,) if is_fresh else ())) if n else ()
                     if n:
                         further += worker.examine(job, self.settings.launch_deadline_s)
+                        if late := [check for check in (REMAINDERS, COUNTED) if check not in further]:
+                            self.progress.note(f"the winner lacks {', '.join(late)}: over {LONGEST_S:g} s here")
                     winner_checks = tuple(dict.fromkeys((*ranked[0].checks, *further)))
                     return [replace(ranked[0], checked_launches=n, checks=winner_checks), *ranked[1:]]
                 except TrialFailure as failure:

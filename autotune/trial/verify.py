@@ -37,6 +37,7 @@ from .case import (
     small_case,
     valued_case,
 )
+from .input_values import KINDS
 
 EXTRA = 3  # additional entries of the longer array; not a multiple of a vector's width
 AROUND = 0xA5  # byte that fills the rest of the longer array
@@ -90,7 +91,8 @@ def verify(
     check_reference_repeats(kernel, problem, by_size[0])
     checked = tuple(builds or session.check_builds)
     made = dict.fromkeys((POISON, GUARDS, WORKSPACES))
-    made |= dict.fromkeys((EDGE_SIZES, VALUES) if any(edge != problem for edge in edges) else ())
+    if any(edge != problem for edge in edges):
+        made |= dict.fromkeys((EDGE_SIZES, VALUES) if {*KINDS} - {*kernel.meaningless(problem)} else (EDGE_SIZES,))
     for build in checked:
         function = session.load(binary, build)
         for number, (edge, is_valued) in enumerate(cases):

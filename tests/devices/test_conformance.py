@@ -1,5 +1,7 @@
 """CUDA, as the devices must speak it: the same kernels and NumPy expectations on each, the GPU included."""
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,6 +83,51 @@ def test_integers(bench: Bench, rng: np.random.Generator) -> None:
     ]
     for row, values in enumerate(expected):
         np.testing.assert_array_equal(out[row], np.array(list(values), np.uint32), err_msg=f"row {row}")
+
+
+COMPARED = {"eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater, "le": np.less_equal}
+COMPARED["lt"] = np.less
+Lanes = tuple[str, Callable[..., np.ndarray]]  # signed (s) or unsigned (u), and the result, which wraps
+LANES: dict[str, Lanes] = {
+    "vadd": ("u", lambda x, y, least, most: x + y),
+    "vsub": ("u", lambda x, y, least, most: x - y),
+    "vaddus": ("u", lambda x, y, least, most: np.clip(x + y, least, most)),
+    "vsubus": ("u", lambda x, y, least, most: np.clip(x - y, least, most)),
+    "vaddss": ("s", lambda x, y, least, most: np.clip(x + y, least, most)),
+    "vsubss": ("s", lambda x, y, least, most: np.clip(x - y, least, most)),
+    "vabsdiffu": ("u", lambda x, y, least, most: abs(x - y)),
+    "vabsdiffs": ("s", lambda x, y, least, most: abs(x - y)),
+    "vmaxu": ("u", lambda x, y, least, most: np.maximum(x, y)),
+    "vminu": ("u", lambda x, y, least, most: np.minimum(x, y)),
+    "vmaxs": ("s", lambda x, y, least, most: np.maximum(x, y)),
+    "vmins": ("s", lambda x, y, least, most: np.minimum(x, y)),
+    "vhaddu": ("u", lambda x, y, least, most: (x + y) // 2),
+    "vavgu": ("u", lambda x, y, least, most: (x + y + 1) // 2),
+    "vneg": ("s", lambda x, y, least, most: -x),
+    "vnegss": ("s", lambda x, y, least, most: np.clip(-x, least, most)),
+    "vabs": ("s", lambda x, y, least, most: abs(x)),
+    "vabsss": ("s", lambda x, y, least, most: np.clip(abs(x), least, most)),
+}
+for op, compared in COMPARED.items():
+    for sign in ("", "s", "u"):
+        LANES[f"vset{op}{sign}"] = sign or "u", lambda x, y, *_, of=compared: of(x, y)
+        LANES[f"vcmp{op}{sign}"] = sign or "u", lambda x, y, *_, of=compared: -1 * of(x, y)
+
+
+def test_lanes(bench: Bench, rng: np.random.Generator) -> None:
+    a, b = words(rng, N), words(rng, N)
+    a[:4], b[:4] = (0x80008000, 0x80808080, 0x7FFF8000, 0), (0x80008000, 0x80808080, 0x80007FFF, U32)
+    functions = re.findall(r"(?:BOTH|ONE)\(__(\w+)\)", (TEXTS / "lanes.cu").read_text())
+    arguments = {"out": np.zeros((2 * len(functions), N), np.uint32), "a": a, "b": b, "n": np.int32(N)}
+    out = run_all(bench, "lanes", arguments, over(N), "out")
+    for row, found in enumerate(out):
+        name, n_lanes = functions[row // 2], 2 << row % 2
+        sign, function = LANES.get(name, (name[-1], lambda x, y, *_: abs(x - y)))  # vsadu and vsads: a sum of them
+        lanes = np.dtype(f"{'i' if sign == 's' else 'u'}{4 // n_lanes}")
+        x, y = (each.view(lanes).reshape(N, n_lanes).astype(np.int64) for each in (a, b))
+        expected = function(x, y, np.iinfo(lanes).min, np.iinfo(lanes).max)
+        whole = expected.astype(f"u{4 // n_lanes}").reshape(-1).view(np.uint32)
+        np.testing.assert_array_equal(found, expected.sum(axis=1) if name not in LANES else whole, f"{name}{n_lanes}")
 
 
 def test_wide_integers(bench: Bench, rng: np.random.Generator) -> None:

@@ -229,6 +229,10 @@ NEEDED_ELSEWHERE = {  # g() of a kernel is only called in a branch, or not by it
     + F.replace("2 * x[i]", "g(x[i])"),
     "a specialisation": "template <class T> struct Two; template <> struct Two<float> { static const int of = 2; };\n"
     + F.replace("2 *", "Two<float>::of *"),
+    "enumerators": "enum Kind { NONE = -1, TWO = 2 };\ntypedef enum { THREE = 3 } Other;\n" + F.replace("2 *", "TWO *"),
+    "a type that a macro makes with a host operator": "#include <ostream>\n#define OF(n) struct A##n { int v; }; \\\n"
+    "inline std::ostream &operator<<(std::ostream &o, const A##n &a) { return o << a.v; } namespace r { \\\n"
+    "typedef A##n B##n; }\n#define OTHER\nOF(2)\n" + F.replace("2 *", "r::B2{2}.v *"),
     "a method outside of its class": "struct V { float a; __device__ float twice(); __device__ V(float); };\n"
     "__device__ V::V(float b) : a(b) {}\n__device__ float V::twice() { return 2 * a; }\n"
     + F.replace("2 * x[i]", "V(x[i]).twice()"),

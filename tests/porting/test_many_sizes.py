@@ -253,7 +253,8 @@ def test_sizes_that_no_argument_says_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_unused_headers_and_macros_do_not_change_the_machine_code(tmp_path: Path) -> None:
-    text = "#include <algorithm>\n#include <cuda.h>\n#include <cuda_fp16.h>\n#define SCALE 1.5f\n"
+    text = "#include <algorithm>\n#include <cuda.h>\n#include <cuda_fp16.h>\n#define SCALE 1.5f\n#define LEAST -3\n"
+    text += "#define MOST (1 << 3)\n#define TIMES (2 * 3) // so\n"
     text += "#ifndef U\n#define U 1\n#endif\n"
     text += (
         "__global__ void f(float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = SCALE; }"
@@ -261,8 +262,10 @@ def test_unused_headers_and_macros_do_not_change_the_machine_code(tmp_path: Path
     words = ("--size=100", "--param=block_size_x=32")
     arguments = ("y=zeros:float32:100", "n=100")
     tuned(tmp_path, text, "f", *words, arguments=arguments)
-    for more in (["--param=U=1,2"], ["--param=U=1,2", "--param=SCALE=1.5f,3.f"]):
-        told = tuned(tmp_path, text, "f", *words, *more, arguments=arguments)["told"]
+    added = ["--param=U=1,2"]
+    for more in ("SCALE=1.5f,3.f", "LEAST=-3", "MOST=8,4", "TIMES=6,7"):
+        added.append(f"--param={more}")
+        told = tuned(tmp_path, text, "f", *words, *added, arguments=arguments)["told"]
         assert "recorded trials are still valid: their source changed, their machine code did not" in told
 
 
@@ -279,6 +282,7 @@ def test_the_command_adds_sizes_and_parameters(tmp_path: Path) -> None:
     tune(33, 7)
     last = tune(70, 5, "--param=TILE=1,2")
     assert "2 recorded trials are still valid: their source changed, their machine code did not" in last["told"]
+    assert tune(40, 6)["trials"] == {"measured": 2}  # without the parameter, which later calls lack
     results = tmp_path / "results"
-    sizes: list[dict[str, object]] = [{"width": 70, "height": 5}, {"width": 33, "height": 7}]
+    sizes: list[dict[str, object]] = [{"width": w, "height": h} for w, h in ((70, 5), (33, 7), (40, 6))]
     assert {each["tier"] for each in choices(results, last["definition"], *sizes)} == {"exact"}

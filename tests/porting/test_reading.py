@@ -121,9 +121,10 @@ def test_pointers_in_arguments_are_known() -> None:
     template <class T> struct V { T *at; };
     __global__ void k(float **a, float *b[], float c[][4], float (*d)[4], P e, const Q *f, R g, fp h, fp *i,
                       V<float> j, float *l, struct P m, float n[4]) { *j.at = *e.data + *m.data + *f->in.data; }"""
-    found = {each.name: each.pointer for each in KernelText(text).read("k", {}).parameters if each.pointer}
-    assert found == {"a": "a", "b": "b", "e": "data", "f": "in.data", "i": "i", "j": "at", "m": "data"}
-    structure, given = "struct P { int *data; int n; };\n", [np.zeros(1, [("data", "i8"), ("n", "i8")])[0]]
+    found = {each.name: each.pointers for each in KernelText(text).read("k", {}).parameters if each.pointers}
+    assert found == {k: (v,) for k, v in {**dict(a="a", b="b", e="data", f="in.data", i="i", j="at", m="data")}.items()}
+    fields = [("unread", "i8"), ("data", "i8"), ("n", "i8")]
+    structure, given = "struct P { float *unread; int *data; int n; };\n", [np.zeros(1, fields)]
     with pytest.raises(UsageError, match=r"k: the argument p, P, holds a pointer \(data\) to memory that a"):
         read_call("k", structure + "__global__ void k(P p) { *p.data = 1; }", 1, given, {"B": [1]})
     read_call("k", structure + "__global__ void k(P p) { p.n = 1; }", 1, given, {"B": [1]})  # it is not read

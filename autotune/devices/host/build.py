@@ -28,7 +28,7 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import FOLDERS, HEADERS, INCLUDE, SHIM, symbol_of, translate, undefined_in
+from .translation import FOLDERS, HEADERS, INCLUDE, KERNEL, SHIM, symbol_of, translate, undefined_in
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
@@ -254,7 +254,7 @@ def _failed(outcome: ToolResult, compiler: Compiler, variant: Variant) -> TrialF
 def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
-    lines.sort(key=lambda line: "#error" not in line)  # its consequences come after it
+    lines.sort(key=lambda line: ("#error" not in line, KERNEL in line))  # their consequences come after them
     if lacking := {undefined_in(found) for found in UNDEFINED.findall(outcome.errors)} - {""}:
         return f"the source declares {', '.join(sorted(lacking))} and does not define it"
     if export := EXPORT.match("\n".join(lines)):

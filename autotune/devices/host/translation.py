@@ -86,6 +86,7 @@ CONDITION = re.compile(r"[ \t]*#[ \t]*(?:if|el|endif)")
 DEFINITION = re.compile(r"[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)")
 KERNEL_NAME = re.compile(r"\)[^;{}()]*?\b([A-Za-z_]\w*)\s*\(")
 NAME_EXPRESSION = re.compile(r"(?P<scope>(?:\w+::)*)(?P<name>\w+)\s*(?P<arguments><.*>)?\s*", re.DOTALL)
+TRAP = re.compile(r'\b(?:asm|__asm__)\s*(?:volatile\s*)?\(\s*"\s*trap\s*;\s*"\s*\)')  # the one PTX with a word in C++
 KERNEL = "cuda_host_kernel_"  # prefix of a kernel's name after the translation
 
 
@@ -99,7 +100,7 @@ def translate(variant: Variant) -> str:
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = STATIC_SHARED.sub("", source)
-    source = EXTERN_C.sub('extern "C++"', source)
+    source = TRAP.sub("__trap()", EXTERN_C.sub('extern "C++"', source))
     headers = _headers_of_cpp(source)
     allowed = [name for name, macro in ALLOWED.items() if macro.search(variant.source)]
     source = INCLUDE.sub(_included_in_place, source)

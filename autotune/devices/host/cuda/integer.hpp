@@ -88,22 +88,56 @@ CUDA_HOST_INLINE unsigned __urhadd(unsigned a, unsigned b) { return unsigned((ui
         for (unsigned i = 0; i < 4 / sizeof(Part); i++) {                      \
             const unsigned shift = 8 * sizeof(Part) * i;                       \
             const int x = Part(a >> shift), y = Part(b >> shift);              \
+            [[maybe_unused]] const int most = std::numeric_limits<Part>::max(), least = std::numeric_limits<Part>::min(); \
             result |= (unsigned(expression) & (unsigned)((1ull << 8 * sizeof(Part)) - 1)) << shift; \
         }                                                                      \
         return result;                                                         \
     }
-CUDA_HOST_LANES(__vadd2, uint16_t, x + y)
-CUDA_HOST_LANES(__vadd4, uint8_t, x + y)
-CUDA_HOST_LANES(__vsub2, uint16_t, x - y)
-CUDA_HOST_LANES(__vsub4, uint8_t, x - y)
-CUDA_HOST_LANES(__vabsdiffu4, uint8_t, (x < y ? y - x : x - y))
-CUDA_HOST_LANES(__vabsdiffu2, uint16_t, (x < y ? y - x : x - y))
-CUDA_HOST_LANES(__vmaxs2, int16_t, (x < y ? y : x))
-CUDA_HOST_LANES(__vmaxu4, uint8_t, (x < y ? y : x))
-CUDA_HOST_LANES(__vmins2, int16_t, (x < y ? x : y))
-CUDA_HOST_LANES(__vminu4, uint8_t, (x < y ? x : y))
-CUDA_HOST_LANES(__vcmpeq4, uint8_t, (x == y ? -1 : 0))
-CUDA_HOST_LANES(__vcmpgtu4, uint8_t, (x > y ? -1 : 0))
+#define CUDA_HOST_UNSIGNED_LANES(name, expression) \
+    CUDA_HOST_LANES(name##2, uint16_t, expression) CUDA_HOST_LANES(name##4, uint8_t, expression)
+#define CUDA_HOST_SIGNED_LANES(name, expression) \
+    CUDA_HOST_LANES(name##2, int16_t, expression) CUDA_HOST_LANES(name##4, int8_t, expression)
+#define CUDA_HOST_COMPARED_LANES(name, op)                      \
+    CUDA_HOST_UNSIGNED_LANES(__vcmp##name##u, x op y ? -1 : 0)  \
+    CUDA_HOST_UNSIGNED_LANES(__vset##name##u, x op y ? 1 : 0)   \
+    CUDA_HOST_SIGNED_LANES(__vcmp##name##s, x op y ? -1 : 0)    \
+    CUDA_HOST_SIGNED_LANES(__vset##name##s, x op y ? 1 : 0)
+CUDA_HOST_COMPARED_LANES(ge, >=)
+CUDA_HOST_COMPARED_LANES(gt, >)
+CUDA_HOST_COMPARED_LANES(le, <=)
+CUDA_HOST_COMPARED_LANES(lt, <)
+CUDA_HOST_UNSIGNED_LANES(__vcmpeq, x == y ? -1 : 0)
+CUDA_HOST_UNSIGNED_LANES(__vcmpne, x != y ? -1 : 0)
+CUDA_HOST_UNSIGNED_LANES(__vseteq, x == y ? 1 : 0)
+CUDA_HOST_UNSIGNED_LANES(__vsetne, x != y ? 1 : 0)
+CUDA_HOST_UNSIGNED_LANES(__vadd, x + y)
+CUDA_HOST_UNSIGNED_LANES(__vsub, x - y)
+CUDA_HOST_UNSIGNED_LANES(__vaddus, x + y > most ? most : x + y)
+CUDA_HOST_UNSIGNED_LANES(__vsubus, x < y ? 0 : x - y)
+CUDA_HOST_SIGNED_LANES(__vaddss, x + y > most ? most : x + y < least ? least : x + y)
+CUDA_HOST_SIGNED_LANES(__vsubss, x - y > most ? most : x - y < least ? least : x - y)
+CUDA_HOST_UNSIGNED_LANES(__vabsdiffu, x < y ? y - x : x - y)
+CUDA_HOST_SIGNED_LANES(__vabsdiffs, x < y ? y - x : x - y)
+CUDA_HOST_UNSIGNED_LANES(__vmaxu, x < y ? y : x)
+CUDA_HOST_UNSIGNED_LANES(__vminu, x < y ? x : y)
+CUDA_HOST_SIGNED_LANES(__vmaxs, x < y ? y : x)
+CUDA_HOST_SIGNED_LANES(__vmins, x < y ? x : y)
+CUDA_HOST_UNSIGNED_LANES(__vhaddu, (x + y) >> 1)
+CUDA_HOST_UNSIGNED_LANES(__vavgu, (x + y + 1) >> 1)
+#define CUDA_HOST_ONE_WORD(n)                                                                     \
+    CUDA_HOST_INLINE unsigned __vneg##n(unsigned a) { return __vsub##n(0, a); }                   \
+    CUDA_HOST_INLINE unsigned __vnegss##n(unsigned a) { return __vsubss##n(0, a); }               \
+    CUDA_HOST_INLINE unsigned __vabs##n(unsigned a) { return __vabsdiffs##n(a, 0); }              \
+    CUDA_HOST_INLINE unsigned __vabsss##n(unsigned a) { return __vmaxs##n(a, __vnegss##n(a)); }   \
+    CUDA_HOST_INLINE unsigned __vsads##n(unsigned a, unsigned b) { return sum_of_lanes<n>(__vabsdiffs##n(a, b)); } \
+    CUDA_HOST_INLINE unsigned __vsadu##n(unsigned a, unsigned b) { return sum_of_lanes<n>(__vabsdiffu##n(a, b)); }
+template <unsigned n> CUDA_HOST_INLINE unsigned sum_of_lanes(unsigned a) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < n; i++) sum += a >> 32 / n * i & ((1u << 32 / n) - 1);
+    return sum;
+}
+CUDA_HOST_ONE_WORD(2)
+CUDA_HOST_ONE_WORD(4)
 
 #define CUDA_HOST_MIN_MAX(T)                                                 \
     CUDA_HOST_INLINE constexpr T min(T a, T b) { return b < a ? b : a; }     \
