@@ -22,6 +22,8 @@ from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
+from autotune.records.record import read_sweeps
+from autotune.runtime.bounds import LOSS_AFTER
 
 from .conftest import EXAMPLE
 from .engines.f.test_band import HEAP, PACKET, WEIGHTS, C
@@ -159,3 +161,11 @@ def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> Non
     assert replay.content(chunks).keys() == {*launched, "send", "zero", "event"}
     seconds, n_late = replay.timed(chunks, 2, backend.stream())
     assert seconds > 0 and n_late == 2 * n_recorded, "on host all work is done before the next is given"
+
+
+def test_what_sweeps_missed_is_of_todays_records() -> None:
+    """`python benchmarks/bounds.py results` prints the table of autotune/runtime/bounds.py."""
+    bounds = loaded("bounds")
+    sweeps, _ = read_sweeps([FILES[0].parents[1] / "results"])
+    assert bounds.table(sweeps, LOSS_AFTER) == LOSS_AFTER
+    assert bounds.table(sweeps[::3], LOSS_AFTER) != LOSS_AFTER

@@ -14,6 +14,7 @@ from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
+from ..runtime.bounds import loss_after
 from ..source.registry import recorded_kernel
 from ..validity.as_measured import validity_text
 from ..validity.untried import NewValues, untried
@@ -81,6 +82,7 @@ def clock_name(sweep: SweepRecord) -> str:
 def details(sweep: SweepRecord) -> dict[str, object]:
     """Returns the overview and all details of the record."""
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
+    expected, bound = loss_after(sweep.n_tried, sweep.n_configs) or (None, None)
     return {
         **asdict(overview(sweep)),
         "holds": holds(sweep),
@@ -90,6 +92,8 @@ def details(sweep: SweepRecord) -> dict[str, object]:
         "speed_up_interval": sweep.speed_up_interval,
         "counts": dict(sweep.counts),
         "n_configs": sweep.outcome.n_configs if sweep.outcome else None,
+        "expected_loss": expected,
+        "bound": bound,
         "failures": [asdict(each) for each in failures(sweep)],
         "spent": spent(sweep).as_json(),
         "best_so_far_s": best_so_far(sweep.trials),

@@ -223,6 +223,8 @@ def _evidence(
         shared_bytes=best.shared_bytes,
         spill_bytes=best.spill_bytes,
         ties=ties,
+        n_tried=sweep.n_tried,
+        n_configs=sweep.n_configs,
         compiler=sweep.about.compiler,
         commit=sweep.about.commit,
         date=sweep.about.started,

@@ -199,6 +199,16 @@ class Call:
         """Returns the call with the kernel that this text contains at the default config."""
         return replace(self, source=self._read(text, self.default))
 
+    def _without_unused(self, text: str) -> "Call":
+        """Returns the call without the constants that its source declares and its kernel does not use."""
+        used = {each.name: each.name in self.source.names for each in self.constants}
+        declared = (name for name in used if re.search(rf"\b__constant__\b[^;]*\b{re.escape(name)}\b", text))
+        if not (unused := [name for name in declared if not used[name]]):
+            return self
+        told = f"{self.name} does not use {', '.join(unused)} in constant memory"
+        constants = tuple(each for each in self.constants if each.name not in unused)
+        return replace(self, constants=constants, source=replace(self.source, told=(*self.source.told, told)))
+
     def _read(self, text: KernelText, config: ConfigValues) -> KernelSource:
         return text.read(self.given_name, self.macros_at(config))
 
@@ -278,7 +288,7 @@ def read_call(
         macros=dict(macros or {}),
         device=device,
     ).reading(text)
-    call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))
+    call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))._without_unused(text.text)
     is_named = block_size_names is not None or any(divisor is not None for divisor in divisors)
     if is_as_launched and not is_named:
         return _as_launched(call, text, problem_size is not None, (smem_args or {}).get("size"))

@@ -81,9 +81,7 @@ class CudaParameter:
 
         The sign of an integer, and two floats in place of a complex number, do not matter: the bytes are the same.
         """
-        vector = VECTOR.fullmatch(self.type)
-        base = vector[1] if vector else COMPLEX.get(self.type, self.type)
-        base = UNSIGNED.get(UNSIGNED.get(base, base), UNSIGNED.get(base, base))
+        vector, base = VECTOR.fullmatch(self.type), _scalar_of(self.type)
         if dtype.names is not None:
             return f"{self.type}*, not a structure" if base in KINDS and not vector and base == self.type else None
         if (base in HALVES or "bfloat16" in base) and dtype == np.uint16:
@@ -100,6 +98,21 @@ class CudaParameter:
         if dtype.kind == "c" and expected.kind == "f":
             return f"{self.type}*: give .astype(np.complex{16 * expected.itemsize})"
         return f"{self.type}*: give .astype(np.{expected}), or .view(..) for the same bytes"
+
+
+def n_bytes_of(kind: str) -> int | None:
+    """Returns the size of a C++ type of KINDS, of a vector of it or of a complex number; None for other types."""
+    vector = VECTOR.fullmatch(kind)
+    n = int(vector[2]) if vector else 1 + (kind in COMPLEX)
+    base = KINDS.get(_scalar_of(kind))
+    return None if base is None else n * np.dtype(base).itemsize
+
+
+def _scalar_of(kind: str) -> str:
+    """Returns the type of a vector's or a complex number's parts, or the type itself."""
+    vector = VECTOR.fullmatch(kind)
+    base = vector[1] if vector else COMPLEX.get(kind, kind)
+    return UNSIGNED.get(UNSIGNED.get(base, base), UNSIGNED.get(base, base))
 
 
 def parameters_of(

@@ -16,7 +16,7 @@ from tree_sitter import Node
 from ..core.errors import UsageError
 from ..rendering.includes import place_in
 from .argument_texts import number_in
-from .cuda_signature import KINDS, CudaParameter, plain_type
+from .cuda_signature import KINDS, CudaParameter, n_bytes_of, plain_type
 from .host_nodes import (
     Unknown,
     arguments_of,
@@ -33,18 +33,6 @@ from .syntax import function_declarator, items, last_identifier, syntax_tree, te
 
 ROUNDING = {"ceil": "(-(-({}) // 1))", "floor": "(({}) // 1)"}  # results of the functions of C
 OPERATORS = {"&&": "and", "||": "or"} | {op: op for op in (*"+-*%&|^<>", "<<", ">>", "<=", ">=", "==", "!=")}
-SIZES = {
-    "char": 1,
-    "short": 2,
-    "int": 4,
-    "unsigned": 4,
-    "unsigned int": 4,
-    "float": 4,
-    "double": 8,
-    "half": 2,
-    "float2": 8,
-    "float4": 16,
-}
 CALL = r"\b{}\b[^;{{}}]*?<<<.*?>>>\s*\((.*?)\)\s*;"  # a launch, and what it passes, in the text
 DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\d\w*)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
@@ -325,8 +313,8 @@ class _LaunchReader:
             case "sizeof_expression":
                 named = text_of(field("type") or field("value") or node).strip("() ")
                 kind = plain_type(self._types.get(named, named))
-                if kind in SIZES:
-                    return str(SIZES[kind]), False
+                if (n_bytes := n_bytes_of(kind)) is not None:
+                    return str(n_bytes), False
             case "field_expression":
                 found = self._dim3(text_of(field("argument") or node), depth + 1)
                 if found is not None and (axis := text_of(field("field") or node)) in AXES:

@@ -103,6 +103,17 @@ class SweepRecord:
         stored = self.outcome.counts if self.outcome else None
         return stored if stored is not None else Counter(t.status for t in self.trials)
 
+    @property
+    def n_tried(self) -> int:
+        """Returns the number of configs with a trial; 0 if the sweep did not look for the least time."""
+        return len(self.trials) if self.objectives == FASTEST.each else 0
+
+    @property
+    def n_configs(self) -> int | None:
+        """Returns the number of configs that the definition allows; None if it is unknown, or others were left out."""
+        is_whole = self.outcome is not None and not self.about.settings.get("restrict")
+        return self.outcome.n_configs if self.outcome is not None and is_whole else None
+
     def _current(self) -> list[Trial]:
         return self.folder.current()
 

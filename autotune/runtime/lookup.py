@@ -27,6 +27,7 @@ from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced
 from ..core.units import counted, speed_up_text
+from .bounds import loss_after, missed_text
 from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
@@ -57,10 +58,10 @@ class Choice:
 
     ``verified``: the sweep, the first use or ``verify=True`` compared its outputs with the reference.
 
-    ``expected_loss``: the slowdown relative to the best config that a sweep of this problem would find; 0.1 is a tenth
-    slower. Exact tier: measured in the sweep. Other tiers: the median of ``left_out``, the losses of that tier on
-    recorded problems that were left out to measure them. None: unknown, also for the tier of first use, whose config is
-    the fastest of those that were measured here.
+    ``expected_loss``: the slowdown relative to the best config; 0.1 is a tenth slower. Exact tier: the median of what
+    sweeps with as few trials missed, more for a portfolio's member (``regret``); ``bound``: what nine of ten of them do
+    not exceed. Other tiers: the median of ``left_out``, the losses of that tier on recorded problems that were left out
+    to measure them. None: unknown, also for the tier of first use, whose config is the fastest of a few.
     """
 
     kernel: str
@@ -76,6 +77,8 @@ class Choice:
     expected_loss: float | None = None
     left_out: Loss | None = None
     verified: bool = False
+    regret: float = 0.0
+    bound: float | None = None
 
     def __str__(self) -> str:
         problem = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
@@ -83,7 +86,7 @@ class Choice:
             f"{self.kernel}[{problem}] on {self.device}",
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
-            f"  expected slowdown: {loss_text(self.expected_loss, self.left_out, self.tier)}",
+            f"  expected slowdown: {self.loss}",
             f"  verified  {'yes' if self.verified else 'no'}",
         ]
         if self.evidence is not None:
@@ -96,6 +99,13 @@ class Choice:
     def _repr_html_(self) -> str:
         """Returns the HTML that notebooks show."""
         return preformatted(str(self))
+
+    @property
+    def loss(self) -> str:
+        """Returns the expected loss in words, with what it was measured on."""
+        if self.tier == EXACT and self.evidence is not None:
+            return missed_text(self.evidence.n_tried, self.evidence.n_configs, self.regret)
+        return loss_text(self.expected_loss, self.left_out, self.tier)
 
     def as_json(self) -> dict[str, object]:
         return {**dataclasses.asdict(self), "config": dict(self.config)}
@@ -272,8 +282,7 @@ def loss_text(loss: float | None, left_out: Loss | None = None, tier: str = "") 
     if loss is None:
         return "unknown"
     if left_out is None:
-        measured = f"{_percent(loss)} (measured: the fastest config is not in the portfolio)"
-        return measured if loss > 0 else "none"
+        return _percent(loss)
     untold = f", {left_out.n_untold} more unknown" if left_out.n_untold else ""
     problems = f"{left_out.n} held-out problem{'s' if left_out.n != 1 else ''}{untold}"
     return f"{_percent(loss)} (median; worst {_percent(left_out.worst)}, from {problems})"
@@ -349,11 +358,14 @@ def _of_entry(
     """Returns the choice for ``entry``; ``left_out``: the tier's loss. An exact choice has the entry's own regret."""
     proven = Prediction(entry.config, entry.source_key, why, bool(entry.evidence.verified_on))
     choice = _of_prediction(request, proven, tier, left_out, refused)
+    exact = loss_after(entry.evidence.n_tried, entry.evidence.n_configs, entry.regret) or (None, None)
     return dataclasses.replace(
         choice,
         evidence=entry.evidence,
         tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
-        expected_loss=entry.regret if tier == EXACT else choice.expected_loss,
+        expected_loss=exact[0] if tier == EXACT else choice.expected_loss,
+        bound=exact[1] if tier == EXACT else None,
+        regret=entry.regret if tier == EXACT else 0.0,
     )
 
 

@@ -59,6 +59,8 @@ class Evidence:
     shared_bytes: int | None = None
     spill_bytes: int | None = None
     ties: int = 0  # other configurations that were as fast
+    n_tried: int = 0  # configs that the sweep tried; 0: unknown
+    n_configs: int | None = None  # configs that were allowed; None: unknown
     compiler: str = ""
     commit: str = ""
     date: str = ""  # date of the sweep, UTC
@@ -235,8 +237,8 @@ _EVIDENCE = members_of(
         "speed_up_interval": optional(sequence_of(as_amount, 2)),
         "max_error": optional(as_amount),
         **dict.fromkeys(("verified_on", "without"), sequence_of(as_text)),
-        **dict.fromkeys(("checked_launches", "ties"), as_count),
-        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes"), optional(as_count)),
+        **dict.fromkeys(("checked_launches", "ties", "n_tried"), as_count),
+        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes", "n_configs"), optional(as_count)),
         **dict.fromkeys(("compiler", "commit", "date"), as_text),
     },
     needed=("median_s", "verified_on"),

@@ -172,7 +172,8 @@ def test_functions_may_say_sizes_macros_and_what_is_allowed(tmp_path: Path) -> N
 
 def test_constant_memory_is_given_by_its_symbol(tmp_path: Path) -> None:
     source = """
-    __constant__ float weights[8];
+    __constant__ float weights[8], others[8];
+    __global__ void other(float *y) { y[0] = others[0]; }
     __global__ void weigh(float *y, float *x, int n) {
         int i = blockIdx.x * block_size_x + threadIdx.x;
         if (i < n) y[i] = weights[i % 4] * x[i];
@@ -183,7 +184,7 @@ def test_constant_memory_is_given_by_its_symbol(tmp_path: Path) -> None:
     answer = [np.tile(weights, N // 4) * X, None, None]
     params = {"block_size_x": [64]}
     said: dict[str, Any] = {"kernel_name": "weigh", "arguments": given, "answer": answer, "tune_params": params}
-    found, _ = tuned(tmp_path, source, **said, cmem_args={"weights": weights})
+    found, _ = tuned(tmp_path, source, **said, cmem_args={"weights": weights, "others": weights})  # one is not used
     assert len(found) == 1
     found, env = tuned(tmp_path, source, **said, cmem_args={"weights": -weights})
     assert env["counts"] == {"wrong": 1} and not found
@@ -239,6 +240,7 @@ def test_the_command_says_the_same(
         ("--arg", "x=both.npz", "both.npz: the file holds several arrays; save one of them, as .npy"),
         ("--answer", "y=words.npy", "the answer of y is an array of <U1: give numbers"),
         ("--answer", "y=phases.npy", "the answer of y is complex, and the output is float32"),
+        ("--block-size-names", "ROWS", "--block-size-names ROWS: it is not a --param, which are block_size_x"),
         ("--size", "0", "the problem size 0 must be 1 or more"),
         ("--size", "1,2,3,4", "the problem size has 4 axes; a grid has 1 to 3"),
         ("--shared", "-16", "the size of smem_args is -16 at block_size_x=64"),
@@ -262,7 +264,7 @@ def test_a_wrong_option_ends_in_one_line(
     said = {"--size": [str(N)], "--param": ["block_size_x=64"], "--answer": [], "--shared": [], "--atol": []}
     said["--arg"] = [f"y=zeros:float32:{N}", f"x=random:float32:{N}", "a=2", f"n=int32:{N}"]
     name = value.partition("=")[0]
-    said[option] = [*(old for old in said[option] if "=" in old and old.partition("=")[0] != name), value]
+    said[option] = [*(old for old in said.get(option, []) if "=" in old and old.partition("=")[0] != name), value]
     words = [f"{each}={text}" for each, texts in said.items() for text in texts]
     code, err = ended(["tune", "saxpy.cu", "--kernel", "saxpy", "--device", "host", *words], capsys, monkeypatch)
     assert code == 2 and why in err and err.count("\n") <= 2

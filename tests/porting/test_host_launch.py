@@ -214,7 +214,9 @@ def test_a_launch_is_read_in_parts() -> None:
     launch = launch_of("void r(int n) { int g = f(n), s = 4 * TX; k<<<g, dim3(TX, TY), s>>>(0, 0, n, 1, 2.f); }")
     assert (launch.grid, launch.block) == (None, ("TX", "4", "1")) and eval(str(launch.shared), {"TX": 8}) == 32
     assert "launches it by f()" in launch.lacks
-    launch = launch_of("void r(int n) { k<<<n, TX, sizeof(unsigned) * (TX + 1)>>>(0, 0, n, 1, 2.f); }")
+    launch = launch_of(
+        "void r(int n) { k<<<n, TX, sizeof(uint32_t) * sizeof(ushort4) / 8 * (TX + 1)>>>(0, 0, n, 1, 2.f); }"
+    )
     assert eval(str(launch.shared), {"TX": 8}) == 36 and not launch.lacks_shared
     launch = launch_of("void r(int n) { k<<<n, TX, f(n)>>>(0, 0, n, 1, 2.f); }")
     assert (launch.grid, launch.shared) == (("width", "1", "1"), None)

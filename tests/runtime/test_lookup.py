@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from autotune import Config, Device, UsageError
+from autotune.runtime.bounds import LOSS_AFTER, loss_after, missed_text
 from autotune.runtime.lookup import PLAIN, choose, device_named
 from autotune.runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
 from autotune.source.registry import load_kernel
@@ -21,7 +22,10 @@ BAKED = {"n_time": 100}
 
 
 def entry(device: Device, n_chan: int, config: Config, *, baked: Mapping[str, Any] = BAKED, **more: Any) -> Entry:
-    evidence = Evidence(median_s=2e-5, default_median_s=3e-5, verified_on=("a", "b"), max_error=1e-7, registers=40)
+    evidence = Evidence(
+        **dict(median_s=2e-5, default_median_s=3e-5, verified_on=("a", "b"), max_error=1e-7, registers=40),
+        **dict(n_tried=30, n_configs=200),
+    )
     return Entry("detect", device, baked, {"n_chan": n_chan}, config, f"key-{config.BLOCK_C}", evidence, **more)
 
 
@@ -63,17 +67,19 @@ def test_the_command_that_tunes_names_the_file_of_a_kernel_that_is_not_installed
 
 def test_exact_brings_its_evidence() -> None:
     choice = choose(SMALL_AND_LARGE, KERNEL, BAKED, {"n_chan": 1000}, H200)
-    assert choice.expected_loss == 0
+    assert (choice.expected_loss, choice.bound) == LOSS_AFTER[28]
     assert choice.evidence is not None and choice.evidence.speed_up == pytest.approx(1.5)
     text = str(choice)
+    assert "% in nine of ten sweeps; 30 of 200 configs were tried)" in text
     for part in ("exact", "1.500 x", "verified on 2 problems", "40 registers", "NVIDIA H200", "sources/key-128.cu"):
         assert part in text
 
 
 def test_a_portfolios_member_tells_its_own_regret() -> None:
     choice = choose(wisdom(entry(H200, 1000, WIDE, regret=0.013)), KERNEL, BAKED, {"n_chan": 1000}, H200)
-    assert (choice.tier, choice.expected_loss, choice.left_out) == ("exact", 0.013, None)
-    assert "expected slowdown: 1.3 % (measured" in str(choice)
+    assert (choice.tier, choice.left_out) == ("exact", None)
+    assert choice.expected_loss == pytest.approx(0.013 + LOSS_AFTER[28][0])
+    assert "; 1.3 % of it measured, as the fastest is not in the portfolio)" in str(choice)
 
 
 def test_nearest_tells_what_was_lost_where_a_problem_was_left_out() -> None:
@@ -81,7 +87,7 @@ def test_nearest_tells_what_was_lost_where_a_problem_was_left_out() -> None:
     choice = choose(known, KERNEL, BAKED, {"n_chan": 2000}, H200)
     assert (choice.expected_loss, choice.left_out) == (0.012, known.losses[0])
     assert "expected slowdown: 1.2 % (median; worst 3.6 %, from 14 held-out problems)" in str(choice)
-    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, H200).expected_loss == 0, "exact"
+    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, H200).left_out is None, "exact"
 
 
 def test_choices_that_could_not_be_judged_are_told() -> None:
@@ -202,3 +208,11 @@ def test_choice_as_json_is_plain() -> None:
         again = json.loads(json.dumps(choice.as_json()))
         assert again["tier"] == choice.tier and again["config"]["BLOCK_C"] == choice.config.BLOCK_C
         assert (again["left_out"] or {}).get("n") == (14 if device == H200 else None)
+
+
+def test_what_a_sweep_missed_follows_from_its_trials() -> None:
+    assert loss_after(60, 60) == (0.0, 0.0) and missed_text(60, 60) == "0.0 % (all 60 configs were tried)"
+    assert loss_after(3, None) is None and missed_text(3, 1000) == "unknown, since only 3 of 1000 configs were tried"
+    assert missed_text(0, None) == "unknown" and loss_after(500, 501) == LOSS_AFTER[max(LOSS_AFTER)]
+    bounds = [LOSS_AFTER[n] for n in sorted(LOSS_AFTER)]
+    assert bounds == sorted(bounds, reverse=True) and all(0 < median < bound for median, bound in bounds)

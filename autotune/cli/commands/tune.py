@@ -148,6 +148,8 @@ def tune(
         device=target.device,
         is_as_launched=True,
     )
+    if others := [name for name in (block_size_names or "").split(",") if name and name not in space]:
+        raise UsageError(f"--block-size-names {others[0]}: it is not a --param, which are {', '.join(space) or 'none'}")
     ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
     settings = Settings(

@@ -11,7 +11,6 @@ from ...core.definition import AnyKernel
 from ...core.errors import TrialFailure, UsageError
 from ...core.problem import Problem
 from ...rendering.render import render
-from ...runtime.lookup import loss_text
 from ...runtime.tune_once import Effort, effort_of
 from ...source.registry import load_kernel
 from ...sweep.request import of_types
@@ -195,5 +194,4 @@ def _line(name: str, config: Config, default: Config, found: LookupAnswer | None
         why = f" ({'; '.join(reasons)})" if reasons else ""
         return f"{name}: {short}{why}; expected slowdown: unknown"
     choice = found.choice
-    loss = loss_text(choice.expected_loss, choice.left_out, choice.tier)
-    return f"{name}: {short}, from {found.where} ({choice.tier}: {choice.why}); expected slowdown: {loss}"
+    return f"{name}: {short}, from {found.where} ({choice.tier}: {choice.why}); expected slowdown: {choice.loss}"

@@ -40,9 +40,8 @@ class LookupAnswer:
     def is_good(self) -> bool:
         """Returns whether tuning cannot gain more than GOOD_LOSS."""
         choice, loss = self.choice, self.choice.expected_loss
-        if self.has_changed or loss is None:
-            return False
-        return self.is_exact or (choice.tier == NEAREST and loss <= GOOD_LOSS)
+        is_near = choice.tier == NEAREST and loss is not None and loss <= GOOD_LOSS
+        return self.is_exact or (is_near and not self.has_changed)
 
 
 class Hints(NamedTuple):

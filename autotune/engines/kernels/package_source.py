@@ -45,7 +45,8 @@ class PackageSource:
         except TrialFailure as failure:
             return one_line(f"{choice.config} cannot be rendered: {failure.message}")
         why = f"{choice.why}; but its source has changed since"
-        return LookupAnswer(replace(choice, why=why, expected_loss=None, left_out=None), self.name, has_changed=True)
+        unknown = replace(choice, why=why, expected_loss=None, left_out=None, bound=None, evidence=None)
+        return LookupAnswer(unknown, self.name, has_changed=True)
 
     def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
         predictor = self._predictor(kernel, device)
