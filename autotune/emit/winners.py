@@ -6,7 +6,7 @@ untrusted data, so a definition must be installed, or named by the user.
 """
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -30,7 +30,7 @@ from ..runtime.signature import call_order
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..system.installation import VERSION
-from ..validity.as_measured import MACHINE_CODE, as_measured
+from ..validity.as_measured import MACHINE_CODE, MeasuredVariant, as_measured
 from ..validity.untried import untried, value_names
 
 log = logging.getLogger("autotune")
@@ -61,7 +61,7 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
     named = named_kernels(kernels)
     sweeps, left_out = read_sweeps(paths)
     definitions: dict[str, AnyKernel] = {}
-    winners: dict[Path, Variant] = {}
+    winners: dict[Path, MeasuredVariant] = {}
     fresh: list[SweepRecord] = []
     for as_recorded in sweeps:
         sweep = as_recorded
@@ -73,7 +73,7 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
             fresh.append(sweep)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
-    chosen = {path: (variant.config, 0.0) for path, variant in winners.items()}
+    chosen = {path: (one.variant.config, 0.0) for path, one in winners.items()}
     if n_portfolio is not None:
         chosen = _members(fresh, n_portfolio)
     sources: dict[str, str] = {}
@@ -87,7 +87,8 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
             fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
                 raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
-            entry = of_definition(kernel, _entry, sweep, winners[sweep.path], *chosen[sweep.path], kernel, sources)
+            winner = winners[sweep.path].variant
+            entry = of_definition(kernel, _entry, sweep, winner, *chosen[sweep.path], kernel, sources)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
@@ -97,7 +98,9 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
         raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
     for reason in _reasons(left_out):
         log.warning("left out %s", reason)
-    for line in _newer(fresh, definitions):
+    by_code = Counter(sweep.kernel for sweep in fresh if winners[sweep.path].by == MACHINE_CODE)
+    changed = [f"{name}: {counted(n, 'text')} changed, and no machine code: they hold" for name, n in by_code.items()]
+    for line in (*changed, *_newer(fresh, definitions)):
         log.warning("%s", line)
     entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
     used = {name: definitions[name] for name in sorted({f.kernel for f in fallbacks.values()})}
@@ -134,18 +137,15 @@ def _newer(sweeps: Iterable[SweepRecord], definitions: Mapping[str, AnyKernel]) 
     ]
 
 
-def _winner(sweep: SweepRecord, kernel: AnyKernel) -> Variant:
+def _winner(sweep: SweepRecord, kernel: AnyKernel) -> MeasuredVariant:
     """Returns the winner's variant. Raises UsageError if it is stale, TrialFailure if it no longer renders."""
     assert sweep.winner is not None
     return _rendered(sweep, kernel, sweep.winner)
 
 
-def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> Variant:
+def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> MeasuredVariant:
     """Returns the variant of a config; raises UsageError unless it equals the variant measured under its key."""
-    present = as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
-    if present.by == MACHINE_CODE:
-        log.warning("%s holds: its text has changed, its machine code has not", present.variant.name)
-    return present.variant
+    return as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
 
 
 def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
@@ -174,7 +174,7 @@ def _entry(
         variant, evidence = winner, _evidence(sweep, kernel, sweep.winner, default_s, n_ties)
     else:
         member, default_s = sweep.evidence(config)
-        variant, evidence = _rendered(sweep, kernel, member), _evidence(sweep, kernel, member, default_s)
+        variant, evidence = _rendered(sweep, kernel, member).variant, _evidence(sweep, kernel, member, default_s)
     sources[variant.key] = variant.source
     return Entry(
         kernel=kernel.name,

@@ -290,6 +290,8 @@ def read_call(
     ).reading(text)
     call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))._without_unused(text.text)
     is_named = block_size_names is not None or any(divisor is not None for divisor in divisors)
+    if is_as_launched and is_named and problem_size is None:
+        raise UsageError(f"{name}: --block-size-names and --grid-div-x, y, z replace the source's launch: give --size")
     if is_as_launched and not is_named:
         return _as_launched(call, text, problem_size is not None, (smem_args or {}).get("size"))
     if not is_named and not call.axes:

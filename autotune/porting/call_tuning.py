@@ -69,7 +69,9 @@ def tune_call(
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
         probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s), progress.note)
         if probed.failure is not None:
-            progress.note(f"none of the configs ran: {probed.failure}")
+            lacking = ", ".join(call.source.lacking)
+            without = f", without {lacking}, which is not here" if lacking else ""
+            progress.note(f"none of the configs ran{without}: {probed.failure}")
         for name, why in probed.doubt.items():
             progress.note(f"it is unknown whether {call.name} reads {name}, so it starts with the given values: {why}")
         outputs, judge = _judging(call, probed, answers, list(answer or ()), atol, verify, bench)

@@ -29,7 +29,7 @@ class Inclusion:
     """
 
     def __init__(self, folders: Sequence[Path], places: Sequence[Path]) -> None:
-        self._folders, self._places = folders, places
+        self._folders, self._places = ([each for each in of if not _is_of_cuda(each)] for of in (folders, places))
         self._n_included = self._n_branches = 0
         self._inserted: dict[Path, list[tuple[int, ...]]] = {}  # file with a guard -> the branches around its places
 
@@ -103,6 +103,11 @@ class Inclusion:
             self._inserted.setdefault(whole, []).append(branches)
         inner = self.inserted(ONCE.sub("", inner), file, (*within, whole), branches)
         return f'{before}#line 1 "{file}"\n{inner}\n{after}#line {line} "{name}"'
+
+
+def _is_of_cuda(folder: Path) -> bool:
+    """Returns whether the folder has the toolkit's headers, which the compiler brings itself."""
+    return (folder / "cuda_runtime_api.h").is_file() and (folder / "crt").is_dir()
 
 
 def read_text(path: Path) -> str:

@@ -6,7 +6,7 @@ read, so their macros are unknown here, except the version of CUDA.
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -58,6 +58,7 @@ class Preprocessed:
     places: tuple[Place, ...]  # place of each token in ``original``
     names: frozenset[str]  # names in the text, and in the conditions of directives
     assumed: frozenset[str]  # names in conditions without a definition here; the compiler's headers may define them
+    included: frozenset[str] = frozenset()  # headers that are not read, where conditions hold
     given: frozenset[str] = frozenset()  # macros with a value from outside of the text
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
@@ -129,6 +130,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         super().__init__()
         self._original, self._kept, self._n_expanded = original, kept, 0
         self._asked: set[str] = set()  # names in conditions that have no value
+        self._included: set[str] = set()
         self._defined: set[str] = set()  # names that a #define defines, in any branch
 
     def result(self) -> Preprocessed:
@@ -158,7 +160,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
             parts.append(token.value)
             at += len(token.value)
         named, assumed = frozenset(names | self._asked), frozenset(self._asked - self._defined)
-        return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), named, assumed)
+        included = frozenset(self._included)
+        return Preprocessed(self._original, "".join(parts), tuple(starts), tuple(places), named, assumed, included)
 
     def _call(self, token: Any, lines: list[int]) -> Place:
         """Returns the lines of the macro's call that made a token."""
@@ -179,6 +182,14 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
             raise UsageError(f"the source has more than {MOST_TOKENS} words after its macros are expanded{by}")
         return super().expand_macros(tokens, expanding_from)
 
+    def include(self, tokens: Any, original_line: Any) -> Iterator[Any]:
+        """Notes the header, and reads nothing."""
+        said = "".join(token.value for token in tokens).strip()
+        self._included.add(said[1:-1])
+        if OF_DRIVER.fullmatch(said):
+            self.define("CUDA_VERSION CUDART_VERSION")
+        return iter(())
+
     def on_error(self, file: object, line: int, message: str) -> None:
         """Ignores the error: the compiler will report it."""
 
@@ -188,10 +199,6 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
             raise OutputDirective(Action.IgnoreAndRemove)
         if directive.value == "define" and tokens:
             self._defined.add(tokens[0].value)
-        if directive.value == "include":
-            if OF_DRIVER.search("".join(token.value for token in tokens)):
-                self.define("CUDA_VERSION CUDART_VERSION")
-            raise OutputDirective(Action.IgnoreAndRemove)
         return True
 
     def on_directive_unknown(self, directive: Any, tokens: Any, ifpassthru: bool, before: Any) -> bool:

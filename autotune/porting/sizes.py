@@ -118,7 +118,7 @@ def _sizes_of(call: Call, calls: tuple[CallSizes, ...]) -> Sizes:
                 why = why or f"an array has {n} elements along an axis, which is not an argument"
             extents[name].append(text or f"called(problem)['shapes'][{name!r}][{axis}]")
     used = [n for name, n in calls[-1].whole.items() if finder.fields[name] in finder.used]
-    large = [n for n in unknown if n >= min(used, default=n + 1)]
+    large = [n for n in unknown if MOST_TIMES * n >= min(used, default=MOST_TIMES * n + 1)]  # it may be a part of one
     if large and len(calls) == 1:
         why = why or f"an array has {large[0]} elements along an axis, which is not an argument"
     demands = {f"{a} == {b}": _told_alike(a, b) for a, b in finder.alike}

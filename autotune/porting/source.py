@@ -36,6 +36,8 @@ CONSTANT = re.compile(r"\s*(\w+)\s*=\s*(.*)", re.DOTALL)
 HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?P<header>[^>\n]+)>[^\n]*$", re.MULTILINE)
 DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
+WITHOUT = "left out where the compiler has no such header"
+SYSTEM = "include", "lib/gcc/*/*/include"  # folders below /usr
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
 BLOCKS = ("{% raw %}", "{% endraw %}")
 # macros that NVRTC defines, for devices with another compiler
@@ -62,6 +64,7 @@ class KernelSource:
     digest: str = ""
     defined: Mapping[str, str] = field(default_factory=dict)
     constants: frozenset[str] = frozenset()
+    lacking: tuple[str, ...] = ()  # headers that no compiler here has
     alignment: int = 16  # bytes: the largest that a type of the source asks for
 
     def macro_of(self, name: str) -> str:
@@ -136,7 +139,8 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
     readings = [first, _reading(text, values | assumed)] if assumed else [first]
     left = device_code(text, readings, named.item, file, named.function)
-    left_text, lacking = _with_missing_headers(left.text, file)
+    left_text, asked = _with_missing_headers(left.text, file)
+    lacking = [header for header in asked if header in first.given.included]
     return KernelSource(
         file=file,
         text=left_text,
@@ -144,7 +148,8 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
         parameters=tuple(_as_read(each, left.members) for each in named.parameters),
         names=first.given.names & {*re.findall(r"\w+", left.text)},
         of_templates=of_templates,
-        told=(*gave_way, *left.told, *lacking),
+        told=(*gave_way, *left.told, *([f"{WITHOUT}: {', '.join(lacking)}"] if lacking else ())),
+        lacking=tuple(header for header in lacking if "." in header and not _is_of_system(header)),
         digest=sha256(whole.encode()).hexdigest(),
         defined=dict(DEFINE.findall(whole)) | constants,
         constants=frozenset(constants),
@@ -203,7 +208,7 @@ def _constants_in(text: str) -> dict[str, str]:
 
 
 def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the text in which headers are included only if the compiler has them, and a line that names these.
+    """Returns the text in which headers are included only if the compiler has them, and their names.
 
     Host code needs most of them. What device code needs of a missing one, the compiler reports as undefined.
     """
@@ -217,9 +222,11 @@ def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:
         own, line = place_in(text, found.end(), file, 1)
         return f'{IF_THERE.format(header)}#endif\n#line {line + 1} "{own}"'
 
-    text = HEADER.sub(asked, text)
-    listed = ", ".join(dict.fromkeys(names))
-    return text, (f"left out where the compiler has no such header: {listed}",) if names else ()
+    return HEADER.sub(asked, text), tuple(dict.fromkeys(names))
+
+
+def _is_of_system(header: str) -> bool:
+    return any(path for folder in SYSTEM for path in Path("/usr").glob(f"{folder}/{header}"))
 
 
 def _reading(text: str, macros: Mapping[str, object]) -> ReadSource:

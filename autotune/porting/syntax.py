@@ -90,12 +90,13 @@ class Item:
     @cached_property
     def uses(self) -> frozenset[str]:
         """Returns the names in the item, except members, and its own parameters and local variables."""
-        names: set[str] = set()
-        own: set[str] = set()
+        names, own, of_scopes = set[str](), set[str](), set[str]()
         for node in walk(self.node):
             if node.type in NAME_NODES:
-                (own if _is_declared(node, self.inner) else names).add(text_of(node))
-        return frozenset(names - own)
+                is_of_scope = node.parent is not None and node.parent.type == "qualified_identifier"
+                found = of_scopes if is_of_scope else own if _is_declared(node, self.inner) else names
+                found.add(text_of(node))
+        return frozenset((names - own) | of_scopes)
 
     @cached_property
     def uses_of_others(self) -> frozenset[str]:

@@ -109,7 +109,7 @@ def definition_text(
     has_label = any(each.sizes.label for each in known.calls)
     words = {_word(each, kinds) for each in call.arrays} | {"baked"}
     words |= {"runtime"} if sizes.fields and not call.has_grid_sizes else set()
-    words |= ({"since"} if known.since else set()) | ({"UsageError"} if sizes.demands else set())
+    words |= {"TrialFailure"} | ({"since"} if known.since else set()) | ({"UsageError"} if sizes.demands else set())
     return HEAD.format(
         words=", ".join(sorted(words)),
         kernel=call.name,
@@ -226,7 +226,12 @@ def _table_text(table: FormulaTable) -> str:
 def _launch(formulas: Formulas) -> str:
     block, function = f"({', '.join(formulas.block)})", formulas.function and f", function={formulas.function}"
     shared = formulas.shared if formulas.shared.isdigit() else f"ceil({formulas.shared})"
-    return f"        return Launch(({', '.join(formulas.grid)}), {block}, {shared}{function})"
+    return (
+        f"        launch = Launch(({', '.join(formulas.grid)}), {block}, {shared}{function})\n"
+        "        if not all(launch.grid):\n"
+        "            raise TrialFailure('launch_failed', f'the grid is {launch.grid}; each extent must be 1 or more')\n"
+        "        return launch"
+    )
 
 
 def _constants(formulas: Formulas, table: FormulaTable | None) -> str:

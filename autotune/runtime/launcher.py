@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.config import Config
 from ..core.definition import Array, Device, Kernel, Launch, baked_values, problem_name, runtime_fields
 from ..core.errors import UsageError
 from ..core.problem import Problem
@@ -93,14 +94,29 @@ class TunedKernel:
         # A kernel with ``tuning`` probably tunes at its first call, so a prediction now would be in vain.
         self._last: tuple[Any, Choice | None] = (problem, read)
         config = kernel.default_config(problem, here) if tuning and not self._device else self.choice.config
-        orders = (f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
-        order = next(orders, None) or call_order(kernel, problem, config)
-        self._signature = Signature.of(kernel, problem, order)
+        self._signature = Signature.of(kernel, problem, self._order(problem, config))
         self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
         self._constants = self._signature.constants
         self._one_output = len(self._signature.outputs) == 1
         self._names, self._scalars = frozenset(self._inputs), self._signature.scalars
         self._result = namedtuple(f"{type(kernel).__name__}Outputs", self._signature.returned)  # type: ignore[misc]
+
+    def _order(self, problem: Problem, config: Config) -> tuple[str, ...]:
+        """Returns the names of a call's inputs in order: as recorded for these baked fields, else as generated.
+
+        A definition whose inputs are files has none in a package: then the order is that of its other baked fields.
+        """
+        known = {tuple(f.baked.items()): f.inputs for f in self._wisdom.fallbacks if f.kernel == self._kernel.name}
+        if (recorded := known.get(tuple(self._baked.items()))) is not None:
+            return recorded
+        try:
+            return call_order(self._kernel, problem, config)
+        except UsageError:
+            read = {name for name, spec in self._kernel.arrays(problem).items() if spec.read}
+            others = {inputs for inputs in known.values() if read <= {*inputs}}
+            if len(others) != 1:
+                raise
+            return others.pop()
 
     # ------------------------------------------------------------------ choices
     @property

@@ -30,7 +30,8 @@ def estimate(results: Path, kernel: Kernel[Problem], device: Device, n_trials: i
     """Returns the time of ``n_trials`` more trials: the longer one of the parallel compilers' and the device's."""
     folder, defaults = kernel_path(results, device.name, kernel.name), device_module(device.kind).defaults
     records = sorted(folder.glob(f"*/{SWEEP}"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
-    rows = [t for path in records for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s]
+    each = [[t for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s] for path in records]
+    rows = [trial for trials in each for trial in trials]
     if not rows:
         compile_s, device_s = defaults.trial_s
     else:
@@ -38,4 +39,4 @@ def estimate(results: Path, kernel: Kernel[Problem], device: Device, n_trials: i
         device_s = sum((t.verify_s or 0.0) + (t.measure_s or 0.0) for t in rows) / len(rows)
     each_s = max(compile_s / compile_processes, device_s)
     seconds = defaults.start_s + compile_s + n_trials * each_s
-    return Estimate(seconds, len(records) if rows else 0)
+    return Estimate(seconds, sum(map(bool, each)))

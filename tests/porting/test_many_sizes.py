@@ -19,7 +19,7 @@ from autotune.runtime.lookup import report_choice
 from autotune.source.registry import load_kernel
 
 from ..commands import autotune
-from .test_tune_command import CONVOLVE, tuned
+from .test_tune_command import CONVOLVE, COPY, tuned
 
 SCALE = """
 #ifndef TILE
@@ -286,3 +286,32 @@ def test_the_command_adds_sizes_and_parameters(tmp_path: Path) -> None:
     results = tmp_path / "results"
     sizes: list[dict[str, object]] = [{"width": w, "height": h} for w, h in ((70, 5), (33, 7), (40, 6))]
     assert {each["tier"] for each in choices(results, last["definition"], *sizes)} == {"exact"}
+
+
+def test_sizes_that_are_macros_may_be_asked_for_untuned(tmp_path: Path) -> None:
+    text = f"__global__ void f{COPY}".replace("int n)", "int dummy)").replace("i < n", "i < N")
+    x = np.random.default_rng(1).random(3000, np.float32)
+    for n in (3000, 1000):
+        np.save(tmp_path / "x.npy", x[:n])
+        given = (f"y=zeros:float32:{n}", f"x={tmp_path}/x.npy", "dummy=0")
+        words = (f"-DN={n}", f"--size={n}", "--param=block_size_x=64", f"--answer=y={tmp_path}/x.npy")
+        last = tuned(tmp_path, text, "f", *words, arguments=given)
+    asked: list[dict[str, object]] = [{"N": n} for n in (3000, 1000, 2000)]
+    found = choices(tmp_path / "results", last["definition"], *asked)
+    assert [each["tier"] for each in found] == ["exact", "exact", "default"]
+
+
+def test_an_extent_that_may_be_half_of_a_size_is_no_constant(tmp_path: Path) -> None:
+    text = f"__global__ void f{COPY}".replace("int n)", "int n, const float *half)")
+    for n_half, told in ((501, "an array has 501 elements along an axis, which is not an argument"), (3, "at others")):
+        given = ("y=zeros:float32:1000", "x=random:float32:1000", "n=1000", f"half=zeros:float32:{n_half}")
+        (folder := tmp_path / str(n_half)).mkdir()
+        summary = tuned(folder, text, "f", "--size=1000", "--param=block_size_x=64", arguments=given)
+        assert told in summary["told"], n_half
+
+
+def test_an_empty_grid_is_told_as_one(tmp_path: Path) -> None:
+    launch = "int main() { float *y; f<<<1000 / block_size_x, block_size_x>>>(y, y, 1000); }"
+    summary = tuned(tmp_path, f"__global__ void f{COPY}\n{launch}", "f", "--param=block_size_x=64,1024")
+    *_, empty = SweepFolder(Path(summary["path"])).trials()
+    assert "the grid is (0, 1, 1); each extent must be 1 or more" in empty.message

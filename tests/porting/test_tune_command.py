@@ -190,6 +190,14 @@ def test_failures_have_the_launch(tmp_path: Path) -> None:
             (),
         ),
         (f"static constexpr unsigned int TILE = 128; __global__ void f{COPY}", "f", ("--param=TILE=1",)),
+        (  # dynamic shared memory that is declared outside of functions
+            "extern __shared__ float s[];\nnamespace other { extern __shared__ int t[]; }\n"
+            "__global__ void f(float *y, const float *x, int n) { int i = blockIdx.x * block_size_x + threadIdx.x;"
+            " s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();"
+            " if (i < n) y[i] = __int_as_float(other::t[threadIdx.x]); }",
+            "f",
+            ("--shared=512",),
+        ),
     ],
 )
 def test_public_files_run(tmp_path: Path, text: str, kernel: str, words: tuple[str, ...]) -> None:

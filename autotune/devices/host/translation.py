@@ -28,6 +28,7 @@ EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
+BRACE = re.compile(r"(?P<namespace>\bnamespace\b[\w\s:]*|\bextern\s*)?\{|\}")  # the text is blank in quotes
 STATIC_SHARED = re.compile(r"\bstatic\b(?=\s+__shared__\b)|(?<=\b__shared__) +static\b")  # the shim adds static
 INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 # macros with which a source allows what is refused otherwise; for integers that wrap there is a pragma
@@ -98,8 +99,7 @@ def translate(variant: Variant) -> str:
     contains the header, or device code cannot use it. Headers of C++ come first, outside of the namespace; CUDA headers
     in the folder ``headers`` are included where the source includes them, and so in its namespace.
     """
-    source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
-    source = STATIC_SHARED.sub("", source)
+    source = STATIC_SHARED.sub("", _with_dynamic_shared(variant.numbered))
     source = TRAP.sub("__trap()", EXTERN_C.sub('extern "C++"', source))
     headers = _headers_of_cpp(source)
     allowed = [name for name, macro in ALLOWED.items() if macro.search(variant.source)]
@@ -125,6 +125,25 @@ def translate(variant: Variant) -> str:
         f"#undef CUDA_HOST_ALLOWED\n#define CUDA_HOST_ALLOWED {sum(ALLOWANCES[each] for each in allowed)}\n"
         f'#line 1 "export of {name}"\n{exports}'
     )
+
+
+def _with_dynamic_shared(source: str) -> str:
+    """Returns the source in which pointers stand for dynamic shared arrays; one outside of functions is a reference to
+    the pointer of the launch.
+    """
+
+    plain = NOT_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)  # places stay the same
+
+    def pointer(found: re.Match[str]) -> str:
+        scopes: list[bool] = []  # whether each open brace is that of a namespace
+        for brace in BRACE.finditer(plain, 0, found.start()):
+            if brace[0] != "}":
+                scopes.append(brace["namespace"] is not None)
+            elif scopes:
+                scopes.pop()
+        return f"CUDA_HOST_DYNAMIC_SHARED{'_OF_FILE' * all(scopes)}({found[1]}, {found[2]});"
+
+    return DYNAMIC_SHARED.sub(pointer, source)
 
 
 def _headers_of_cpp(source: str) -> str:

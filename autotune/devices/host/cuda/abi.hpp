@@ -35,6 +35,7 @@ struct Environment {
     ThreadIndex* thread;  // the one that runs
     uint3 block;
     dim3 block_dim, grid_dim;
+    char* dynamic_shared;  // of the launch
 };
 
 // A line of a template, or of a file it includes.

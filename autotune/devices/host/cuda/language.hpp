@@ -34,6 +34,8 @@ static constexpr int warpSize = 32;
 
 // `extern __shared__ T name[];` cannot be spelt by a macro; it is rewritten, in place, to:
 #define CUDA_HOST_DYNAMIC_SHARED(T, name) T* const name = reinterpret_cast<T*>(cuda_host_dynamic_shared())
+// and, outside of functions, where each launch has another one, to:
+#define CUDA_HOST_DYNAMIC_SHARED_OF_FILE(T, name) T*& name = reinterpret_cast<T*&>(cuda_host_environment.dynamic_shared)
 
 // For the functions below. An inlined function keeps its caller's line; a default argument is evaluated there.
 #define CUDA_HOST_INLINE static inline __attribute__((always_inline))

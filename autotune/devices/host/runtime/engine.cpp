@@ -56,7 +56,7 @@ static void deliver(const Copy& copy) {
     unsigned n_rows = 1;
     for (unsigned axis = 1; axis < map.n_axes; axis++) n_rows *= map.box[axis];
     const unsigned row_bytes = map.box[0] * map.element;
-    char* const shared = launch.dynamic_shared;
+    char* const shared = cuda_host_environment.dynamic_shared;
     for (unsigned row = 0; row < n_rows; row++) {
         long long offset = 0;
         bool inside = true;

@@ -81,7 +81,7 @@ using namespace cuda_host;
 
 extern "C" {
 
-void* cuda_host_dynamic_shared() { return launch.dynamic_shared; }
+void* cuda_host_dynamic_shared() { return cuda_host_environment.dynamic_shared; }
 
 const char* cuda_host_error() { return launch.error.c_str(); }
 
@@ -98,19 +98,19 @@ int cuda_host_launch(const char* kernel, const KernelInfo* info, void** argument
     launch.failed = false;
     launch.error.clear();
     current = nullptr;
-    launch.dynamic_shared = nullptr;
+    cuda_host_environment.dynamic_shared = nullptr;
     if (!make_threads(launch.n_threads) ||
-        posix_memalign(reinterpret_cast<void**>(&launch.dynamic_shared), 1024, options->shared_bytes + 1) != 0) {
+        posix_memalign(reinterpret_cast<void**>(&cuda_host_environment.dynamic_shared), 1024, options->shared_bytes + 1) != 0) {
         launch.error = "no memory for the threads of a block";
         return 1;
     }
-    launch.ranges.push_back({"the dynamic array", launch.dynamic_shared, options->shared_bytes, 's', 1});
+    launch.ranges.push_back({"the dynamic array", cuda_host_environment.dynamic_shared, options->shared_bytes, 's', 1});
     launching = getpid();
     checker_begin();
     run_grid();
     end_launch();
     checker_end();
-    free(launch.dynamic_shared);
+    free(cuda_host_environment.dynamic_shared);
     return launch.failed;
 }
 

@@ -66,7 +66,6 @@ struct Launch {
     void** arguments;
     Options options;
     std::vector<Range> ranges;
-    char* dynamic_shared;
     unsigned n_threads;      // of a block
     unsigned block_number;   // x fastest
     uint64_t random_state;
