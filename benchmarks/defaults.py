@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from drawing import DRAWS, drawn
+from drawing import KERNELS, drawn
 
 from autotune.core.architecture import ARCHITECTURES
 from autotune.core.config import Config
@@ -134,12 +134,12 @@ def others_fit(kernel: AnyKernel, problem: Any, device: Device, names: list[str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", action="append", choices=DRAWS, help="a kernel; default: all")
+    parser.add_argument("--kernel", action="append", choices=KERNELS, help="a kernel; default: all")
     parser.add_argument("--results", type=Path, action="append", help="folders of sweeps; default: results/")
     parser.add_argument("--build", type=int, metavar="N", help="compile the defaults of N drawn problems a kernel")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    kernels = [load_kernel(name) for name in asked.kernel or DRAWS]
+    kernels = [load_kernel(name) for name in asked.kernel or KERNELS]
     if asked.build:
         return int(sum(build(kernel, asked.build, asked.seed) for kernel in kernels) > 0)
     sweeps, _ = read_sweeps(asked.results or [RESULTS])

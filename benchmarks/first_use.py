@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from drawing import DRAWS, usual
+from drawing import KERNELS, usual
 from unrecorded import records_beside
 
 from autotune.cli.tables import print_table
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--problems", type=int, default=2, help="of each kernel")
-    parser.add_argument("--kernels", nargs="*", default=list(DRAWS))
+    parser.add_argument("--kernels", nargs="*", default=list(KERNELS))
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no problem after so long")
     parser.add_argument("--json", type=Path, help="a file for all of it")
     given = parser.parse_args()

@@ -17,9 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from statistics import median
 
-from drawing import DRAWS
+from drawing import KERNELS, drawn
 
 from autotune.core.errors import UsageError
+from autotune.core.problem import named_fields
 from autotune.devices.cuda import of_architecture
 from autotune.source.registry import load_kernel
 
@@ -37,12 +38,13 @@ def main() -> int:
     rng, device = random.Random(given.seed), of_architecture("sm_90")
     tiers, spilling, seconds, bad = Counter[str](), 0, list[float](), list[str]()
     while sum(tiers.values()) + len(bad) < given.questions:
-        name = rng.choice(list(DRAWS))
-        kernel, fields = load_kernel(name), DRAWS[name](rng)
+        name = rng.choice(KERNELS)
+        kernel = load_kernel(name)
+        (problem,) = drawn(kernel, 1, rng.getrandbits(31))
+        fields = named_fields(problem)
         try:
-            problem = kernel.problem(fields)
             kernel.default_config(problem, device)
-        except UsageError:  # no such problem, or the constraints allow nothing there
+        except UsageError:  # the constraints allow nothing there
             continue
         began = time.process_time()
         try:

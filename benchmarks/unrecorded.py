@@ -25,7 +25,7 @@ from statistics import median
 from threading import Lock
 from typing import Any
 
-from drawing import DRAWS, usual
+from drawing import KERNELS, usual
 
 from autotune.cli.tables import print_table
 from autotune.core.config import Config
@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--problems", type=int, default=6, help="of each kernel")
-    parser.add_argument("--kernels", nargs="+", default=list(DRAWS))
+    parser.add_argument("--kernels", nargs="+", default=list(KERNELS))
     parser.add_argument("--trials", type=int, help="of a normal sweep; 0: none is made")
     parser.add_argument("--recorded", type=int, default=0, help="problems of other devices' records")
     parser.add_argument("--threads", type=int, default=8)

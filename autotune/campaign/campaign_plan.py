@@ -23,16 +23,19 @@ effort = "quick"
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.definition import AnyKernel
+from ..core.definition import AnyKernel, problem_name
 from ..core.errors import UsageError
 from ..devices import Target
+from ..records.as_recorded import problem_of
+from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.measurement import Protocol
+from ..records.paths import kernel_path, part
 from ..search import names_module
 from ..source.registry import kernel_reference, load_kernel
 from ..sweep.problem_list import TYPES as OF_PROBLEMS
@@ -40,8 +43,11 @@ from ..sweep.problem_list import problem_values, toml_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
+from .draw import Draw, read_draw
 
 KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "problems", "sweep"}
+KEYS |= {"draw", "seed", "recorded", "ranges", "work"}
+DEEP = 60  # trials of a drawn problem, unless the file says so
 SWEEP_FIELDS = {
     "trials": "trials",
     "time": "time_s",
@@ -59,6 +65,7 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "devices": ((str, list), "a device's name, or a list of names"),
     "pilot_effort": (str, "the name of an effort"),
     "sweep": (dict, "a table"),
+    "recorded": (bool, "true or false"),
 }
 N_REVISIT = 8
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # pilots take these from their own effort
@@ -75,16 +82,27 @@ class CampaignPlan:
     settings: Settings
     n_revisit: int = N_REVISIT
     devices: tuple[str, ...] | None = None  # None: every GPU of this machine, or host if there is none
+    draw: Draw = field(default_factory=Draw)
+    with_recorded: bool = False
 
     def problems(self, target: Target) -> list[Any]:
         """Returns the problems for this kind of device, without duplicates; pilots, spread over the grid, come first.
+
+        Of drawn and recorded problems, those with the fewest trials come first: their winners have the widest bounds.
 
         Raises:
             UsageError: for values that are not a problem of the kernel.
         """
         kernel = load_kernel(self.kernel)
         problems = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
-        return far_apart(list(problems))
+        ordered = far_apart(list(problems))
+        if not self.draw.n and not self.with_recorded:
+            return ordered
+        folder = kernel_path(self.settings.results, target.device.name, kernel.name)
+        recorded = find_sweeps(folder) if self.with_recorded and folder.is_dir() else []
+        further = (*self.draw.problems(kernel), *(problem_of(kernel, each.about()) for each in recorded))
+        whole = dict.fromkeys((*ordered, *far_apart([*dict.fromkeys(further)])))
+        return sorted(whole, key=lambda problem: _n_trials(folder / part(problem_name(problem))))
 
     def settings_of(self, index: int) -> Settings:
         """Returns the settings of a problem's first sweep; its final round is short if a second sweep follows."""
@@ -102,15 +120,15 @@ class CampaignPlan:
         return replace(first, trials=trials, n_hints=min(Settings.n_hints, self.n_revisit), trust_recorded=True)
 
 
-def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
-    """Returns the plan in the file ``path``; ``results``, if given, overrides the file's folder.
+def read_plan(path: Path, results: Path | None = None, **given: object) -> CampaignPlan:
+    """Returns the plan in the file ``path``; ``results`` and other keys that are ``given`` and not None override it.
 
     Raises:
         UsageError: for a file that does not exist, is not TOML, or has a wrong value; the message names the key.
     """
     text = toml_of(path, "the campaign")
     try:
-        return _plan(path, text, results)
+        return _plan(path, {**text, **{name: value for name, value in given.items() if value is not None}}, results)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
@@ -121,7 +139,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     for name, (kinds, wanted) in TYPES.items():
         if name in text:
             check_type(name, text[name], kinds, wanted)
-    check_numbers(text, {"pilots": FROM_ZERO, "revisit": FROM_ZERO})
+    check_numbers(text, dict.fromkeys(("pilots", "revisit", "draw", "seed"), FROM_ZERO))
     if "kernel" not in text:
         raise UsageError('it needs kernel = "..."')
     kernel = load_kernel(text["kernel"])
@@ -129,16 +147,22 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     devices = text.get("devices", "auto")
     if not devices or not all(isinstance(device, str) for device in devices):
         raise UsageError(f"devices={devices!r} must be a device's name, or a list of names")
-    fields = text.get("sweep", {})
+    fields, draw = text.get("sweep", {}), read_draw(text, kernel)
+    with_recorded = text.get("recorded", False)
+    is_listed = bool(text.get("grid") or text.get("problems"))
+    if draw.n and not fields.keys() & {"trials", "effort"}:
+        fields = {**fields, "trials": DEEP}
     pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
     return CampaignPlan(
         kernel=kernel_reference(kernel),
-        values=tuple(problem_values(text, kernel)),
+        values=tuple(problem_values(text, kernel)) if is_listed or not (draw.n or with_recorded) else (),
         n_pilots=text.get("pilots", 0),
         pilot=_settings({**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
         settings=_settings(fields, folder),
-        n_revisit=text.get("revisit", N_REVISIT),
+        n_revisit=text.get("revisit", 0 if draw.n or with_recorded else N_REVISIT),
         devices=None if devices == "auto" else tuple([devices] if isinstance(devices, str) else devices),
+        draw=draw,
+        with_recorded=with_recorded,
     )
 
 
@@ -169,6 +193,10 @@ def _problem(kernel: AnyKernel, values: Mapping[str, object], target: Target) ->
     except UsageError as error:
         named = ", ".join(f"{name}={value}" for name, value in values.items())
         raise UsageError(f"the campaign's problem {named}: {error}") from error
+
+
+def _n_trials(folder: Path) -> int:
+    return len(SweepFolder(folder).trials()) if (folder / SWEEP).is_file() else 0
 
 
 def _settings(table: Mapping[str, Any], results: Path) -> Settings:

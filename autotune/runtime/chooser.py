@@ -60,7 +60,7 @@ class Chooser:
         seen = f"{choice.tier} {choice.source_key} {choice.device}"
         if choice.tier != EXACT and seen not in self._logged:
             self._logged.add(seen)
-            self._log.warning("%s", choice)
+            self._log.warning("%s", choice.line)
         return choice
 
 

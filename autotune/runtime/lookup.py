@@ -80,10 +80,19 @@ class Choice:
     regret: float = 0.0
     bound: float | None = None
 
-    def __str__(self) -> str:
+    @property
+    def _asked(self) -> str:
         problem = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
+        return f"{self.kernel}[{problem}] on {self.device}"
+
+    @property
+    def line(self) -> str:
+        """Returns the choice in one line, for a log."""
+        return f"{self._asked}: {self.tier}: {self.why}; expected slowdown {self.loss}; {self.config}"
+
+    def __str__(self) -> str:
         lines = [
-            f"{self.kernel}[{problem}] on {self.device}",
+            self._asked,
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
             f"  expected slowdown: {self.loss}",

@@ -100,7 +100,7 @@ def _values(grid: Mapping[str, object], fixed: Mapping[str, object], kernel: Any
     problems = []
     for combination in product(*lists.values()):
         chosen = dict(zip(lists, combination, strict=True))
-        computed = {n: _evaluate(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
+        computed = {n: evaluated(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
         problems.append(
             {name: value for name, value in {**chosen, **computed}.items() if name in fields or name in fixed}
         )
@@ -115,7 +115,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _evaluate(text: str, names: Mapping[str, object]) -> Any:
+def evaluated(text: str, names: Mapping[str, object]) -> Any:
     """Evaluates integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
 
     def value(node: ast.AST) -> Any:

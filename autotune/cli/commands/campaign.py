@@ -75,6 +75,14 @@ def campaign(
         Path | None,
         typer.Option("--results", help="The folder for recorded sweeps. [default: that of the file, else results]"),
     ] = None,
+    draw: Annotated[
+        int | None, typer.Option("--draw", min=0, help="Draw so many problems from the file's [[ranges]]. [default: 0]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The seed of --draw. [default: 0]")] = None,
+    recorded: Annotated[
+        bool | None,
+        typer.Option("--recorded", help="Also tune each problem that the results have for these devices."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Tune every problem of a grid on all devices. The same command, run again, resumes where it stopped."""
@@ -88,7 +96,7 @@ def campaign(
         _warn(scheduler)
     elif tls_ca or tls_cert or tls_key:
         raise UsageError("--tls-ca, --tls-cert and --tls-key are for --scheduler tls://host:8786")
-    plan = read_plan(file, results)
+    plan = read_plan(file, results, draw=draw, seed=seed, recorded=recorded)
     done = run_campaign(plan, _Console(), scheduler or None, tuple(device) or None, compile_processes, certificates)
     if json:
         print_json(_summary(done, plan.settings.results))
