@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 from ..core.definition import AnyKernel
-from ..core.errors import TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import find_device
 from ..source.registry import load_kernel
 from ..sweep.progress import Progress
@@ -70,7 +70,8 @@ def tune_call(
         probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s), progress.note)
         if probed.failure is not None:
             lacking = ", ".join(call.source.lacking)
-            without = f", without {lacking}, which is not here" if lacking else ""
+            is_of_it = lacking and probed.failure.status == Status.COMPILE_FAILED
+            without = f", without {lacking}, which is not here" if is_of_it else ""
             progress.note(f"none of the configs ran{without}: {probed.failure}")
         for name, why in probed.doubt.items():
             progress.note(f"it is unknown whether {call.name} reads {name}, so it starts with the given values: {why}")

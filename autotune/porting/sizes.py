@@ -107,13 +107,14 @@ def _sizes_of(call: Call, calls: tuple[CallSizes, ...]) -> Sizes:
         spans.append(text or (str(ns[-1]) if set(ns) == {ns[-1]} else f"called(problem)['spans'][{axis}]"))
     extents: dict[str, list[str]] = {name: [] for name in calls[-1].shapes}
     unknown: list[int] = []
+    n_fixed = {each.name: 1 for each in call.arrays if not each.memory.is_plain}  # axes of a structure's bytes
     for name, shape in calls[-1].shapes.items():
         for axis, n in enumerate(shape):
             ns = tuple(each.shapes[name][axis] for each in calls)
             text = finder.text(ns)
             if not text and set(ns) == {n}:
                 text = str(n)
-                unknown += [n] if n >= LEAST else []
+                unknown += [n] if n >= LEAST and axis < len(shape) - n_fixed.get(name, 0) else []
             elif not text:
                 why = why or f"an array has {n} elements along an axis, which is not an argument"
             extents[name].append(text or f"called(problem)['shapes'][{name!r}][{axis}]")

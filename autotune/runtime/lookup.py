@@ -288,13 +288,13 @@ def loss_text(loss: float | None, left_out: Loss | None = None, tier: str = "") 
     """Returns the expected loss as text, with the problems on which it was measured."""
     if tier == FIRST_USE:
         return "measured here as the fastest of these; a sweep may find a faster one"
-    if loss is None:
-        return "unknown"
     if left_out is None:
-        return _percent(loss)
+        return "unknown" if loss is None else _percent(loss)
     untold = f", {left_out.n_untold} more unknown" if left_out.n_untold else ""
     problems = f"{left_out.n} held-out problem{'s' if left_out.n != 1 else ''}{untold}"
-    return f"{_percent(loss)} (median; worst {_percent(left_out.worst)}, from {problems})"
+    known = f"{_percent(left_out.median)} (median; worst {_percent(left_out.worst)}, from {problems})"
+    where = left_out.where if left_out.where.startswith("sm_") else "any kind"
+    return known if loss is not None else f"unknown on this GPU; on others of {where}: {known}"
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -391,7 +391,7 @@ def _of_prediction(
         tier=tier,
         why=_also(found.why, refused),
         source_key=found.source_key,
-        expected_loss=left_out.median if left_out else None,
+        expected_loss=left_out.median if left_out and left_out.where == device.name else None,
         left_out=left_out,
         verified=found.verified,
     )

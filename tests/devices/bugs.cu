@@ -341,6 +341,21 @@ extern "C" __global__ void divergent_warp(float* out, const float* in, int n)
         out[g] = v;
 }
 
+//@ race_after_a_read_of_its_own
+// finds: race on shared memory s\+4: written here .*read by a thread of warp 0
+extern "C" __global__ void race_after_a_read_of_its_own(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const int t = threadIdx.x;
+    s[t] = in[t % n];
+    __syncthreads();
+    const float next = s[(t + 1) % 64];  // HERE: the writer's own read, below, is no part of it
+    const float own = s[t];
+    s[t] = next + own;
+    if (t < n)
+        out[t] = next;
+}
+
 //@ race_between_blocks
 // finds: race on buffer out\+0: written here .*, written by block 0 \(x fastest\), and nothing orders blocks
 extern "C" __global__ void race_between_blocks(float* out, const float* in, int n)

@@ -315,3 +315,12 @@ def test_an_empty_grid_is_told_as_one(tmp_path: Path) -> None:
     summary = tuned(tmp_path, f"__global__ void f{COPY}\n{launch}", "f", "--param=block_size_x=64,1024")
     *_, empty = SweepFolder(Path(summary["path"])).trials()
     assert "the grid is (0, 1, 1); each extent must be 1 or more" in empty.message
+
+
+def test_bytes_of_a_structure_are_no_extent_of_a_size(tmp_path: Path) -> None:
+    text = "struct P { float a, b; };\n__global__ void f(float *y, const P *x, int n) { int i = threadIdx.x; "
+    text += "i += blockIdx.x * blockDim.x; if (i < n) y[i] = x[i].a; }"
+    np.save(tmp_path / "x.npy", np.zeros(90, [("a", "f4"), ("b", "f4")]))
+    given = ("y=zeros:float32:90", f"x={tmp_path}/x.npy", "n=90")
+    told = tuned(tmp_path, text, "f", "--size=90", "--param=block_size_x=64", arguments=given)["told"]
+    assert "tuned at n=90, and callable at others" in told

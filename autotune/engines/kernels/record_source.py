@@ -48,7 +48,8 @@ class RecordedKernel:
         if choice.tier == PREDICTED:
             losses = replace(self.gathered.wisdom, losses=self._foresight.losses)
             if (loss := losses.loss(self.kernel.name, device, PREDICTED)) is not None:
-                choice = replace(choice, expected_loss=loss.median, left_out=loss)
+                expected = loss.median if loss.where == device.name else None
+                choice = replace(choice, expected_loss=expected, left_out=loss)
         return LookupAnswer(choice, where)
 
     def hints(self, problem: Problem, device: Device) -> Hints:

@@ -20,8 +20,9 @@ struct Shadow {
     unsigned written_at, read_at;  // times; 0 is never
     unsigned write_block, read_block;
     unsigned readers;  // warps, since the last read that all before it are ordered before
-    Place write_place, read_place;
+    Place write_place, read_place, earlier_place;  // of the last read, and of the last one by another thread than its
     unsigned read_lanes;  // of read_warp, at read_at or before, and not ordered before each other
+    unsigned reader : 10;  // of read_place
     unsigned writer : 10, read_warp : 5, atomic : 1, cas : 1, initialised : 1;
     unsigned write_blocks : 1, read_blocks : 1, read_warps : 1;  // more than one
 };
@@ -143,6 +144,7 @@ static std::string race_text(const Memory& m, const char* address, const char* a
                              Place place) {
     const unsigned block = with_write ? s.write_block : s.read_block;
     const bool blocks = with_write ? s.write_blocks : s.read_blocks;
+    const bool is_own = s.reader == current->linear && s.earlier_place && (m.is_shared() || s.read_block == launch.block_number);
     std::string other;
     if (!m.is_shared() && (blocks || block != launch.block_number))
         other = text("by block %u (x fastest), and nothing orders blocks", block);
@@ -152,7 +154,7 @@ static std::string race_text(const Memory& m, const char* address, const char* a
         other = text("by a thread of warp %u of the block, with no barrier between", unsigned(s.read_warp));
     return text("race on %s %s+%ld: %s here %s, %s %s %s", m.is_shared() ? "shared memory" : "buffer", m.name,
          long(address - m.start), access, text_of(place).c_str(), with_write ? "written" : "read", other.c_str(),
-         text_of(with_write ? s.write_place : s.read_place).c_str());
+         text_of(with_write ? s.write_place : is_own ? s.earlier_place : s.read_place).c_str());
 }
 
 static void note_read(Shadow& s, const Thread& me, unsigned block, Place place) {
@@ -160,6 +162,8 @@ static void note_read(Shadow& s, const Thread& me, unsigned block, Place place) 
     const bool is_first = !(s.readers >> warp & 1) && warps_are_ordered(s.readers, s.read_at, me);
     const bool stale = !s.read_at || block_barrier_at > s.read_at || s.read_block != block || is_first;
     s.read_blocks |= s.read_at && s.read_block != block;
+    if (stale || s.reader != me.linear) s.earlier_place = stale ? Place() : s.read_place;
+    s.reader = me.linear & (max_threads - 1);
     if (stale) {
         s.read_lanes = s.readers = 0;
         s.read_warps = 0;
