@@ -59,6 +59,7 @@ COMPLEX = {
 }
 UNSIGNED = {name: f"unsigned {name.removeprefix('u')}" for name in ("uchar", "ushort", "ulong", "ulonglong")}
 UNSIGNED |= {"longlong": "long long", "unsigned longlong": "unsigned long long"}
+POINTER_OF_CUDA = {"cudaPitchedPtr": "ptr", "cudaArray_t": "array", "cudaMemcpy3DParms": "srcPtr.ptr"}
 HALVES = ("half", "__half")  # also accepted as their bits, in uint16, like bfloat16
 
 
@@ -192,6 +193,8 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
 def _pointers_in(kind: str, found: Sequence[Item], within: tuple[str, ...] = ()) -> Iterator[str]:
     """Yields the names of the pointers that a structure of the source has, also in its members."""
     kind = kind.partition("<")[0]
+    if kind in POINTER_OF_CUDA:
+        yield POINTER_OF_CUDA[kind]
     for node in (node for item in found if kind in item.names and kind not in within for node in walk(item.inner)):
         if node.type == "field_declaration" and (kept := node.children_by_field_name("declarator")):
             inner = [each.type for declarator in kept for each in walk(declarator)]

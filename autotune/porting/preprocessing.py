@@ -22,6 +22,7 @@ PREDEFINED = {
     "__CUDACC_RTC__": "1",
     "__CUDA_ARCH__": "900",
     "__cplusplus": "201703L",
+    "__LP64__": "1",
     # attributes of declarations, which do not change the declared name and type
     "_Pragma(x)": "",
     "__align__(n)": "",

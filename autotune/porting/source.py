@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..core.errors import UsageError
 from ..rendering.includes import is_of_compiler, place_in
-from .cuda_signature import CudaParameter
+from .cuda_signature import POINTER_OF_CUDA, CudaParameter
 from .device_code import device_code
 from .inclusion import IF_THERE, Inclusion, read_text
 from .named_kernel import kernel_name, named_kernel, split_at_commas
@@ -39,6 +39,8 @@ ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, 
 WITHOUT = "left out where the compiler has no such header"
 SYSTEM = "include", "lib/gcc/*/*/include"  # folders below /usr
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
+OF_HOST = dict.fromkeys(("__x86_64__", "__x86_64", "__amd64__", "__linux__", "__linux", "__unix__", "__SSE2__"), 1)
+OF_HOST |= {"__GNUC__": 12, "__GNUG__": 12, "__SSE__": 1, "__ELF__": 1}  # as g++ defines them
 BLOCKS = ("{% raw %}", "{% endraw %}")
 # macros that NVRTC defines, for devices with another compiler
 COMPILER = "#ifndef __CUDACC__\n#define __CUDACC__\n#define __CUDACC_RTC__\n#endif\n"
@@ -127,7 +129,7 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
     """Reads a source, once for each text and each set of macros.
 
     A condition on a name from the compiler's headers may hide host code. So the source is read a second time, with
-    these names defined.
+    these names defined; and, if the host's compiler has some of them, with these alone.
     """
     of_templates = frozenset(name for found in TEMPLATE.finditer(whole) for name in DECLARED.findall(found[1]))
     values = {name: value for name, value in macros if name not in of_templates}
@@ -137,7 +139,8 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
     first = _reading(text, values)
     named = named_kernel(first.found, kernel_name(kernel), dict(macros), file)
     assumed = dict.fromkeys(first.given.assumed - GRID_SIZES, 1)
-    readings = [first, _reading(text, values | assumed)] if assumed else [first]
+    of_host = {name: OF_HOST[name] for name in assumed if name in OF_HOST}
+    readings = [first, *(_reading(text, values | names) for names in (assumed, of_host) if names)]
     left = device_code(text, readings, named.item, file, named.function)
     left_text, asked = _with_missing_headers(left.text, file)
     lacking = [header for header in asked if header in first.given.included]
@@ -159,7 +162,8 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
 
 def _as_read(parameter: CudaParameter, members: frozenset[str]) -> CudaParameter:
     """Returns a parameter without the pointers in its structure that device code never reads."""
-    read = (name for name in parameter.pointers if name == parameter.name or name.rpartition(".")[2] in members)
+    always = (parameter.name, *POINTER_OF_CUDA.values())
+    read = (name for name in parameter.pointers if name in always or name.rpartition(".")[2] in members)
     return replace(parameter, pointers=tuple(read))
 
 

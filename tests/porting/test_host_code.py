@@ -231,6 +231,13 @@ NEEDED_ELSEWHERE = {  # g() of a kernel is only called in a branch, or not by it
     + F.replace("2 *", "Two<float>::of *"),
     "a function with the name of a variable": "namespace u { __device__ int two() { return 2; } }\n"
     + F.replace("y[i] =", "{ const int two = u::two(); y[i] =").replace("2 * x[i];", "two * x[i]; }"),
+    **{
+        f"a branch of {macro}": f"#if defined(PURE)\n#define ARCH 0\n#elif defined({macro})\n#define ARCH 1\n#else\n"
+        "#define ARCH 0\n#endif\ntemplate <class T> struct Two;\n#if ARCH == 1\ntemplate <> struct Two<float> "
+        "{ static const int of = 2; };\n#endif\n"
+        + F.replace("2 *", f"\n#ifdef {macro}\nTwo<float>::of *\n#else\n2 *\n#endif\n")
+        for macro in ("__LP64__", "__x86_64__")
+    },
     "enumerators": "enum Kind { NONE = -1, TWO = 2 };\ntypedef enum { THREE = 3 } Other;\n" + F.replace("2 *", "TWO *"),
     "a type that a macro makes with a host operator": "#include <ostream>\n#define OF(n) struct A##n { int v; }; \\\n"
     "inline std::ostream &operator<<(std::ostream &o, const A##n &a) { return o << a.v; } namespace r { \\\n"

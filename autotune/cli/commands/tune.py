@@ -120,7 +120,8 @@ def tune(
     space = {name: _values(values) for name, values in _by_name(param, "--param").items()}
     first = {name: values[0] for name, values in space.items()}
     macros = {name: value if is_given else "1" for name, is_given, value in (each.partition("=") for each in define)}
-    blocks = dict(zip(BLOCK_SIZES, DEFAULT_BLOCK, strict=True))
+    named = [] if block_size_names is None else block_size_names.split(",")
+    blocks = dict(zip((*named, *BLOCK_SIZES[len(named) :]), DEFAULT_BLOCK, strict=False))
     read = KernelText(source, folder).read(kernel, blocks | {"kernel_tuner": 1} | first | macros)
     expected = [parameter.name for parameter in read.parameters]
     texts = _by_name(arg, "--arg")
@@ -142,13 +143,13 @@ def tune(
         restrictions=restrict,
         smem_args=None if shared is None else {"size": _number(shared)},
         cmem_args={name: loaded_array(path) for name, path in _by_name(constant, "--constant").items()},
-        block_size_names=None if block_size_names is None else block_size_names.split(","),
+        block_size_names=named or None,
         macros=macros,
         folders=folder,
         device=target.device,
         is_as_launched=True,
     )
-    if others := [name for name in (block_size_names or "").split(",") if name and name not in space]:
+    if others := [name for name in named if name not in space]:
         raise UsageError(f"--block-size-names {others[0]}: it is not a --param, which are {', '.join(space) or 'none'}")
     ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
