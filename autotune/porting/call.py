@@ -289,10 +289,11 @@ def read_call(
         device=device,
     ).reading(text)
     call = replace(call, arguments=_arguments(name, call.source.parameters, arguments))._without_unused(text.text)
-    is_named = block_size_names is not None or any(divisor is not None for divisor in divisors)
+    has_divisors = any(divisor is not None for divisor in divisors)
+    is_named = block_size_names is not None or has_divisors
     if is_as_launched and is_named and problem_size is None:
         raise UsageError(f"{name}: --block-size-names and --grid-div-x, y, z replace the source's launch: give --size")
-    if is_as_launched and not is_named:
+    if is_as_launched and block_size_names is None:
         return _as_launched(call, text, problem_size is not None, (smem_args or {}).get("size"))
     if not is_named and not call.axes:
         with suppress(UsageError):
@@ -328,8 +329,8 @@ def _as_launched(call: Call, text: KernelText, has_size: bool, shared_bytes: obj
         return call  # block_size_x is asked for, and the source's own block is another
     if launch.block is None:
         return call
-    if has_size and not launch.of_grid & call.whole.keys():
-        launch = replace(launch, grid=None)  # a grid for one size only
+    if any(each is not None for each in call.divisors) or (has_size and not launch.of_grid & call.whole.keys()):
+        launch = replace(launch, grid=None)  # the caller's grid, or one for one size only
     return replace(call, launch=launch)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from tree_sitter import Node
 
 from ..core.errors import UsageError
-from .syntax import Item, last_identifier, text_of, walk
+from .syntax import CLASSES, Item, last_identifier, text_of, walk
 
 NOT_OF_TYPE = re.compile(r"\b(?:volatile|typename|struct|class|enum|union|const|register)\b|\b(?:cuda::)?std::|^\s*::")
 LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of integer types, in any order
@@ -192,10 +192,11 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
 
 def _pointers_in(kind: str, found: Sequence[Item], within: tuple[str, ...] = ()) -> Iterator[str]:
     """Yields the names of the pointers that a structure of the source has, also in its members."""
-    kind = kind.partition("<")[0]
+    kind = kind.partition("<")[0].rpartition("::")[2]
     if kind in POINTER_OF_CUDA:
         yield POINTER_OF_CUDA[kind]
-    for node in (node for item in found if kind in item.names and kind not in within for node in walk(item.inner)):
+    known = [item.inner for item in found if kind in item.names] or [*_classes_called(kind, found)]
+    for node in (node for each in known if kind not in within for node in walk(each)):
         if node.type == "field_declaration" and (kept := node.children_by_field_name("declarator")):
             inner = [each.type for declarator in kept for each in walk(declarator)]
             if "function_declarator" not in inner and "pointer_declarator" in inner:
@@ -203,6 +204,14 @@ def _pointers_in(kind: str, found: Sequence[Item], within: tuple[str, ...] = ())
             elif (member := node.child_by_field_name("type")) is not None:
                 inside = _pointers_in(text_of(member), found, (*within, kind))
                 yield from (f"{last_identifier(kept[0])}.{pointer}" for pointer in inside)
+
+
+def _classes_called(name: str, found: Sequence[Item]) -> Iterator[Node]:
+    """Yields the classes of this name inside other ones."""
+    for node in (node for item in found if item.is_class for node in walk(item.inner)):
+        called = node.child_by_field_name("name") if node.type in CLASSES else None
+        if called is not None and text_of(called) == name:
+            yield node
 
 
 def _name_of(node: Node) -> Node | None:

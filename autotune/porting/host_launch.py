@@ -226,8 +226,9 @@ class _LaunchReader:
             if str(unknown) in [parameter.name for parameter in self._parameters]:
                 tail = ", a variable of the host code, which it does not pass as that argument"
             tail = "" if "," in str(unknown) else tail
-            if not i and text_of(how[0]) == str(unknown):
-                tail += " (as a number of blocks: with --grid-div-x 1)"
+            if not i:
+                direct = text_of(how[0]) == str(unknown)
+                tail += f" ({'as' if direct else 'if it is'} a number of blocks: with --grid-div-x 1)"
             lacks.append(f"{unknown}{tail}")
         return None
 

@@ -73,7 +73,7 @@ class Inclusion:
         """Returns what replaces one include in ``text``."""
         match = WHAT.fullmatch(found["what"])
         if match is None:
-            return error_at(found, "it does not name a file")
+            return error_at(found, "a macro names the file, which is not followed: write its name")
         file, line = match["file"] or match["header"], text.count("\n", 0, found.end()) + 2
         among = places if match["file"] else self._folders  # <..> does not look beside the file
         path = next((place / file for place in among if (place / file).is_file()), None)

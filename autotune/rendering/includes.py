@@ -24,7 +24,8 @@ TOKEN = re.compile(
 )
 WHAT = re.compile(rf'{BLANK}(?:"(?P<file>[^"\n]+)"|<(?P<header>[^>\n]+)>){BLANK}(?://[^\n]*)?')
 CUDAS = re.compile(
-    r"(?:cuda|cub/|thrust/|cuComplex|curand|cooperative_groups|device_|mma\.|math_|nv/|vector_)[\w./]*"
+    r"(?:cuda|cub/|thrust/|cuComplex|curand|cooperative_groups|device_|driver_types|host_|mma\.|math_|nv/|"
+    r"sm_\d|surface_|texture_|vector_)[\w./]*"
 )  # names of CUDA's headers
 DEEPEST = 32  # levels of nested includes
 

@@ -356,6 +356,17 @@ extern "C" __global__ void race_after_a_read_of_its_own(float* out, const float*
         out[t] = next;
 }
 
+//@ race_that_looks_unset
+// finds: race on shared memory s\+\d+: (written here .*read by a thread of warp|read here .*written by thread)|nobody has written
+extern "C" __global__ void race_that_looks_unset(float* out, const float* in, int n)
+{
+    volatile __shared__ float s[64];
+    const int t = threadIdx.x;
+    s[t] = in[t % n];  // HERE: lane 0 reads what lane 1 has not written yet, with no barrier between
+    if (t < 32)
+        out[t] = s[t + 1 - t / 31];
+}
+
 //@ race_between_blocks
 // finds: race on buffer out\+0: written here .*, written by block 0 \(x fastest\), and nothing orders blocks
 extern "C" __global__ void race_between_blocks(float* out, const float* in, int n)

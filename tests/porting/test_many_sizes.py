@@ -19,7 +19,7 @@ from autotune.runtime.lookup import report_choice
 from autotune.source.registry import load_kernel
 
 from ..commands import autotune
-from .test_tune_command import CONVOLVE, COPY, tuned
+from .test_tune_command import ARGUMENTS, CONVOLVE, COPY, tuned
 
 SCALE = """
 #ifndef TILE
@@ -324,3 +324,12 @@ def test_bytes_of_a_structure_are_no_extent_of_a_size(tmp_path: Path) -> None:
     given = ("y=zeros:float32:90", f"x={tmp_path}/x.npy", "n=90")
     told = tuned(tmp_path, text, "f", "--size=90", "--param=block_size_x=64", arguments=given)["told"]
     assert "tuned at n=90, and callable at others" in told
+
+
+def test_a_grid_of_the_caller_leaves_the_block_of_the_source(tmp_path: Path) -> None:
+    launch = "int main() { float *y; dim3 b; b.x = TX; dim3 g; g.x = unknown(); f<<<g, b>>>(y, y, 1000); }"
+    text = "#define TX 50\n" + f"__global__ void f{COPY}\n{launch}".replace("block_size_x", "TX")
+    summary = tuned(tmp_path, text, "f", "--size=20", "--grid-div-x=1", "--param=TX=50,64")
+    assert [trial.block for trial in SweepFolder(Path(summary["path"])).trials()] == [(50, 1, 1), (64, 1, 1)]
+    asked = autotune("tune", tmp_path / "k.cu", "--kernel", "f", "--param=TX=50", *(f"--arg={a}" for a in ARGUMENTS))
+    assert asked.returncode == 2 and "(if it is a number of blocks: with --grid-div-x 1): give --size" in asked.stderr

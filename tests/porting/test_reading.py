@@ -123,6 +123,9 @@ def test_pointers_in_arguments_are_known() -> None:
                       V<float> j, float *l, struct P m, float n[4]) { *j.at = *e.data + *m.data + *f->in.data; }"""
     found = {each.name: each.pointers for each in KernelText(text).read("k", {}).parameters if each.pointers}
     assert found == {k: (v,) for k, v in {**dict(a="a", b="b", e="data", f="in.data", i="i", j="at", m="data")}.items()}
+    nested = "struct Out { struct In { float *at; }; };\n__global__ void k(Out::In p) { *p.at = 1; }"
+    with pytest.raises(UsageError, match=r"the argument p, Out::In, holds a pointer \(at\) to memory"):
+        read_call("k", nested, 1, [np.zeros(1, [("at", "i8")])[0]], {"B": [1]})
     with pytest.raises(UsageError, match=r"the argument p, cudaPitchedPtr, holds a pointer \(ptr\) to memory"):
         read_call("k", "__global__ void k(cudaPitchedPtr p) { }", 1, [np.zeros(4, "f4")], {"B": [1]})
     fields = [("unread", "i8"), ("data", "i8"), ("n", "i8")]

@@ -31,6 +31,7 @@ static void release() {
     const bool all = n_true == n_arrived, any = n_true > 0;
     result = vote == Vote::count ? int(n_true) : vote == Vote::all ? all : any;
     reset_barrier();
+    if (!suspicion.empty()) fail("%s", suspicion.c_str());
     checker_block_barrier();
     const bool descending = launch.options.schedule == Schedule::descending;
     for (unsigned k = 0; k < launch.n_threads; k++) {

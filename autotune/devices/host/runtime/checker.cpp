@@ -36,6 +36,7 @@ struct Memory : Range {
 static bool checking;
 static bool trusting;  // barriers in shared memory order it: races are not looked for there
 static std::vector<Memory> memories;
+static const char* suspected;  // the byte of shared memory that was read first although nobody had written it
 static size_t latest;  // index of the memory accessed last: most likely the next one too
 static std::vector<std::pair<const char*, const char*>> constants;  // read-only segments of the kernel's library
 static char* image;                                                 // where that library is loaded
@@ -211,10 +212,13 @@ static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Pla
     const char* name = atomic ? "atomically updated" : writes ? "written" : "read";
     for (unsigned i = 0; i < n_bytes; i++) {
         Shadow& s = m.shadow[address + i - m.start];
-        if (m.is_shared() && access != Access::write && !s.initialised && !(launch.info.allowed & allows_unset))
-            fail("read of shared memory that nobody has written, %s+%ld (%u bytes) %s (as compute-sanitizer's initcheck "
+        if (m.is_shared() && access != Access::write && !s.initialised && !(launch.info.allowed & allows_unset)) {
+            if (suspicion.empty()) suspected = address + i;
+            suspect(text("read of shared memory that nobody has written, %s+%ld (%u bytes) %s (as compute-sanitizer's initcheck "
                  "of global memory; if nothing depends on it, define AUTOTUNE_UNSET_SHARED: -D AUTOTUNE_UNSET_SHARED=1)",
-                 m.name, long(address + i - m.start), n_bytes, text_of(place).c_str());
+                 m.name, long(address + i - m.start), n_bytes, text_of(place).c_str()));
+            if (atomic) fail("%s", suspicion.c_str());
+        }
         if (trusting && m.is_shared()) {
             s.initialised |= writes;
             continue;
@@ -229,8 +233,10 @@ static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Pla
             }
         }
         if (writes) {
-            if (!cas && read_conflicts(s, me, block))
+            if (!cas && read_conflicts(s, me, block)) {
+                if (address + i == suspected) suspicion.clear();  // nobody had written it yet
                 fail("%s", race_text(m, address + i, name, s, false, place).c_str());
+            }
             note_write(s, me, block, atomic, cas, place);
         } else {
             note_read(s, me, block, place);

@@ -97,6 +97,9 @@ void yield();                                   // until somebody makes the curr
 unsigned n_alive();                             // threads of the block that have not returned
 unsigned lanes_alive(unsigned warp);            // likewise, a mask
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+// The first fault of a block that is one unless what another thread does later explains it, with its thread; "": none.
+extern std::string suspicion;
+void suspect(const std::string& message);
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
 std::string text(Site site);                    // [file:line]
 

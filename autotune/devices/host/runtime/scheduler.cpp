@@ -52,6 +52,8 @@ static bool pick_warp_ahead(unsigned& linear) {
     return false;
 }
 
+std::string suspicion;
+
 static bool pick(unsigned& linear) {
     if (launch.options.schedule == Schedule::warp_ahead) return pick_warp_ahead(linear);
     if (ready_head == ready.size()) return false;
@@ -132,6 +134,7 @@ static std::string whereabouts() {
 }
 
 bool run_block() {
+    suspicion.clear();
     ready.clear();
     ready_head = 0;
     n_warps = (launch.n_threads + warp_size - 1) / warp_size;
@@ -159,6 +162,10 @@ bool run_block() {
     pick(first);
     run(thread(first), &scheduler_stack_pointer);
     current = nullptr;
+    if (!launch.failed && !suspicion.empty()) {
+        launch.failed = true;
+        launch.error = suspicion;
+    }
     if (!launch.failed && alive) {
         launch.failed = true;
         launch.error = whereabouts() + describe_deadlock();
@@ -182,9 +189,13 @@ std::string text(const char* format, ...) {
 
 std::string text(Site site) { return text("[%s:%d]", site.file, site.line); }
 
+void suspect(const std::string& message) {
+    if (suspicion.empty()) suspicion = whereabouts() + message;
+}
+
 // The block is abandoned where it stands: kernels own nothing that would need unwinding.
 static void abandon(const std::string& message) {
-    if (!launch.failed) launch.error = whereabouts() + message;
+    if (!launch.failed) launch.error = suspicion.empty() ? whereabouts() + message : suspicion;
     launch.failed = true;
     void* unused;
     switch_to(&unused, scheduler_stack_pointer);
