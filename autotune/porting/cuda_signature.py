@@ -40,6 +40,7 @@ KINDS = {  # C++ type of a scalar argument -> NumPy type of the value that is pa
     "unsigned long": "Q",
     "uint64_t": "Q",
     "size_t": "Q",
+    **dict.fromkeys(("cudaTextureObject_t", "cudaSurfaceObject_t"), "Q"),  # handles, which a kernel may leave unused
     "half": "e",
     "__half": "e",
     "float": "f",

@@ -152,12 +152,13 @@ class _LaunchReader:
         self._loops: list[Node] = []  # around the launch, the innermost one first
 
     def launch(self) -> HostLaunch:
-        """Returns the first launch that can be read; else the first one, as far as it can.
+        """Returns the launch that can be read and names the most tuned parameters, the first of several; else the first
+        one, as far as it can be read.
 
         Raises:
             UsageError: if there is none, or another kernel of this name has as many parameters.
         """
-        first: HostLaunch | None = None
+        launches: list[HostLaunch] = []
         for node in walk(self._root):
             if node.type != "call_expression" or (how := child_of_type(node, "kernel_call_syntax")) is None:
                 continue
@@ -165,13 +166,11 @@ class _LaunchReader:
             if function is None or not self._is_of_kernel(node, function):
                 continue
             place = "{}:{}".format(*place_in(self._text, self._given.at(node.start_byte), self._file, 1))
-            found = self._read(node, how.named_children, place)
-            if not (found.lacks or found.lacks_shared):
-                return found
-            first = first or found
-        if first is None:
+            launches.append(self._read(node, how.named_children, place))
+        if not launches:
             raise UsageError(f"{self._file} does not launch it")
-        return first
+        readable = [each for each in launches if not (each.lacks or each.lacks_shared)]
+        return max(readable or launches[:1], key=lambda each: len((each.of_grid | each.of_block) & {*self._tuned}))
 
     def _is_of_kernel(self, node: Node, function: Node) -> bool:
         """Returns whether a launch is one of this kernel, by its name, its arguments and those of its template."""

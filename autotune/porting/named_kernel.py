@@ -90,6 +90,8 @@ def _only(items: Sequence[Item], name: KernelName, file: str) -> Item:
     alike = [each for each in kernels if name.last in each.names and _ends(each, name.path[:-1])]
     exact = [each for each in alike if tuple(filter(None, each.scope)) == name.path[:-1]]
     several = exact or alike
+    if name.arguments is not None:
+        several = [each for each in several if each.template is not None] or several
     if name.types is not None:
         several = [each for each in several if _tight(types_of(each)) == _tight(name.types)]
     if not alike:
@@ -98,7 +100,8 @@ def _only(items: Sequence[Item], name: KernelName, file: str) -> Item:
     if len(several) != 1:
         paths = {each.node.id: "::".join((*filter(None, each.scope), name.last)) for each in alike}
         is_unique = len(set(paths.values())) == len(alike)
-        casts = [f"static_cast<void (*)({types_of(each)})>({paths[each.node.id]})" for each in alike]
+        given = f"<{', '.join(name.arguments)}>" if name.arguments is not None else ""
+        casts = [f"static_cast<void (*)({types_of(each)})>({paths[each.node.id]}{given})" for each in alike]
         choices = " or ".join(paths.values() if is_unique else casts)
         raise UsageError(f"{file} has {len(alike)} kernels {name.last!r}: say which one as {choices}")
     return several[0]

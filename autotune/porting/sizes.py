@@ -6,6 +6,7 @@ would do, since they were equal in each call, the first is taken, and problems i
 none does, the definition serves the sizes of its calls only: with a larger one the kernel would compute only a part.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
@@ -80,9 +81,13 @@ class Sizes:
             only = f"callable at {f'{len(self.calls)} sizes' if len(self.calls) > 1 else 'this size'} only"
             fixed = f"; {', '.join(self.fields)} fixed" if now else ""
             return f"{only}{fixed}, since {self.why}" if self.why else only
-        told = f"tuned at {now}, and callable at others if their arrays grow as this size shows"
-        if len(self.calls) > 1:
-            told = f"tuned at {now} and {len(self.calls) - 1} more, and callable at others"
+        more = f" and {len(self.calls) - 1} more" if len(self.calls) > 1 else ""
+        varied = [own for name, own in self.fields.items() if len({each.whole[name] for each in self.calls}) > 1]
+        formulas = " ".join((*self.spans, *(text for texts in self.extents.values() for text in texts)))
+        is_shown = any(re.search(rf"\bproblem\.{own}\b", formulas) for own in varied)
+        told = f"tuned at {now}{more}, and callable at others" + " if their arrays grow as this size shows" * (
+            not is_shown
+        )
         return "; ".join([told, *dict.fromkeys(self.demands.values())])
 
 

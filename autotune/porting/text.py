@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Mapping
 from keyword import iskeyword
 from math import isfinite
@@ -17,6 +18,7 @@ from .known_calls import N_DIGITS, KnownCall, KnownCalls
 from .rules import Rule
 
 UNSURE = (POISON, OLD_OUTPUTS)  # checks that say nothing where it is unknown which arrays a kernel reads
+FIELD = re.compile(r"\bproblem\.(\w+)")
 HEAD = '''"""{kernel} of {file}. The .npy files beside it are the arrays and answers of the calls in calls.json."""
 
 import json
@@ -178,8 +180,10 @@ def _demands(formulas: Formulas) -> str:
     """Returns the method that refuses problems at which arrays or grid would not be known."""
     lines = []
     for condition, why in formulas.sizes.demands.items():
-        why = f"{formulas.call.name}: {why}"
-        lines.append(f"        if not ({condition}):\n            raise UsageError({why!r})\n")
+        why = f"{formulas.call.name}: {why}".replace("{", "{{").replace("}", "}}")
+        named = ", ".join(f"{name}={{problem.{name}}}" for name in dict.fromkeys(FIELD.findall(condition)))
+        said = repr(f"{why} (here {named})" if named else why)
+        lines.append(f"        if not ({condition}):\n            raise UsageError(f{said})\n")
     return f"\n    def __post_init__(self):\n        problem = self\n{''.join(lines)}" if lines else ""
 
 

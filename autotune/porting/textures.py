@@ -3,7 +3,9 @@
 import re
 from collections.abc import Collection, Sequence
 
-from .syntax import Item
+from tree_sitter import Node
+
+from .syntax import NAME_NODES, Item, text_of, walk
 
 TEXTURE = re.compile(r"cuda(?:Texture|Surface)Object_t|(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*")
 # types of variables that functions name
@@ -12,16 +14,30 @@ TEXTURE_TYPES = frozenset(("texture", "surface", "cudaTextureObject_t", "cudaSur
 
 def textured(items: Collection[Item]) -> dict[Item, str]:
     """Returns the functions, types and variables that use textures, each with the name that shows it."""
-    variables = {
-        name for item in items if item.inner.type == "declaration" and item.uses & TEXTURE_TYPES for name in item.names
-    }
+    declared = (item for item in items if item.inner.type == "declaration" and item.function is None)
+    variables = {name for item in declared if item.uses & TEXTURE_TYPES for name in item.names}
     shown = {}
     for item in items:
         words = [name for name in item.uses if TEXTURE.fullmatch(name) or name in variables]
         is_type = bool(item.names) and item.inner.type in ("struct_specifier", "class_specifier")
+        if item.function is not None and TEXTURE_TYPES.issuperset(words):
+            words = words if _uses_parameter(item, item.function) else []
         if words and (item.function is not None or is_type or variables.issuperset(item.names)):
             shown[item] = min(words)
     return shown
+
+
+def _uses_parameter(item: Item, function: Node) -> bool:
+    """Returns whether a function's body has a texture, or names a parameter that is one."""
+    body, listed = item.inner.child_by_field_name("body"), function.child_by_field_name("parameters")
+    if body is None:
+        return False
+    within = {text_of(node) for node in walk(body) if node.type in NAME_NODES}
+    parameters = [
+        node for node in (listed.named_children if listed is not None else ()) if TEXTURE.search(text_of(node))
+    ]
+    named = {text_of(node) for each in parameters for node in walk(each) if node.type == "identifier"}
+    return bool(within & (TEXTURE_TYPES | named))
 
 
 def used_by(kernel: Item, found: Sequence[Item], also: Sequence[str]) -> list[Item]:

@@ -6,6 +6,7 @@ A sweep with the same arguments, run again, resumes where it stopped.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from ..core.definition import Kernel, P, baked_values, problem_name, runtime_fie
 from ..core.enumeration import Enumeration
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.html import html_table
-from ..core.units import seconds_text, speed_up_text
+from ..core.units import counted, seconds_text, speed_up_text
 from ..records.about import About
 from ..records.damage import Damaged
 from ..records.edge_sizes import verified_on
@@ -254,8 +255,18 @@ class _Run:
 
     @property
     def budget(self) -> int:
-        n_configs = len(self.enumeration.configs)
-        return min(n_configs, self.n_before + self.settings.budget(self.context.target.kind, n_configs))
+        n_configs, n_others = len(self.enumeration.configs), self._n_others
+        n_new = self.settings.budget(self.context.target.kind, n_configs)
+        return min(n_configs + n_others, max(self.n_before, n_others) + n_new)
+
+    @cached_property
+    def _n_others(self) -> int:
+        """Returns the number of recorded trials of configs that this call leaves out, noting them."""
+        allowed = set(self.enumeration.configs)
+        n = sum(trial.config not in allowed for trial in self.log.trials)
+        if n:
+            self.progress.note(f"{counted(n, 'recorded trial')} of configs that are left out now still count")
+        return n
 
     def _n_untried(self) -> int:
         """Returns how many configs a resumed sweep has not tried that a new one tries first, and notes it: the default,

@@ -286,6 +286,20 @@ def test_halves(bench: Bench, rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(out[row], values, err_msg=f"row {row}")  # takes one NaN for another
 
 
+def test_halves_are_compared(bench: Bench, rng: np.random.Generator) -> None:
+    a, b = (rng.choice(np.array([-1, 0, 1, np.nan], np.float32), N) for _ in range(2))
+    text = (TEXTS / "halves.cu").read_text()
+    arguments = {"out": np.zeros((6, N), np.uint32), "a": a, "b": b, "n": np.int32(N)}
+    out = run_all(bench, "halves_compared", arguments, over(N), "out", text=text)[:, :-1]
+    no_number = np.isnan(a) | np.isnan(b)
+    for row, name in zip(out, ("eq", "ne", "lt", "le", "gt", "ge"), strict=True):
+        holds = COMPARED[name](a, b) & ~no_number
+        either = holds | no_number
+        both = [each[:-1] & each[1:] for each in (holds, either)]
+        expected = holds[:-1] | either[:-1] << 1 | both[0] << 2 | both[1] << 3
+        np.testing.assert_array_equal(row, expected, name)
+
+
 def test_every_half_becomes_its_float(bench: Bench) -> None:
     text = (TEXTS / "halves.cu").read_text()  # a source of two kernels
     arguments = {"out": np.zeros(65536, np.float32)}

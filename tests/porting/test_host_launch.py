@@ -164,6 +164,11 @@ def test_a_grid_in_blocks_is_told_with_its_divisor() -> None:
     )
 
 
+def test_of_several_launches_the_tuned_one_is_read() -> None:
+    launch = launch_of("int main() { float* y; k<<<512, 64>>>(y, y, N, 1, 2.f); k<<<N / TX, TX>>>(y, y, N, 1, 2.f); }")
+    assert launch.block == ("TX", "1", "1")
+
+
 def test_the_place_is_that_of_the_launch() -> None:
     launch = launch_of("\n\nint main() { float* y; k<<<N, TX>>>(y, y, N, 1, 2.f); }")
     assert launch.place == f"kernel.cu:{(MACROS + KERNEL).count(chr(10)) + 3}"

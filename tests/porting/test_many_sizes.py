@@ -333,3 +333,12 @@ def test_a_grid_of_the_caller_leaves_the_block_of_the_source(tmp_path: Path) -> 
     assert [trial.block for trial in SweepFolder(Path(summary["path"])).trials()] == [(50, 1, 1), (64, 1, 1)]
     asked = autotune("tune", tmp_path / "k.cu", "--kernel", "f", "--param=TX=50", *(f"--arg={a}" for a in ARGUMENTS))
     assert asked.returncode == 2 and "(if it is a number of blocks: with --grid-div-x 1): give --size" in asked.stderr
+
+
+def test_other_values_of_a_parameter_are_all_tried(tmp_path: Path) -> None:
+    words = ("--size=1000", "--param=block_size_x=64,128,256")
+    tuned(tmp_path, f"__global__ void f{COPY}", "f", *words)
+    for values, n in (("32,64,512", 5), ("32,512", 5), ("1024", 6)):
+        summary = tuned(tmp_path, f"__global__ void f{COPY}", "f", "--size=1000", f"--param=block_size_x={values}")
+        assert len(SweepFolder(Path(summary["path"])).trials()) == n
+    assert "5 recorded trials of configs that are left out now still count" in summary["told"]

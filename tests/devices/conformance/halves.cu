@@ -23,3 +23,15 @@ extern "C" __global__ void halves_to_floats(float* __restrict__ out)
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = __half2float(__ushort_as_half((unsigned short)i));
 }
+
+// out[6][n]: bits of comparisons of two halves, of either kind
+#define OF(k, f) out[k * n + i] = __h##f(x.x, y.x) | __h##f##u(x.x, y.x) << 1 | __hb##f##2(x, y) << 2 | __hb##f##u2(x, y) << 3;
+extern "C" __global__ void halves_compared(unsigned* __restrict__ out, const float* __restrict__ a,
+                                           const float* __restrict__ b, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i + 1 >= n)
+        return;
+    const __half2 x = __floats2half2_rn(a[i], a[i + 1]), y = __floats2half2_rn(b[i], b[i + 1]);
+    OF(0, eq) OF(1, ne) OF(2, lt) OF(3, le) OF(4, gt) OF(5, ge)
+}

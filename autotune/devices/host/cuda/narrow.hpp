@@ -14,10 +14,21 @@
     CUDA_HOST_INLINE T2 name##2(T2 a, T2 b) { return a operation b; }                                            \
     CUDA_HOST_INLINE T2 name##2_rn(T2 a, T2 b) { return a operation b; }
 
+// Never where one of the two is no number, but for ..u and operators; b: of both halves.
 #define CUDA_HOST_NARROW_COMPARISON(T, T2, name, operation)                                                      \
     CUDA_HOST_INLINE bool operator operation(T a, T b) { return float(a) operation float(b); }                   \
-    CUDA_HOST_INLINE bool name(T a, T b) { return a operation b; }                                               \
-    CUDA_HOST_INLINE T2 name##2(T2 a, T2 b) { return {T(float(a.x operation b.x)), T(float(a.y operation b.y))}; }
+    CUDA_HOST_NARROW_COMPARED(T, T2, name, a operation b && !isnan(float(a)) && !isnan(float(b)))                \
+    CUDA_HOST_NARROW_COMPARED(T, T2, name##u, a operation b || isnan(float(a)) || isnan(float(b)))
+
+#define CUDA_HOST_NARROW_COMPARED(T, T2, name, expression)                                                       \
+    CUDA_HOST_INLINE bool __h##name(T a, T b) { return expression; }                                             \
+    CUDA_HOST_INLINE T2 __h##name##2(T2 a, T2 b) {                                                               \
+        return {T(float(__h##name(a.x, b.x))), T(float(__h##name(a.y, b.y)))};                                   \
+    }                                                                                                            \
+    CUDA_HOST_INLINE unsigned __h##name##2_mask(T2 a, T2 b) {                                                    \
+        return (__h##name(a.x, b.x) ? 0xffffu : 0u) | (__h##name(a.y, b.y) ? 0xffff0000u : 0u);                  \
+    }                                                                                                            \
+    CUDA_HOST_INLINE bool __hb##name##2(T2 a, T2 b) { return __h##name(a.x, b.x) && __h##name(a.y, b.y); }
 
 #define CUDA_HOST_NARROW_FUNCTION(T, T2, name, expression)                                                       \
     CUDA_HOST_INLINE T h##name(T a) {                                                                            \
@@ -79,12 +90,12 @@
     CUDA_HOST_NARROW_OPERATION(T, T2, __hsub, -)                                                                 \
     CUDA_HOST_NARROW_OPERATION(T, T2, __hmul, *)                                                                 \
     CUDA_HOST_NARROW_OPERATION(T, T2, __hdiv, /)                                                                 \
-    CUDA_HOST_NARROW_COMPARISON(T, T2, __heq, ==)                                                                \
-    CUDA_HOST_NARROW_COMPARISON(T, T2, __hne, !=)                                                                \
-    CUDA_HOST_NARROW_COMPARISON(T, T2, __hlt, <)                                                                 \
-    CUDA_HOST_NARROW_COMPARISON(T, T2, __hle, <=)                                                                \
-    CUDA_HOST_NARROW_COMPARISON(T, T2, __hgt, >)                                                                 \
-    CUDA_HOST_NARROW_COMPARISON(T, T2, __hge, >=)                                                                \
+    CUDA_HOST_NARROW_COMPARISON(T, T2, eq, ==)                                                                   \
+    CUDA_HOST_NARROW_COMPARISON(T, T2, ne, !=)                                                                   \
+    CUDA_HOST_NARROW_COMPARISON(T, T2, lt, <)                                                                    \
+    CUDA_HOST_NARROW_COMPARISON(T, T2, le, <=)                                                                   \
+    CUDA_HOST_NARROW_COMPARISON(T, T2, gt, >)                                                                    \
+    CUDA_HOST_NARROW_COMPARISON(T, T2, ge, >=)                                                                   \
     CUDA_HOST_INLINE T operator-(T a) { return T(-float(a)); }                                                   \
     CUDA_HOST_INLINE T2 operator-(T2 a) { return {-a.x, -a.y}; }                                                 \
     CUDA_HOST_INLINE T __hneg(T a) { return -a; }                                                                \
