@@ -29,7 +29,7 @@ LIMITS = {"least_bytes": 0.0, "most_bytes": inf, "most_flops": inf}
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn from, how many problems, and the seed. Problem k is the same whatever ``n`` is."""
+    """The ranges of a draw, how many problems, and the seed. Problem k is the same whatever ``n`` is."""
 
     ranges: Sequence[Mapping[str, Any]] = ()
     n: int = 0

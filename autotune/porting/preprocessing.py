@@ -180,7 +180,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if self._n_expanded > MOST_TOKENS:
             names = ", ".join(dict.fromkeys(expanding_from[:MOST_NAMED]))
             by = f", by macros such as {names}" if names else ", with the files that it includes"
-            raise UsageError(f"the source has more than {MOST_TOKENS} words, counted again in each macro{by}")
+            what = "leave out folders (-I) of headers that only its host code needs"
+            raise UsageError(f"the source has more than {MOST_TOKENS} words, counted again in each macro{by}: {what}")
         return super().expand_macros(tokens, expanding_from)
 
     def include(self, tokens: Any, original_line: Any) -> Iterator[Any]:

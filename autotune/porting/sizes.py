@@ -85,9 +85,8 @@ class Sizes:
         varied = [own for name, own in self.fields.items() if len({each.whole[name] for each in self.calls}) > 1]
         formulas = " ".join((*self.spans, *(text for texts in self.extents.values() for text in texts)))
         is_shown = any(re.search(rf"\bproblem\.{own}\b", formulas) for own in varied)
-        told = f"tuned at {now}{more}, and callable at others" + " if their arrays grow as this size shows" * (
-            not is_shown
-        )
+        told = f"tuned at {now}{more}, and callable at others"
+        told += "" if is_shown else " if their arrays grow as this size shows"
         return "; ".join([told, *dict.fromkeys(self.demands.values())])
 
 
