@@ -40,7 +40,7 @@ WITHOUT = "left out where the compiler has no such header"
 SYSTEM = "include", "lib/gcc/*/*/include"  # folders below /usr
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
 OF_HOST = dict.fromkeys(("__x86_64__", "__x86_64", "__amd64__", "__linux__", "__linux", "__unix__", "__SSE2__"), 1)
-OF_HOST |= {"__GNUC__": 12, "__GNUG__": 12, "__SSE__": 1, "__ELF__": 1}  # as g++ defines them
+OF_HOST |= {"__GNUC__": 12, "__GNUG__": 12, "__SSE__": 1, "__ELF__": 1}  # g++ defines them so
 BLOCKS = ("{% raw %}", "{% endraw %}")
 # macros that NVRTC defines, for devices with another compiler
 COMPILER = "#ifndef __CUDACC__\n#define __CUDACC__\n#define __CUDACC_RTC__\n#endif\n"
