@@ -162,8 +162,9 @@ def _read_kernel(whole: str, file: str, kernel: str, macros: tuple[tuple[str, ob
 
 def _as_read(parameter: CudaParameter, members: frozenset[str]) -> CudaParameter:
     """Returns a parameter without the pointers in its structure that device code never reads."""
-    always = (parameter.name, *POINTER_OF_CUDA.values())
-    read = (name for name in parameter.pointers if name in always or name.rpartition(".")[2] in members)
+    if parameter.type in POINTER_OF_CUDA:
+        return parameter
+    read = (name for name in parameter.pointers if name == parameter.name or name.rpartition(".")[2] in members)
     return replace(parameter, pointers=tuple(read))
 
 

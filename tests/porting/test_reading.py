@@ -128,8 +128,8 @@ def test_pointers_in_arguments_are_known() -> None:
         read_call("k", nested, 1, [np.zeros(1, [("at", "i8")])[0]], {"B": [1]})
     with pytest.raises(UsageError, match=r"the argument p, cudaPitchedPtr, holds a pointer \(ptr\) to memory"):
         read_call("k", "__global__ void k(cudaPitchedPtr p) { }", 1, [np.zeros(4, "f4")], {"B": [1]})
-    fields = [("unread", "i8"), ("data", "i8"), ("n", "i8")]
-    structure, given = "struct P { float *unread; int *data; int n; };\n", [np.zeros(1, fields)]
+    fields = [("ptr", "i8"), ("data", "i8"), ("n", "i8")]
+    structure, given = "struct P { float *ptr; int *data; int n; };\n", [np.zeros(1, fields)]
     with pytest.raises(UsageError, match=r"k: the argument p, P, holds a pointer \(data\) to memory that a"):
         read_call("k", structure + "__global__ void k(P p) { *p.data = 1; }", 1, given, {"B": [1]})
     read_call("k", structure + "__global__ void k(P p) { p.n = 1; }", 1, given, {"B": [1]})  # it is not read
