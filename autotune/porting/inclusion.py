@@ -77,11 +77,13 @@ class Inclusion:
         file, line = match["file"] or match["header"], text.count("\n", 0, found.end()) + 2
         among = places if match["file"] else self._folders  # <..> does not look beside the file
         path = next((place / file for place in among if (place / file).is_file()), None)
-        if path is None and (match["header"] or is_of_compiler(file)):
+        is_of_system = ".." not in Path(file).parts and not file.startswith(("/", "~"))
+        is_inner = len(within) > 1 and is_of_system  # host code of a header may need it
+        if path is None and (match["header"] or is_of_compiler(file) or is_inner):
             return f"#include <{file}>"
         if path is None:
             error = error_at(found, f"there is no such file beside {name}, or in a folder of -I")
-            if ".." in Path(file).parts or file.startswith(("/", "~")):  # no file of the system
+            if not is_of_system:
                 return error
             at = f'#line {text.count(chr(10), 0, found.start()) + 1} "{name}"'
             return f'{IF_THERE.format(file)}#else\n{at}\n{error}\n#endif\n#line {line} "{name}"'

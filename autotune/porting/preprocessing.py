@@ -124,6 +124,10 @@ def preprocessed(text: str, macros: Mapping[str, object], kept: Mapping[str, str
     return replace(preprocessor.result(), given=frozenset(name.partition("(")[0] for name in (*given, *kept)))
 
 
+class TooManyWordsError(UsageError):
+    """A source, with the files that it includes, is too large to be read."""
+
+
 class _Preprocessor(Preprocessor):  # type: ignore[misc]
     """Records the places of tokens and the names in conditions. It ignores errors, which the compiler reports."""
 
@@ -180,8 +184,9 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if self._n_expanded > MOST_TOKENS:
             names = ", ".join(dict.fromkeys(expanding_from[:MOST_NAMED]))
             by = f", by macros such as {names}" if names else ", with the files that it includes"
+            counted = f"more than {MOST_TOKENS} words, counted again in each macro{by}"
             what = "leave out folders (-I) of headers that only its host code needs"
-            raise UsageError(f"the source has more than {MOST_TOKENS} words, counted again in each macro{by}: {what}")
+            raise TooManyWordsError(f"the source has {counted}: {what}")
         return super().expand_macros(tokens, expanding_from)
 
     def include(self, tokens: Any, original_line: Any) -> Iterator[Any]:

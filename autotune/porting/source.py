@@ -13,7 +13,7 @@ from .cuda_signature import POINTER_OF_CUDA, CudaParameter
 from .device_code import device_code
 from .inclusion import IF_THERE, Inclusion, read_text
 from .named_kernel import kernel_name, named_kernel, split_at_commas
-from .preprocessing import preprocessed, tidied
+from .preprocessing import TooManyWordsError, preprocessed, tidied
 from .reached_code import ReadSource
 from .syntax import items, syntax_tree
 
@@ -36,6 +36,8 @@ CONSTANT = re.compile(r"\s*(\w+)\s*=\s*(.*)", re.DOTALL)
 HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?P<header>[^>\n]+)>[^\n]*$", re.MULTILINE)
 DECLARED = re.compile(r"(?:^|,)[^,=]*?\b([A-Za-z_]\w*)\s*(?==|,|$)")  # the last name of each parameter
 ODD = re.compile(r"[^\w.+-]")  # characters that are replaced in a file's name, since it appears in generated code
+ERROR = re.compile(r"^[ \t]*#[ \t]*error\b(?:\\\n|[^\n])*$", re.MULTILINE)
+LACKS = "AUTOTUNE_LACKS_HEADER"  # is defined behind a header that is left out
 WITHOUT = "left out where the compiler has no such header"
 SYSTEM = "include", "lib/gcc/*/*/include"  # folders below /usr
 GRID_SIZES = frozenset(f"grid_size_{axis}" for axis in "xyz")
@@ -112,8 +114,14 @@ class KernelText:
         self.name = ODD.sub("_", path.name) if path else "kernel.cu"
         text = read_text(path) if path else tidied(str(first))
         places = [path.parent] if path else [Path()]
-        inclusion = Inclusion(folders, [*places, *folders, *(Path(other).parent for other in others)])
-        self.text = inclusion.inserted(text, self.name, (path.resolve(),) if path else ())
+        places += [*folders, *(Path(other).parent for other in others)]
+        self._told: tuple[str, ...] = ()
+
+        def inserted(of_system: Sequence[Path]) -> str:
+            whole = Inclusion(of_system, places).inserted(text, self.name, (path.resolve(),) if path else ())
+            return _with_excusable_errors(whole, self.name)
+
+        self._inserted, self.text = inserted, inserted(folders)
 
     def read(self, kernel: str, macros: Mapping[str, object]) -> KernelSource:
         """Returns the kernel with this name expression; ``macros``: name -> value; parameters of templates are none.
@@ -121,7 +129,16 @@ class KernelText:
         Raises:
             UsageError: if there is no such kernel, or it uses textures.
         """
-        return _read_kernel(self.text, self.name, kernel, tuple(sorted(macros.items())))
+        given = tuple(sorted(macros.items()))
+        try:
+            found = _read_kernel(self.text, self.name, kernel, given)
+        except TooManyWordsError:
+            if self._told:
+                raise
+            self._told = ("left out, since the source is too large with them: headers in <> from folders of -I",)
+            self.text = self._inserted(())
+            found = _read_kernel(self.text, self.name, kernel, given)
+        return replace(found, told=(*self._told, *found.told))
 
 
 @lru_cache(maxsize=4096)
@@ -225,9 +242,21 @@ def _with_missing_headers(text: str, file: str) -> tuple[str, tuple[str, ...]]:
             return found[0]
         names.append(header)
         own, line = place_in(text, found.end(), file, 1)
-        return f'{IF_THERE.format(header)}#endif\n#line {line + 1} "{own}"'
+        return f'{IF_THERE.format(header)}#else\n#define {LACKS}\n#endif\n#line {line + 1} "{own}"'
 
     return HEADER.sub(asked, text), tuple(dict.fromkeys(names))
+
+
+def _with_excusable_errors(text: str, file: str) -> str:
+    """Returns the text in which an ``#error`` of an included file is none after a header that is left out, since it may
+    ask for what that header defines.
+    """
+
+    def asked(found: re.Match[str]) -> str:
+        own, line = place_in(text, found.end(), file, 1)
+        return found[0] if own == file else f'#ifndef {LACKS}\n{found[0]}\n#endif\n#line {line + 1} "{own}"'
+
+    return ERROR.sub(asked, text)
 
 
 def _is_of_system(header: str) -> bool:

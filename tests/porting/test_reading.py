@@ -113,6 +113,18 @@ def test_a_header_in_quotes_may_be_one_of_the_system(tmp_path: Path) -> None:
     assert "#if __has_include(<sys/param.h>)\n#include <sys/param.h>\n#else" in text and "#error" in text
 
 
+def test_headers_that_make_a_source_too_large_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune.porting.preprocessing.MOST_TOKENS", 2000)
+    (folder := tmp_path / "boost").mkdir()
+    (folder / "large.hpp").write_text("int one(int);\n" * 1000)
+    (tmp_path / "k.cu").write_text("#include <large.hpp>\n__global__ void f(int n) {}\n")
+    found = KernelText(tmp_path / "k.cu", [folder]).read("f", {})
+    assert found.told[0].startswith("left out, since the source is too large with them") and "one" not in found.text
+    (tmp_path / "k.cu").write_text("int one(int);\n" * 1000 + "__global__ void f(int n) {}\n")
+    with pytest.raises(UsageError, match="has more than 2000 words, counted again in each macro, with the files that"):
+        KernelText(tmp_path / "k.cu", [folder]).read("f", {})
+
+
 def test_pointers_in_arguments_are_known() -> None:
     """A call cannot give the memory that they name."""
     text = """typedef struct { float x; float *data; int n; } P; typedef float *fp;

@@ -317,6 +317,18 @@ def test_a_missing_file_is_told_where_it_is_needed(tmp_path: Path) -> None:
     assert summary["trials"] == {"measured": 2}
 
 
+def test_headers_of_host_code_may_lack_theirs(tmp_path: Path) -> None:
+    words = ("--size=1000", "--param=block_size_x=64")
+    text = f'#include "host.h"\n__global__ void f{COPY}'
+    too_old = "#ifndef OF_THERE\n#error there.h is too old\n#endif\n"
+    (tmp_path / "host.h").write_text(f'#include "nobody/there.h"\n{too_old}')
+    summary = tuned(tmp_path, text, "f", *words)
+    assert summary["trials"] == {"measured": 1}
+    assert "left out where the compiler has no such header: nobody/there.h" in summary["told"]
+    (tmp_path / "host.h").write_text(too_old)
+    assert "there.h is too old" in tuned(tmp_path, text, "f", *words)["told"]
+
+
 OWN_DEFINES = """
 #define BLOCK 64
 #ifndef SHIFT
