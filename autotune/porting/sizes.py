@@ -49,7 +49,7 @@ class CallSizes:
         listed = listed if isinstance(listed, tuple | list) else [listed]
         shapes = {each.name: each.memory.stored.shape for each in call.arrays}
         spans = tuple(None if callable(n) or isinstance(n, str) else int(n) for n in listed)
-        return CallSizes(call.whole, spans, shapes, "" if call.whole else "x".join(map(str, spans)))
+        return CallSizes(call.whole, spans, shapes, "" if call.whole else _label(spans))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def sizes_of_call(call: Call, known: Sequence[CallSizes] = ()) -> Sizes:
     """Returns the roles of the numbers of a call, after the calls ``known`` of the same kernel."""
     own = CallSizes.of(call)
     if not set(own.spans) - {1} <= set(own.whole.values()) and _sizes_of(call, (own,)).why:
-        own = replace(own, label="x".join(map(str, own.spans)))
+        own = replace(own, label=_label(own.spans))
     own = _labelled(own, known)
     return _sizes_of(call, (*(each for each in known if each.key != own.key), own))
 
@@ -146,8 +146,12 @@ def _labelled(sizes: CallSizes, known: Sequence[CallSizes]) -> CallSizes:
     alike = [each for each in known if each.key == sizes.key]
     if all((each.spans, each.shapes) == (sizes.spans, sizes.shapes) for each in alike):
         return sizes
-    text = "x".join(map(str, sizes.spans)) + "".join(f"+{'x'.join(map(str, s))}" for s in sizes.shapes.values())
+    text = _label(sizes.spans) + "".join(f"+{'x'.join(map(str, s))}" for s in sizes.shapes.values())
     return replace(sizes, label=text)
+
+
+def _label(spans: Sequence[int | None]) -> str:
+    return "x".join("any" if n is None else str(n) for n in spans)
 
 
 def _told_alike(a: str, b: str) -> str:
