@@ -37,7 +37,8 @@ COMMAND = re.compile(r"^(?:.*&& \S*/bin/)?(?:autotune (.+)|(python \S+\.py.*))$"
 BESIDE = re.compile(r"\s{3,}\S.*|\s+# .*")  # what is said beside a command
 CONFIG = re.compile(r"\b[A-Z][A-Z_]*=\w+(?:,[A-Z][A-Z_]*=\w+)*(?:,?\.\.\.)?")
 CHANCE = re.compile(
-    r"\b\d[\d.]* (?:ns|us|ms|s|min|h)\b|\b[\d.]+ x the default|no better than the default|\b[\d.]+e-\d+"
+    r"\b\d[\d.]* (?:ns|us|ms|s|min|h)\b|no better than the default|\b[\d.]+e-\d+|(?:no difference found: )?"
+    r"\b[\d.]+ x the default(?:,? \(?[\d.]+ to [\d.]+ from the 95 % intervals\)?)?"
 )
 MEASURING = ("sweep", "tune", "campaign", "verify")
 NUMBER = re.compile(r"\d[\d.e-]*")

@@ -65,7 +65,7 @@ def enumerations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 
 def test_every_kernel_is_drawn_and_bounded(defaults: Any) -> None:
-    assert set(defaults.DRAWS) == set(BOUNDS) == set(all_kernels())
+    assert set(defaults.KERNELS) == set(BOUNDS) == set(all_kernels())
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -90,8 +90,12 @@ def test_defaults_of_drawn_problems_can_be_launched(name: str, defaults: Any, en
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_sweep_of_a_drawn_problem_starts_from_the_default(name: str, defaults: Any) -> None:
     kernel = load_kernel(name)
-    for problem in defaults.drawn(kernel, 4, 3):
-        default = kernel.default_config(problem, H200)
+    for problem in defaults.drawn(kernel, 6, 3):
+        try:
+            default = kernel.default_config(problem, H200)
+        except UsageError as error:
+            assert "no configuration is allowed here" in str(error)
+            continue
         for constraint in kernel.space.constraints:
             assert constraint.holds(problem, default, H200), (constraint.name, problem, default)
 
