@@ -72,7 +72,10 @@ def options_of(options: Sequence[str], note: Callable[[str], Any]) -> tuple[dict
     """
     macros: dict[str, str] = {}
     folders: list[Path] = []
-    for option in options:
+    given = iter(options)
+    for option in given:
+        if option in ("-D", "-I"):
+            option += next(given, "")
         if option.startswith("-D"):
             name, is_given, value = option[2:].partition("=")
             macros[name] = value if is_given else "1"

@@ -127,7 +127,7 @@ def tune_kernel(
     measured.front = front_of_results(measured, goals)
     winner = ported.sweep.best  # the final round chose it
     if goals == {"time": False} and winner is not None:
-        is_winner = (result for result in measured if all(result[name] == v for name, v in winner.config.items()))
+        is_winner = (result for result in measured if all(result[name] == winner.config[name] for name in call.space))
         measured.front = [next(is_winner)]
     for result in measured.front:
         if ported.sweep.finalists and len(goals) == 1:  # the time of the final round

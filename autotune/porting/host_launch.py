@@ -103,7 +103,7 @@ def host_launch(
         UsageError: if there is none; the message says why.
     """
     if "<<<" not in text:  # most sources: they are not read again
-        raise UsageError(f"{file} does not launch it")
+        raise UsageError(f"{file} has no launch of it by name")
     launches = []
     asked = {word for line in CONDITION.findall(text) for word in re.findall(r"\w+", line)}
     for pick in (0, -1) if asked & tuned.keys() else (0,):
@@ -168,7 +168,7 @@ class _LaunchReader:
             place = "{}:{}".format(*place_in(self._text, self._given.at(node.start_byte), self._file, 1))
             launches.append(self._read(node, how.named_children, place))
         if not launches:
-            raise UsageError(f"{self._file} does not launch it")
+            raise UsageError(f"{self._file} has no launch of it by name")
         readable = [each for each in launches if not (each.lacks or each.lacks_shared)]
         return max(readable or launches[:1], key=lambda each: len((each.of_grid | each.of_block) & {*self._tuned}))
 

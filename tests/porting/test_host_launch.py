@@ -135,7 +135,7 @@ def test_of_several_kernels_of_one_name_the_launch_is_the_one_that_is_meant() ->
     ):
         launch = launch_of(host, kernel=template, name=name)
         assert (launch.grid, launch.block, launch.shared) == ((grid, "1", "1"), (block, "1", "1"), shared), name
-    with pytest.raises(UsageError, match="does not launch it"):
+    with pytest.raises(UsageError, match="has no launch of it by name"):
         launch_of(host, kernel=template, name="k<float, 128>")
     others = "__global__ void k(int n) {}\nvoid r(float* y) { k<<<9, 9>>>(7); k<<<N, TX>>>(y, y, N, 1, 2.f); }\n"
     cast = "static_cast<void (*)(float*, const float*, int, int, float)>(k)"
@@ -177,7 +177,7 @@ def test_the_place_is_that_of_the_launch() -> None:
 @pytest.mark.parametrize(
     ("host", "why"),
     [
-        ("int main() { }", "does not launch it"),
+        ("int main() { }", "has no launch of it by name"),
         (
             "int main() { cudaDeviceProp p; k<<<p.multiProcessorCount, TX>>>(0, 0, N, 1, 2.f); }",
             "p.multiProcessorCount",

@@ -342,3 +342,10 @@ def test_other_values_of_a_parameter_are_all_tried(tmp_path: Path) -> None:
         summary = tuned(tmp_path, f"__global__ void f{COPY}", "f", "--size=1000", f"--param=block_size_x={values}")
         assert len(SweepFolder(Path(summary["path"])).trials()) == n
     assert "5 recorded trials of configs that are left out now still count" in summary["told"]
+
+
+def test_a_call_may_lack_a_parameter_that_a_later_one_brought(tmp_path: Path) -> None:
+    for params in ({}, {"TILE": [1, 2]}, {}):
+        found, _ = scaled(tmp_path, 100, **params)
+        assert len(found) == (4 if params else 2) and found.front[0]["block_size_x"] in (32, 64)
+    assert len([path for path in (tmp_path / "definitions").iterdir() if path.name != "arrays"]) == 1
