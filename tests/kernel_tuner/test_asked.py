@@ -8,6 +8,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.kernel_tuner import tune_kernel
+from autotune.kernel_tuner.asked import options_of
 
 X, N = np.zeros(8, np.float32), np.int32(8)
 
@@ -64,3 +65,8 @@ def test_what_cannot_be_served_is_told(change: dict[str, Any], told: str, tmp_pa
     }
     with pytest.raises(UsageError, match=told):
         tune_kernel(**{**given, **change})
+
+
+def test_an_option_and_its_value_may_be_two_words() -> None:
+    macros, folders = options_of(["-I", "a b", "-Ic", "-D", "N=3", "-DM"], print)
+    assert (macros, folders) == ({"N": "3", "M": "1"}, [Path("a b"), Path("c")])
