@@ -263,7 +263,7 @@ def test_unused_headers_and_macros_do_not_change_the_machine_code(tmp_path: Path
     arguments = ("y=zeros:float32:100", "n=100")
     tuned(tmp_path, text, "f", *words, arguments=arguments)
     added = ["--param=U=1,2"]
-    for more in ("SCALE=1.5f,3.f", "LEAST=-3", "MOST=8,4", "TIMES=6,7"):
+    for more in ("SCALE=1.5f,3.f", "LEAST=-3", "MOST=8,4", "TIMES=6,7", "NOWHERE=5"):
         added.append(f"--param={more}")
         told = tuned(tmp_path, text, "f", *words, *added, arguments=arguments)["told"]
         assert "recorded trials are still valid: their source changed, their machine code did not" in told
