@@ -163,8 +163,10 @@ def _by_source(call: Call, name: str) -> Value | None:
     """Returns the value of a parameter where a call did not name it: the block's default, the source's macro, or the
     first one of a name that the source does not have.
     """
-    if name not in call.source.names and name not in call.block_names:
-        return call.space[name][0]
+    is_named = name in call.source.defined or re.search(rf"\b{re.escape(name)}\b", call.source.text)
+    if not is_named and name not in call.block_names:
+        first: Value = call.space[name][0]
+        return first
     text = call.source.defined.get(name, "")
     if call.defines is None and name in call.block_names:
         text = str(DEFAULT_BLOCK[call.block_names.index(name)])
