@@ -14,7 +14,7 @@ from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from ..runtime.bounds import loss_after
+from ..runtime.bounds import loss_after, missed_text
 from ..source.registry import recorded_kernel
 from ..validity.as_measured import validity_text
 from ..validity.untried import NewValues, untried
@@ -82,7 +82,7 @@ def clock_name(sweep: SweepRecord) -> str:
 def details(sweep: SweepRecord) -> dict[str, object]:
     """Returns the overview and all details of the record."""
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
-    expected, bound = loss_after(sweep.n_tried, sweep.n_configs) or (None, None)
+    expected, bound = loss_after(sweep.n_tried, _n_configs(sweep)) or (None, None)
     return {
         **asdict(overview(sweep)),
         "holds": holds(sweep),
@@ -123,6 +123,15 @@ def newer_values(sweep: SweepRecord) -> dict[str, NewValues]:
         return untried(recorded_kernel(sweep.about.content, {}), sweep.about)
     except UsageError:
         return {}
+
+
+def missed(sweep: SweepRecord) -> str:
+    """Returns in words what the winner may lose against configs that were not tried, newer ones among them."""
+    return missed_text(sweep.n_tried, _n_configs(sweep))
+
+
+def _n_configs(sweep: SweepRecord) -> int | None:
+    return None if newer_values(sweep) else sweep.n_configs
 
 
 @dataclass(frozen=True)

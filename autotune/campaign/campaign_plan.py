@@ -23,6 +23,7 @@ effort = "quick"
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,10 @@ class CampaignPlan:
             return ordered
         folder = kernel_path(self.settings.results, target.device.name, kernel.name)
         recorded = find_sweeps(folder) if self.with_recorded and folder.is_dir() else []
-        further = (*self.draw.problems(kernel), *(problem_of(kernel, each.about()) for each in recorded))
+        further = [*self.draw.problems(kernel)]
+        for sweep in recorded:
+            with suppress(UsageError):  # the definition no longer allows this problem
+                further.append(problem_of(kernel, sweep.about()))
         whole = dict.fromkeys((*ordered, *far_apart([*dict.fromkeys(further)])))
         return sorted(whole, key=lambda problem: _n_trials(folder / part(problem_name(problem))))
 

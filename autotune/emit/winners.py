@@ -224,7 +224,7 @@ def _evidence(
         spill_bytes=best.spill_bytes,
         ties=ties,
         n_tried=sweep.n_tried,
-        n_configs=sweep.n_configs,
+        n_configs=None if untried(kernel, sweep.about) else sweep.n_configs,
         compiler=sweep.about.compiler,
         commit=sweep.about.commit,
         date=sweep.about.started,

@@ -13,6 +13,7 @@ from ..analysis.show import (
     efficiency_of,
     figures_text,
     finalist_time,
+    missed,
     proof,
     resources_text,
     spent,
@@ -22,7 +23,6 @@ from ..core.config import Value
 from ..core.units import percent, seconds_text, speed_up_text
 from ..records.outcome import SAME, Finalist, Outcome
 from ..records.record import SweepRecord
-from ..runtime.bounds import missed_text
 from . import failing, fronts, parameters, pictures, roofs
 from .blocks import Fact, Facts, Heading, PageBlock, Table
 
@@ -62,7 +62,7 @@ def _about(sweep: SweepRecord) -> Iterator[Fact]:
     )
     outcomes = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
     yield Fact("trials", (f"{outcomes or 'none'}{n_configs}",))
-    yield Fact("expected slowdown", (missed_text(sweep.n_tried, sweep.n_configs),))
+    yield Fact("expected slowdown", (missed(sweep),))
     if sweep.outcome is None:
         yield Fact("unfinished", ("There is no final round yet: times are from the search.",))
     origin = {"compiler": about.compiler, "machine": about.machine, "commit": about.commit, "began": about.started}

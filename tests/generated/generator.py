@@ -293,25 +293,7 @@ def generate(folder: Path, seed: int, n: int) -> Iterator[Drawn]:
             text = family.text.format(
                 name=name, value=cuda if is_right else wrong, fault=twin if is_right else fault, **begun
             )
-            out_shape = family.out_shape or family.shape
-            definition = DEFINITION.format(
-                name=name,
-                family=chosen,
-                fields=family.fields,
-                blocks=(32, 64, 128, 256) if chosen == "sums" else (32, 64, 96, 128, 256),
-                items=(1, 2, 4, 8, 16),
-                arguments=family.arguments,
-                out="f4",
-                shape=family.shape,
-                grid=family.grid,
-                block="(c.BLOCK, 1, 1)",
-                inputs=inputs.format(family.shape),
-                reference=f"({numpy}).sum(axis=1)" if chosen == "sums" else numpy,
-                tolerance="Tolerance(rtol=1e-5, of_rms=1e-5)",
-            ).replace(f'"y": array_out(np.dtype("f4"), *{family.shape})', f'"y": array_out(np.float32, *{out_shape})')
-            (folder / name).mkdir(parents=True)
-            (folder / name / f"{name}.cu.j2").write_text(text)
-            (folder / name / f"{name}.py").write_text(definition)
+            _write(folder, name, chosen, text, inputs, numpy)
             yield Drawn(name, is_right, about)
             if not number % 10 and is_right:
                 yield from _odd(folder, number, rng.choice(list(ODD)))
@@ -324,22 +306,31 @@ def _odd(folder: Path, number: int, macro: str) -> Iterator[Drawn]:
         name = f"{'odd' if is_right else 'bare'}{number:03d}"
         head = f"#define {macro} 1" if is_right else ""
         text = family.text.format(name=name, head=head, begin=ODD[macro], value=cuda, fault="")
-        definition = DEFINITION.format(
-            name=name,
-            family="elements",
-            fields=family.fields,
-            blocks=(32, 64, 96, 128, 256),
-            items=(1, 2, 4, 8, 16),
-            arguments=family.arguments,
-            out="f4",
-            shape=family.shape,
-            grid=family.grid,
-            block="(c.BLOCK, 1, 1)",
-            inputs=NORMAL.format(family.shape),
-            reference=numpy,
-            tolerance="Tolerance(rtol=1e-5, of_rms=1e-5)",
-        )
-        (folder / name).mkdir(parents=True)
-        (folder / name / f"{name}.cu.j2").write_text(text)
-        (folder / name / f"{name}.py").write_text(definition)
+        _write(folder, name, "elements", text, NORMAL, numpy)
         yield Drawn(name, is_right, f"needs {macro}", macro)
+
+
+def _write(folder: Path, name: str, chosen: str, text: str, inputs: str, numpy: str) -> None:
+    """Writes a kernel of a family and its definition."""
+    family, is_sums = FAMILIES[chosen], chosen == "sums"
+    definition = DEFINITION.format(
+        name=name,
+        family=chosen,
+        fields=family.fields,
+        blocks=(32, 64, 128, 256) if is_sums else (32, 64, 96, 128, 256),
+        items=(1, 2, 4, 8, 16),
+        arguments=family.arguments,
+        out="f4",
+        shape=family.shape,
+        grid=family.grid,
+        block="(c.BLOCK, 1, 1)",
+        inputs=inputs.format(family.shape),
+        reference=f"({numpy}).sum(axis=1)" if is_sums else numpy,
+        tolerance="Tolerance(rtol=1e-5, of_rms=1e-5)",
+    ).replace(
+        f'"y": array_out(np.dtype("f4"), *{family.shape})',
+        f'"y": array_out(np.float32, *{family.out_shape or family.shape})',
+    )
+    (folder / name).mkdir(parents=True)
+    (folder / name / f"{name}.cu.j2").write_text(text)
+    (folder / name / f"{name}.py").write_text(definition)

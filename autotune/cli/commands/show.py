@@ -22,6 +22,7 @@ from ...analysis.show import (
     finalist_time,
     front_of,
     holds,
+    missed,
     newer_values,
     objective_text,
     overview,
@@ -40,7 +41,6 @@ from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import SAME, Finalist
 from ...records.record import SweepRecord
-from ...runtime.bounds import missed_text
 from ...validity.untried import value_names
 from .. import chart
 from ..console import print_json, stdout
@@ -192,7 +192,7 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", f"{winner.checked_launches} further launches checked, all correct")
     if proven.reproduce:
         _line("", proven.reproduce)
-    _line("", f"expected slowdown {missed_text(sweep.n_tried, sweep.n_configs)}")
+    _line("", f"expected slowdown {missed(sweep)}")
     if default and default.config == winner.config:
         return _line("default", "same config as the winner")
     text = f"{finalist_time(default)}; {assignments(default.config)}" if default else "not measured"

@@ -121,6 +121,8 @@ def tune(
     first = {name: values[0] for name, values in space.items()}
     macros = {name: value if is_given else "1" for name, is_given, value in (each.partition("=") for each in define)}
     named = [] if block_size_names is None else block_size_names.split(",")
+    if others := [name for name in named if name not in space]:
+        raise UsageError(f"--block-size-names {others[0]}: it is not a --param, which are {', '.join(space) or 'none'}")
     blocks = dict(zip((*named, *BLOCK_SIZES[len(named) :]), DEFAULT_BLOCK, strict=False))
     read = KernelText(source, folder).read(kernel, blocks | {"kernel_tuner": 1} | first | macros)
     expected = [parameter.name for parameter in read.parameters]
@@ -149,8 +151,6 @@ def tune(
         device=target.device,
         is_as_launched=True,
     )
-    if others := [name for name in named if name not in space]:
-        raise UsageError(f"--block-size-names {others[0]}: it is not a --param, which are {', '.join(space) or 'none'}")
     ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
     settings = Settings(
