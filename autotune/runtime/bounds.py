@@ -4,6 +4,8 @@ The figures come from recorded sweeps: the fastest of the first n configs, again
 twice as many. ``python benchmarks/bounds.py results`` computes them. They are lower bounds of what more trials find.
 """
 
+from ..core.units import percent
+
 DEEP = 60
 LOSS_AFTER = {  # configs tried -> the median loss, and the loss that nine sweeps of ten do not exceed
     6: (0.0135, 0.1422),
@@ -33,10 +35,10 @@ def missed_text(n_tried: int, n_configs: int | None, regret: float = 0.0) -> str
     """Returns ``loss_after`` in words."""
     found = loss_after(n_tried, n_configs, regret)
     tried = f"{n_tried} of {n_configs} configs" if n_configs else f"{n_tried} configs"
-    of_it = f"; {100 * regret:.1f} % of it measured, as the fastest is not in the portfolio" if regret else ""
+    of_it = f"; {percent(regret)} of it measured, as the fastest is not in the portfolio" if regret else ""
     if found is None:
         return f"unknown, since only {tried} were tried{of_it}" if n_tried else f"unknown{of_it}"
     if n_configs is not None and n_tried >= n_configs:
-        return f"{100 * found[0]:.1f} % (all {n_configs} configs were tried{of_it})"
-    median, bound = (f"{100 * loss:.1f} %" for loss in found)
+        return f"{percent(found[0])} (all {n_configs} configs were tried{of_it})"
+    median, bound = map(percent, found)
     return f"{median} (median; at most {bound} in nine of ten sweeps; {tried} were tried{of_it})"

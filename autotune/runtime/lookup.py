@@ -26,7 +26,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced
-from ..core.units import counted, speed_up_text
+from ..core.units import counted, percent, speed_up_text
 from .bounds import loss_after, missed_text
 from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
@@ -289,10 +289,10 @@ def loss_text(loss: float | None, left_out: Loss | None = None, tier: str = "") 
     if tier == FIRST_USE:
         return "measured here as the fastest of these; a sweep may find a faster one"
     if left_out is None:
-        return "unknown" if loss is None else _percent(loss)
+        return "unknown" if loss is None else percent(loss)
     untold = f", {left_out.n_untold} more unknown" if left_out.n_untold else ""
     problems = f"{left_out.n} held-out problem{'s' if left_out.n != 1 else ''}{untold}"
-    known = f"{_percent(left_out.median)} (median; worst {_percent(left_out.worst)}, from {problems})"
+    known = f"{percent(left_out.median)} (median; worst {percent(left_out.worst)}, from {problems})"
     where = left_out.where if left_out.where.startswith("sm_") else "any kind"
     return known if loss is not None else f"unknown on this GPU; on others of {where}: {known}"
 
@@ -420,10 +420,6 @@ def _exceeded(launch: Launch, device: Device) -> str | None:
     limits += [(f"gridDim.{a}", n, most) for a, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)]
     limits += [("bytes of dynamic shared memory", launch.shared_bytes, device.max_shared_bytes)]
     return next((f"{n} {what}, the device has {most}" for what, n, most in limits if n > most), None)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _at(entry: Entry) -> str:
