@@ -104,4 +104,5 @@ def _fields(ranges: Mapping[str, Any], kernel: AnyKernel, rng: Random) -> dict[s
             drawn[name] = min(most, int(least * ((most + 1) / least) ** rng.random()))
         else:
             drawn[name] = rng.choice(value) if isinstance(value, list) else evaluated(value, drawn)
-    return {name: value for name, value in drawn.items() if hasattr(kernel.tuned[0], name)}
+    fields = vars(kernel.tuned[0])
+    return {name: value for name, value in drawn.items() if name in fields}
