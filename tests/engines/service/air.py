@@ -53,10 +53,10 @@ class Process:
 
     def waits_until(self, holds: Callable[[], bool]) -> "Process":
         """Wait until something holds, which comes to hold while it runs."""
-        wait_until(lambda: holds() or self._process.poll() is not None, lambda: self.lines)
+        wait_until(lambda: holds() or self._process.poll() is not None, lambda: (self.lines, self._sockets))
         if self._process.poll() is not None:
             self._thread.join()  # its last lines
-        assert holds(), self.lines
+        assert holds(), (self._process.poll(), self.lines)
         return self
 
     def told(self, what: str) -> int:
@@ -105,11 +105,17 @@ class Process:
     @property
     def listens_at(self) -> set[str]:
         """Where it has a socket of TCP that takes connections, or any of UDP: protocol, address and port, in hex."""
+        waiting = {"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}
+        return {f"{protocol} {local}" for protocol, local, _, state in self._sockets if state == waiting[protocol]}
+
+    @property
+    def _sockets(self) -> list[tuple[str, str, str, str]]:
+        """Its sockets: protocol, own address, the other end's address, and state, in hex."""
         own = {link[8:-1] for link in self._descriptors() if link.startswith("socket:[")}
-        found = set()
-        for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        found = []
+        for protocol in ("tcp", "tcp6", "udp", "udp6"):
             rows = [line.split() for line in Path(f"/proc/net/{protocol}").read_text().splitlines()[1:]]
-            found |= {f"{protocol} {row[1]}" for row in rows if row[9] in own and row[3] == state}
+            found += [(protocol, *row[1:4]) for row in rows if row[9] in own]
         return found
 
     def _descriptors(self) -> list[str]:

@@ -18,7 +18,6 @@ from autotune.engines.network.placing import COUNTERS
 from autotune.engines.network.receiver import OTHER_COUNTERS
 from autotune.engines.service import dsim_service, f_service, stream_places, x_service
 
-from ...waiting import wait_until
 from ..network.ports import free_ports
 from .air import Air, Process, ended
 
@@ -88,8 +87,8 @@ def test_the_lines_of_python(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_an_engine_listens_where_its_file_says_and_nowhere_else(tmp_path: Path, transport: str) -> None:
     with ended(Air(tmp_path, transport, n_antennas=1)) as air:
-        for process, ports in ((air.x(), air.voltage_ports), (air.f(0), air.sample_ports[0])):
-            process.waits_for("heaps are received at")
+        for start, ports in ((air.x, air.voltage_ports), (partial(air.f, 0), air.sample_ports[0])):
+            process = start().waits_for("heaps are received at")  # an F-engine connects to an X-engine at once
             expected = {f"{transport} 0100007F:{port:04X}" for port in ports}
             n_sending = int(transport == "udp" and ports == air.sample_ports[0])  # what sends by udp has a port, too
 
@@ -98,7 +97,7 @@ def test_an_engine_listens_where_its_file_says_and_nowhere_else(tmp_path: Path, 
                 sending = {place for place in found if place.startswith("udp 00000000:")}
                 return found - sending == places and len(sending) == n
 
-            wait_until(listens_there, partial(getattr, process, "listens_at"))
+            process.waits_until(listens_there)
 
 
 @pytest.mark.quick
