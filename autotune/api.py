@@ -4,7 +4,6 @@ Each call imports the rooms that it needs. Processes that compile and measure im
 rooms they start in three fifths of the time.
 """
 
-import atexit
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from .runtime.binding import Binding
     from .sweep.progress import Progress
     from .sweep.run import Sweep
-    from .trial.worker import Worker
 
 RUN_DEADLINE_S = 120.0
 
@@ -40,7 +38,7 @@ def run(
     config: Mapping[str, object] | None = None,
     device: str = "auto",
 ) -> dict[str, np.ndarray]:
-    """Launches ``kernel`` once on ``inputs``; returns its outputs by name, as NumPy arrays.
+    """Launches ``kernel`` once on ``inputs``; returns its outputs by name, as NumPy arrays. Any thread may call it.
 
     Args:
         kernel: a name, or the path of a definition.
@@ -53,14 +51,19 @@ def run(
         UsageError: for unknown names, inputs of a wrong shape or dtype, or a size that does not follow from the shapes.
         TrialFailure: when the variant does not compile or the launch fails.
     """
+    from .devices import ON_REQUEST
     from .rendering.render import render
     from .runtime.binding import Binding
     from .source.registry import kernel_reference
     from .sweep.request import of_types
+    from .system.memory import check_memory
+    from .trial.shared_workers import SHARED
     from .trial.stations import check_limits
     from .trial.worker import Job
 
     definition, target = _resolved(kernel, device)
+    if target.kind in ON_REQUEST:
+        raise UsageError(f"{device} computes nothing, so run has no outputs there; choose host or a GPU")
     check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
     arrays = {
         name: np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.generic) else v
@@ -69,12 +72,13 @@ def run(
     check_type("config", config, (Mapping, NoneType), "a dict of values by name, or None")
     check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
     chosen = definition.problem_for(of_types(definition, problem or {}), arrays)
+    check_memory(definition, chosen)
     settled = definition.default_config(chosen, target.device) if config is None else definition.space.parse(config)
     _check_inputs(Binding.of(definition, chosen), arrays, settled)
     binary = target.module.compile(render(definition, chosen, settled), target.device)
     check_limits(binary, definition.launch(chosen, settled), target.device)
     job = Job(kernel_reference(definition), asdict(chosen), settled, binary)
-    return _worker(target).run(job, arrays, RUN_DEADLINE_S)
+    return SHARED.of(target).run(job, arrays, RUN_DEADLINE_S)
 
 
 def sweep(
@@ -220,16 +224,3 @@ def _check_inputs(binding: "Binding", arrays: Mapping[str, Any], config: "Config
         names = call_order(definition, binding.problem, config)
         if unknown := [name for name in unread if name not in names]:
             raise UsageError(f"{definition.name} takes {', '.join(names)}, not {', '.join(unknown)}")
-
-
-_workers: "dict[str, Worker]" = {}
-
-
-def _worker(target: "Target") -> "Worker":
-    """Returns the device's worker process. It stays for the next call, and is closed at exit."""
-    from .trial.worker import Worker
-
-    if target.identifier not in _workers:
-        worker = _workers[target.identifier] = Worker(target)
-        atexit.register(worker.__exit__)
-    return _workers[target.identifier]

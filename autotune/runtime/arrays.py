@@ -5,7 +5,7 @@ property that decides whether an array fits. ``layout_of`` names these propertie
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -130,6 +130,30 @@ def check_fit(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
         raise ArgumentValueError(f"{where} is not C-contiguous; use {copy}")
     if found.unusable:
         raise ArgumentValueError(f"{where} {found.unusable}")
+
+
+def check_alignment(kernel: str, found: Iterable[tuple[str, int, int]]) -> None:
+    """Raises ArgumentValueError for an array at a wrong address; ``found``: (name, bytes of alignment, address)."""
+    for name, align, address in found:
+        if address % align:
+            raise ArgumentValueError(
+                f"{kernel}: {name} starts at address {address:#x}, which is not a multiple of {align} bytes; "
+                f"pass a copy ({name}.copy()), or a view that starts on such a boundary"
+            )
+
+
+def check_cupy(kernel: str, specs: Mapping[str, Array], arrays: Mapping[str, Any], index: int) -> None:
+    """Raises unless each array is CuPy's and on the GPU ``index``; one for constant memory may also be NumPy's."""
+    for name, array in arrays.items():
+        where = f"{kernel}: {name}"
+        if specs[name].constant and isinstance(array, np.ndarray):
+            continue
+        reader = readers.get(type(array)) or reader_for(where, array)
+        if reader is not read_cupy:
+            what = f"{type(array).__module__}.{type(array).__qualname__}"
+            raise ArgumentTypeError(f"{where} is a {what}; a prepared call takes CuPy's arrays: cupy.asarray({name})")
+        if array.data.device_id != index:
+            raise ArgumentValueError(f"{where} is on GPU {array.data.device_id}, and it was prepared for GPU {index}")
 
 
 def whole_lengths(kernel: str, specs: Mapping[str, Array], arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -72,6 +72,16 @@ class Binding:
         return {name: spec for name, spec in self.specs.items() if spec.constant}
 
     @cached_property
+    def aligns(self) -> Mapping[str, int]:
+        """Returns the alignment in bytes that each array outside constant memory needs."""
+        return {name: spec.align for name, spec in self.specs.items() if not spec.constant}
+
+    @cached_property
+    def low_bits(self) -> int:
+        """Returns the bits that no array's address has, unless it needs a lesser alignment than another one."""
+        return max(self.aligns.values(), default=1) - 1
+
+    @cached_property
     def passed(self) -> tuple[str, ...]:
         """Returns the names of the arguments that are not arrays."""
         return tuple(name for name in self.names if name not in self.specs)

@@ -19,7 +19,18 @@ from ..core.definition import Array, Device, Kernel, Launch, baked_values, probl
 from ..core.errors import UsageError
 from ..core.problem import Problem
 from . import gpu
-from .arrays import HOST, ArrayLayout, allocate, check_fit, check_kind, layout_of, read_constant, reader_for, readers
+from .arrays import (
+    HOST,
+    ArrayLayout,
+    allocate,
+    check_alignment,
+    check_fit,
+    check_kind,
+    layout_of,
+    read_constant,
+    reader_for,
+    readers,
+)
 from .binding import Binding
 from .chooser import Chooser
 from .constants import ConstantMemory, memory_for
@@ -213,9 +224,8 @@ class TunedKernel:
         plan = self._plans.get(key) or self._make_plan(key, given, outputs, stream)
         self._last = plan.last
         if together & plan.low_bits:  # an address with less alignment may still suit its own array
-            for (name, align), address in zip(plan.aligns, addresses, strict=False):
-                if address % align:
-                    raise self._misaligned(name, align, address)
+            pairs = zip(plan.aligns, addresses, strict=False)
+            check_alignment(self._kernel.name, ((name, align, address) for (name, align), address in pairs))
         values = tuple([given.get(name, default) for name, default in self._scalars])
         before, scalars = plan.scalars
         if not NUMBERS.issuperset(map(type, values)) or values != before:
@@ -350,12 +360,6 @@ class TunedKernel:
     def _name_of(self, outputs: Sequence[object], value: object) -> str:
         name = next(name for name, one in zip(self._signature.outputs, outputs, strict=True) if one is value)
         return f"{self._kernel.name}: {name}"
-
-    def _misaligned(self, name: str, align: int, address: int) -> UsageError:
-        return ArgumentValueError(
-            f"{self._kernel.name}: {name} starts at address {address:#x}, which is not a multiple of {align} bytes; "
-            f"pass a copy ({name}.copy()), or a view that starts on such a boundary"
-        )
 
 
 def _picker(positions: list[int]) -> Callable[[list[object]], tuple[object, ...]]:

@@ -15,10 +15,12 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, problem_name
 from ..core.errors import UsageError
 from ..core.parameter import clause
-from ..core.problem import Problem
+from ..core.problem import Problem, named_fields
 from . import gpu
+from .arrays import check_alignment, check_cupy, read_constant
 from .binding import Binding
 from .constants import ConstantMemory, memory_for, source_of
+from .field_types import check_field_types
 from .loaded import Enqueue, LoadedKernel
 from .signature import NUMBERS, ArgumentTypeError
 
@@ -32,6 +34,7 @@ class _Plan(NamedTuple):
     binding: Binding
     geometry: Launch
     launch: Enqueue
+    low_bits: int  # as Binding.low_bits
     constants: ConstantMemory | None = None  # None: no array is in constant memory
 
 
@@ -46,6 +49,9 @@ class _Layout:
 
 class PreparedKernel:
     """A prepared kernel. Call it by name: ``kernel(samples=.., weights=.., filtered=.., sizes={..})``.
+
+    Any thread may call it. A call costs little, since what depends on types, shapes, strides and GPUs of its arrays is
+    checked at the first call of each kind; addresses are checked at every call.
 
     Args:
         problem: the largest sizes; the configuration must allow them.
@@ -102,10 +108,24 @@ class PreparedKernel:
         Raises:
             UsageError: as for a call.
         """
-        key = (problem, *((n, array.shape, array.strides, array.dtype) for n, array in arrays.items()))
+        together = 0
+        signatures: list[object] = [problem]
+        try:
+            for name, array in arrays.items():
+                data = array.data
+                signatures += name, array.shape, array.strides, array.dtype, data.device_id
+                together |= data.ptr
+        except AttributeError:  # not an array of CuPy, which only constant memory takes
+            own = self.kernel.name
+            signatures = [problem, *((n, read_constant(f"{own}: {n}", one)[0]) for n, one in arrays.items())]
+            together = -1
+        key = tuple(signatures)
         if (layout := self._layouts.get(key)) is None:
             layout = self._new_layout(key, problem, arrays, inputs)
         plan = layout.plan
+        if together & plan.low_bits:  # an address with less alignment may still suit its own array
+            aligns = plan.binding.aligns.items()
+            check_alignment(self.kernel.name, ((name, align, arrays[name].data.ptr) for name, align in aligns))
         before, scalars = layout.last
         if (inputs or before) and (not NUMBERS.issuperset(map(type, inputs.values())) or inputs != before):
             scalars = self._scalars(plan, inputs, layout.lengths)
@@ -123,6 +143,7 @@ class PreparedKernel:
     ) -> _Layout:
         """Returns and caches the data that all launches of a layout share."""
         plan = self._plan(problem)
+        check_cupy(self.kernel.name, plan.binding.specs, arrays, self._index)
         lengths = plan.binding.lengths(arrays)
         if len(self._layouts) >= N_LAYOUTS:
             self._layouts.clear()
@@ -138,16 +159,17 @@ class PreparedKernel:
     def _plan_of(self, problem: Problem) -> _Plan:
         kernel = self.kernel
         where = f"{kernel.name}[{problem_name(problem)}]"
+        check_field_types(where, named_fields(problem), self.problem)
         if (broken := kernel.space.broken(problem, self.config, self._device)) is not None:
             raise UsageError(f"{where}: {self.config} does not serve; it {clause(broken.reason)}")
         geometry = kernel.launch(problem, self.config)
         binding = Binding.of(kernel, problem)
         if geometry.is_empty:
-            return _Plan(binding, geometry, lambda arguments, stream: None)
+            return _Plan(binding, geometry, lambda arguments, stream: None, 0)
         try:
             launch = self._loaded.bound(geometry)
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from error
         with gpu.made_current(self._index):
             constants = memory_for(kernel.name, self._loaded.cubin, self._loaded.own, binding.specs)
-        return _Plan(binding, geometry, launch, constants)
+        return _Plan(binding, geometry, launch, binding.low_bits, constants)

@@ -1,6 +1,7 @@
 """Worker processes, which do not re-run the user's script, end with their parent, and are replaced if they die."""
 
 import ctypes
+import multiprocessing
 import os
 import pickle
 import signal
@@ -20,14 +21,45 @@ from multiprocessing.popen_spawn_posix import Popen
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+from ..core.errors import UsageError
+
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
 START_DEADLINE_S = 120.0  # deadline for a process to become ready: imports, a driver, a context
 LAST_WORDS_S = 10.0  # a process whose pipe has closed ends at once, unless the machine is busy
 STEP, DONE, FAILED, DIED, LATE = "step", "done", "failed", "died", "late"  # steps and ends of a task
+FORKED = "make it again in the fork"
+DAEMON = "use threads, or concurrent.futures.ProcessPoolExecutor"
 MOST_STARTS = 3  # consecutive processes that may die before they are ready
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # 1, since there are many processes
-# Linux kills a child when the thread that started it ends, not the process, so this thread ends last.
-_starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="autotune-starts-processes")
+
+
+def in_forks(function: Callable[[], object]) -> None:
+    """Lets each fork of this process call ``function`` first, which forgets what only this process has: threads."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+def check_owner(pid: int) -> None:
+    """Raises UsageError unless this process has this number; a fork of it may not use its processes."""
+    if os.getpid() != pid:
+        raise UsageError(f"these processes belong to process {pid}, of which this is a fork; {FORKED}")
+
+
+class _Starter:
+    """The thread that starts processes: Linux kills a child when the thread that started it ends, so it ends last."""
+
+    def __init__(self) -> None:
+        self._begin()
+        in_forks(self._begin)
+
+    def _begin(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="autotune-starts-processes")
+
+    def start(self, process: object) -> Popen:
+        return self._thread.submit(_start, process).result()
+
+
+_starter = _Starter()
 
 
 class _Process(SpawnProcess):
@@ -35,7 +67,7 @@ class _Process(SpawnProcess):
 
     @staticmethod
     def _Popen(process_obj: object) -> Popen:  # noqa: N802  (the name that multiprocessing calls)
-        return _starter.submit(_start, process_obj).result()
+        return _starter.start(process_obj)
 
 
 def _start(process_obj: Any) -> Popen:
@@ -85,7 +117,10 @@ class Died(Exception):
 
 
 class Child:
-    """A process that runs one task at a time, and is replaced by a new one if it dies.
+    """A process that runs one task at a time, and is replaced by a new one if it dies. Any thread may call it.
+
+    Threads take turns: a task has the process until its result, or the last of its steps, has been taken. It belongs
+    to the process that made it, and a fork of that process cannot use it.
 
     A death is noticed at once, even when the process is idle, and does not affect others: processes share neither
     locks, which one could still hold, nor pipes, in which it could leave half a message.
@@ -98,6 +133,8 @@ class Child:
 
     def __init__(self, name: str, initializer: Callable[..., None], *arguments: object, tries: int = 2) -> None:
         self._name, self._initializer, self._arguments, self._tries = name, initializer, arguments, tries
+        self._owner = os.getpid()
+        self._turn = threading.Lock()  # the thread whose task is running has it
         self._changing = threading.Lock()  # one thread may end it while another uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
@@ -135,28 +172,37 @@ class Child:
         self, function: Callable[..., Any], arguments: tuple[object, ...], timeout: float | None
     ) -> Iterator[tuple[str, Any]]:
         """Yields each STEP of a task and finally DONE with its result. Raises as ``call`` does."""
+        check_owner(self._owner)
         task = pickle.dumps((function, arguments))
-        for n_left in reversed(range(self._tries)):
-            pipe, sentinel = self._ready()
-            kind = DIED
-            for kind, value in _ask(pipe, sentinel, task, timeout):
-                if kind == FAILED:
-                    raise value
-                if kind in (STEP, DONE):
-                    yield kind, value
-            if kind == DONE:
-                return
-            how = self.stop(LAST_WORDS_S if kind == DIED else 0.0)
-            if kind == LATE:
-                raise TimeoutError(f"no answer within {timeout:g} s")
-            if not n_left or self._ended:
-                raise Died(how)
+        with self._turn:
+            for n_left in reversed(range(self._tries)):
+                pipe, sentinel = self._ready()
+                kind = STEP
+                try:
+                    for kind, value in _ask(pipe, sentinel, task, timeout):
+                        if kind == FAILED:
+                            kind = STEP if getattr(value, "sticky", False) else kind
+                            raise value
+                        if kind in (STEP, DONE):
+                            yield kind, value
+                finally:
+                    if kind == STEP:  # its context is poisoned, or the answer would be taken for that of the next task
+                        self.stop()
+                if kind == DONE:
+                    return
+                how = self.stop(LAST_WORDS_S if kind == DIED else 0.0)
+                if kind == LATE:
+                    raise TimeoutError(f"no answer within {timeout:g} s")
+                if not n_left or self._ended:
+                    raise Died(how)
 
     def stop(self, wait_s: float = 0.0) -> str:
         """Kills the process and its children; the next call starts another one. Returns how it ended.
 
         ``wait_s``: time in which it may still end by itself, since a pipe closes a little before its process ends.
         """
+        if os.getpid() != self._owner:
+            return "another process has it"
         with self._changing:
             process, self._process = self._process, None
             pipe, self._pipe = self._pipe, None
@@ -175,7 +221,7 @@ class Child:
         self._ended = True
         with self._changing:
             process = self._process
-        if process is not None:
+        if process is not None and os.getpid() == self._owner:
             _kill(process)
 
     def end(self) -> None:
@@ -211,6 +257,8 @@ class Child:
 
     def _start(self) -> tuple[_Process, Connection]:
         """Starts a process; it sends a message when it is ready."""
+        if multiprocessing.current_process().daemon:
+            raise UsageError(f"{self._name} cannot be started by a worker of multiprocessing.Pool; {DAEMON}")
         ours, its = SpawnContext().Pipe()
         process = _Process(target=_serve, args=(its, os.getpid(), self._name, self._initializer, self._arguments))
         process.daemon = True  # multiprocessing ends it at exit in any case
@@ -320,6 +368,7 @@ class RankedPool:
     """
 
     def __init__(self, n_processes: int, name: str, initializer: Callable[..., None], *arguments: object) -> None:
+        self._owner = os.getpid()
         self._changing = threading.Condition()
         self._waiting: list[_Task] = []
         self._number = count()
@@ -339,6 +388,7 @@ class RankedPool:
 
         ``timeout`` counts from the start of the task.
         """
+        check_owner(self._owner)
         future: Future[T] = Future()
         with uninterrupted(), self._changing:
             if self._ended:

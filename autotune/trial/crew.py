@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..devices import Target
+from ..system.processes import in_forks
 from .compile import CompilePool
 from .worker import Worker
 
@@ -81,6 +82,7 @@ def staying_crew(target: Target, n_processes: int, compile_deadline_s: float) ->
 
 _staying: list[Crew] = []  # the unused crew, if there is one
 _changing = threading.Lock()
+in_forks(_staying.clear)
 
 
 def _take() -> Crew | None:

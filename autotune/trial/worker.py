@@ -162,23 +162,20 @@ class Worker:
         """Turns a timeout or the death of the process into a TrialFailure; ``doing`` names the call."""
         try:
             yield
-        except TrialFailure as failure:
-            if failure.sticky:
-                self._child.stop()
-            raise
         except TimeoutError as error:
             raise TrialFailure(Status.TIMED_OUT, f"the {doing()} took longer than {deadline_s:g} s") from error
         except Died as death:
             why = f"the {doing()} killed its process{', and a second one' if self._tries > 1 else ''}: {death}"
             raise TrialFailure(Status.LAUNCH_FAILED, why) from death
-        except (UsageError, OSError):  # a wrong definition; a full disk, or a cache that was deleted and is made again
+        except (
+            TrialFailure,
+            UsageError,
+            OSError,
+        ):  # the last: a full disk, or a cache that was deleted
             raise
         except Exception as error:  # a device of another package may raise anything
             why = f"the {doing()} raises {type(error).__name__}: {error}"
             raise TrialFailure(Status.DEFINITION_FAILED, why) from error
-        except KeyboardInterrupt:
-            self._child.stop()
-            raise
 
 
 # ---------------------------------------------------------------------- inside the worker process

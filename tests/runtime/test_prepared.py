@@ -1,5 +1,6 @@
 """A prepared kernel: sizes of each call, arrays that are parts of others, and nothing but a launch at a call."""
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..recorded import WIDE
 from .test_launcher import folder, gpu, tuned, voltage
 
 __all__ = ["folder", "gpu", "tuned"]  # fixtures
+DATA, POWER = np.zeros((100, 1000), np.complex64), array(np.zeros(1000, np.float32))
 
 
 def test_a_call_has_sizes_of_its_own_and_only_launches(tuned: ModuleType, gpu: FakeGpu) -> None:
@@ -44,12 +46,33 @@ def test_arrays_of_a_call_are_checked(tuned: ModuleType, gpu: FakeGpu) -> None:
         r"voltage must be C-contiguous; its strides are \(16000, 16": {
             "voltage": voltage(2000)[:, ::2], "power": array(np.zeros(1000, np.float32))
         },
+        "voltage starts at address 0x[0-9a-f]+, which is not a multiple of 16 bytes": {
+            "voltage": array(DATA, shift=8), "power": POWER
+        },
+        "power starts at address 0x[0-9a-f]+, which is not a multiple of 16 bytes": {
+            "voltage": voltage(1000), "power": array(np.zeros(1000, np.float32), shift=4)
+        },
+        "voltage is on GPU 1, and it was prepared for GPU 0": {"voltage": array(DATA, index=1), "power": POWER},
+        "power is on GPU 1, and it was prepared for GPU 0": {
+            "voltage": voltage(1000), "power": array(np.zeros(1000, np.float32), index=1)
+        },
+        r"voltage is a NumPy array, on the CPU; use cupy.asarray\(voltage\)": {"voltage": DATA, "power": POWER},
+        "voltage is complex128": {"voltage": array(DATA.astype(np.complex128)), "power": POWER},
+        "voltage is missing; it must be an array on the GPU": {"voltage": None, "power": POWER},
+        "n_chan=1000.5 is of type float, must be a whole number": {
+            "voltage": voltage(1000), "power": POWER, "sizes": {"n_chan": 1000.5}
+        },
     }  # fmt: skip
-    kinds = (ValueError, TypeError)
+    kinds = (ValueError, TypeError, sys.modules[f"{tuned.__name__}._autotune.core.errors"].UsageError)
     for message, given in wrong.items():
         with pytest.raises(kinds, match=message):
             detect(**given)
     assert not gpu.launched
+    detect(voltage=voltage(1000), power=POWER)  # after a right call, too: an address can be another array's now
+    for message, given in wrong.items():
+        with pytest.raises(kinds, match=message):
+            detect(**given)
+    assert len(gpu.launched) == 1
 
 
 @pytest.mark.parametrize(
