@@ -4,8 +4,14 @@ import errno
 import os
 import stat
 import time
+import zlib
 from pathlib import Path
 from typing import IO, Any
+
+from .errors import UsageError
+
+MOST_TEXT = 1 << 26  # bytes of a file that people write
+PIECE = 1 << 20
 
 
 def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bool = False) -> Path:
@@ -44,8 +50,61 @@ def _without_waiting(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NONBLOCK, 0o666)
 
 
-def content_of(path: Path) -> bytes:
-    """Returns the content of a file. Raises OSError as ``opened`` does."""
+def content_of(path: Path, most: int | None = None) -> bytes:
+    """Returns the content of a file. Raises OSError as ``opened`` does, and for a file of more than ``most`` bytes."""
     with opened(path, "rb") as file:
-        data: bytes = file.read()
+        n_bytes = os.fstat(file.fileno()).st_size
+        if most is not None and n_bytes > most:
+            raise OSError(errno.EFBIG, f"it has {n_bytes} bytes, and such a file has at most {most}", str(path))
+        data: bytes = file.read() if most is None else file.read(most)
     return data
+
+
+def unzipped(data: bytes, most: int) -> bytes:
+    """Returns what gzip has compressed; of a file that was cut off, the part that exists.
+
+    Raises:
+        OSError: for more than ``most`` bytes, of which none is kept before they are counted.
+        zlib.error: when it is damaged.
+    """
+    counting, n_bytes, rest = zlib.decompressobj(wbits=31), 0, data
+    while rest and n_bytes <= most:
+        n_bytes += len(counting.decompress(rest, PIECE))
+        rest = counting.unconsumed_tail
+    if n_bytes > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes when it is unpacked")
+    return zlib.decompressobj(wbits=31).decompress(data)
+
+
+def lock(file: int, where: object, remedy: str, *, waits: bool = False, is_shared: bool = False) -> bool:
+    """Locks an open file until it is closed, also by the end of the process; returns whether the lock was free.
+
+    ``waits``: until it is free, so that the answer is True.
+
+    Raises:
+        UsageError: when the file system has no locks; it names the folder ``where`` and says what to do.
+    """
+    import fcntl  # Windows has none, and packages work there
+
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | (0 if waits else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        why = f"the file system of {where} has no locks (flock: {error.strerror})"
+        raise UsageError(f"{why}: {remedy}, or mount it with locks, as Lustre by -o flock") from error
+    return True
+
+
+def check_free(path: Path, overwrite: bool = False) -> Path:
+    """Returns ``path`` if nothing is there; with ``overwrite``, also if a regular file is there.
+
+    Raises:
+        UsageError: when something is there, which is never overwritten unasked.
+    """
+    if path.is_file() and overwrite:
+        return path
+    if os.path.lexists(path):
+        more = ", or replace it by --overwrite" if path.is_file() else ""
+        raise UsageError(f"{path}: it exists; give another name, remove it{more}")
+    return path

@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..core.errors import UsageError
+from ..core.files import opened
 from .array_memory import why_not
 from .cuda_signature import CudaParameter
 
@@ -156,11 +157,13 @@ def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], between: Se
 def loaded_array(path: str) -> np.ndarray:
     """Returns the array of a ``.npy`` file. Raises UsageError if there is none."""
     try:
-        array = np.load(path, allow_pickle=False)
+        with opened(Path(path), "rb") as file:
+            array = np.load(file, allow_pickle=False)
     except FileNotFoundError as error:
         raise UsageError(f"{path}: there is no such file") from error
     except (OSError, ValueError, EOFError, SyntaxError, BadZipFile, MemoryError) as error:
-        raise UsageError(f"{path}: not a NumPy array: {error}") from error
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise UsageError(f"{path}: not a NumPy array: {why}") from error
     if not isinstance(array, np.ndarray):
         raise UsageError(f"{path}: the file holds several arrays; save one of them, as .npy")
     return array

@@ -4,7 +4,6 @@ The folder's name contains a digest of the kernel, so calls of one kernel find o
 existing file is kept only if it belongs to this user and has the right content; otherwise it is written anew.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UsageError
-from ..core.files import write_whole
+from ..core.files import lock, write_whole
 from ..core.kept import is_own
 from ..source.registry import load_kernel
 from .answers import stored_answer
@@ -81,8 +80,8 @@ def _locked(folder: Path) -> Iterator[None]:
     """Holds a lock of a folder, so that two calls are not written at a time. A file system without locks has none."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):
-            fcntl.flock(place, fcntl.LOCK_EX)
+        with suppress(UsageError):
+            lock(place, folder, "", waits=True)
         yield
     finally:
         os.close(place)

@@ -1,16 +1,18 @@
 """The lock of a sweep's folder: a lock on its trials.jsonl, which the kernel releases when the process ends."""
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from ..core.files import opened
+from ..core.errors import UsageError
+from ..core.files import lock, opened
 from .damage import cannot_write
 from .packed import TABLE
 from .trial_log import TRIALS
+
+REMEDY = "choose a folder for records on another one by --results"
 
 
 @contextmanager
@@ -18,16 +20,14 @@ def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
     """Holds the lock of ``folder``, so that one process writes at a time; ``note`` is told if it must wait.
 
     Raises:
-        UsageError: when the folder cannot be written.
+        UsageError: when the folder cannot be written, or its file system has no locks.
     """
     path = folder / TRIALS
     while True:
         with _lockable(path) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock(file.fileno(), folder, REMEDY):
                 note(f"waiting: another process is at work in {folder}")
-                fcntl.flock(file, fcntl.LOCK_EX)
+                lock(file.fileno(), folder, REMEDY, waits=True)
             if _is_same(file, path):  # else that process has packed the record
                 yield
                 if (folder / TABLE).exists() and path.exists() and not path.stat().st_size:
@@ -37,11 +37,8 @@ def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
 
 def is_at_work(folder: Path) -> bool:
     """Returns whether a process holds the lock. A sweep that starts during this call may report that it waits."""
-    with suppress(OSError), opened(folder / TRIALS, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    with suppress(OSError, UsageError), opened(folder / TRIALS, "rb") as file:
+        return not lock(file.fileno(), folder, REMEDY, is_shared=True)
     return False
 
 

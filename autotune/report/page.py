@@ -15,12 +15,14 @@ from markupsafe import Markup, escape
 
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
+from ..core.files import opened
 from ..records.record import SweepRecord
 from ..system.installation import VERSION, install_with
 from . import compared, many, one
 from .blocks import PageBlock, figures
 
 HERE = Path(__file__).parent
+MARK, MARK_WITHIN = b'<meta name="generator" content="autotune">', 200  # the first bytes of a page have it
 
 
 def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel] | None = None, *, renews: bool = False) -> str:
@@ -59,6 +61,15 @@ def _plotly() -> str:
 def needs_plotly() -> str:
     """Returns the error message for a missing plotly."""
     return f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
+
+
+def is_page(path: Path) -> bool:
+    """Returns whether a file is a report."""
+    try:
+        with opened(path, "rb") as file:
+            return MARK in file.read(MARK_WITHIN)
+    except OSError:
+        return False
 
 
 def _page_text(title: str, blocks: Sequence[PageBlock], drawing: str, renews: bool) -> str:

@@ -113,7 +113,7 @@ class PreparedKernel:
         try:
             for name, array in arrays.items():
                 data = array.data
-                signatures += name, array.shape, array.strides, array.dtype, data.device_id
+                signatures.append((name, array.shape, array.strides, array.dtype, data.device_id))
                 together |= data.ptr
         except AttributeError:  # not an array of CuPy, which only constant memory takes
             own = self.kernel.name

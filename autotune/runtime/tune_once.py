@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Kernel, problem_name
 from ..core.errors import UsageError
+from ..core.files import lock
 from ..core.kept import make_folder
 from ..core.problem import Problem, named_fields
 from .tuned_here import Attempt, Surroundings, TunedHere, keep_outcome, outcome_path, read_outcome
@@ -172,10 +173,8 @@ def _outcome_of(
 def _alone(path: Path, wait_s: float, waits: Callable[[], None]) -> Iterator[bool]:
     """Holds the lock of an outcome. Yields whether nobody else held it before; if the wait is too long, without it.
 
-    If there can be no lock, since the cache cannot be written, yields True.
+    If there can be no lock, since the cache cannot be written or has none, yields True.
     """
-    import fcntl
-
     try:
         make_folder(path.parent.parent, path.parent.name)
         file = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -184,11 +183,8 @@ def _alone(path: Path, wait_s: float, waits: Callable[[], None]) -> Iterator[boo
         return
     try:
         is_first, end = True, time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
+        with suppress(UsageError):
+            while not lock(file, path.parent, "name another folder in AUTOTUNE_CACHE_DIR"):
                 if is_first:
                     waits()
                 is_first = False

@@ -18,6 +18,7 @@ import numpy as np
 from ..core.config import Config, Value
 from ..core.definition import Kernel
 from ..core.errors import UsageError
+from ..core.files import content_of, unzipped
 from ..core.problem import Problem
 from ..core.schema import Unsound, as_number, as_scalar, plain
 from ..records.about import About
@@ -27,6 +28,7 @@ from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
 from ..transfer.occupancy import known_of
 
+MOST_BYTES = 1 << 30  # of a file, also when it is unpacked
 LEAST_CONFIGS = 10  # smaller spaces are refused: a search makes no sense there
 # The cost of a trial by the names of Kernel Tuner and T4, without the search's own time (strategy_time).
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
@@ -226,15 +228,14 @@ def _unit(name: str) -> float:
 # ---------------------------------------------------------------------- files
 def _json_of(path: Path) -> dict[str, object]:
     try:
-        data = path.read_bytes()
+        data = content_of(path, MOST_BYTES)
+        if data[:2] == b"\x1f\x8b":  # gzip
+            data = unzipped(data, MOST_BYTES)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    try:
-        if data[:2] == b"\x1f\x8b":  # gzip; of a file that was cut off, the decompressor returns the part that exists
-            data = zlib.decompressobj(wbits=31).decompress(data)
-        text = data.decode(errors="replace").strip()
     except zlib.error as error:
         raise UsageError(f"{path} is damaged: {error}. Fetch it again") from error
+    text = data.decode(errors="replace").strip()
     for candidate in (text, *_closed(text)):
         try:
             content = json.loads(candidate)  # other programs write NaN and Infinity

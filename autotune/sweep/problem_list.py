@@ -15,6 +15,7 @@ from typing import Any
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..core.expressions import parsed
+from ..core.files import MOST_TEXT, content_of
 from ..source.registry import load_kernel
 from ..system.limits import check_type
 from .request import of_types
@@ -35,7 +36,7 @@ def toml_of(path: Path, what: str) -> dict[str, Any]:
         UsageError: for a file that does not exist, or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(content_of(path, MOST_TEXT).decode())
     except OSError as error:
         raise UsageError(f"cannot read {what} {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # ValueError also covers text that is not UTF-8

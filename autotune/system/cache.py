@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from socket import gethostname
 
 import platformdirs
 
 from ..core.errors import UsageError
 from ..core.kept import despite_deletion, make_folder
 from .limits import BYTES, from_environment
+from .temporary import clear_left, own_prefix
 
 LIMIT_BYTES = 4 << 30  # limit for each kind; AUTOTUNE_CACHE_BYTES overrides it
 IN_USE_S = 3600.0  # files used within the last hour stay, since a running sweep may need them
@@ -59,14 +59,8 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
 @contextmanager
 def scratch_dir() -> Iterator[Path]:
     """Yields a temporary folder; also removes folders that killed processes left behind."""
-    mine = f"{gethostname()}-"
-    for left in _paths(cache_dir("scratch")):
-        if left.name.startswith(mine):
-            pid = left.name.removeprefix(mine).split("-")[0]
-            if not Path(f"/proc/{pid}").exists():
-                shutil.rmtree(left, ignore_errors=True)
-    prefix = f"{mine}{os.getpid()}-"
-    folder = Path(despite_deletion(lambda: tempfile.mkdtemp(prefix=prefix, dir=cache_dir("scratch"))))
+    clear_left(cache_dir("scratch"))
+    folder = Path(despite_deletion(lambda: tempfile.mkdtemp(prefix=own_prefix(), dir=cache_dir("scratch"))))
     try:
         yield folder
     finally:

@@ -21,10 +21,12 @@ from math import inf
 from pathlib import Path
 
 from ..core.errors import UsageError, one_line
+from ..core.files import lock
 from .cache import cache_dir
 
 FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR overrides it; TMPDIR may differ between users
 POLL_S = 0.2
+REMEDY = "name a folder on another one in AUTOTUNE_LOCK_DIR"
 OPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # never wait for a pipe or a terminal
 FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # opens a folder, but not a link to one
 MOST_TOLD = 200  # characters of a command line in a message
@@ -53,19 +55,17 @@ def device_lock(name: str, note: Callable[[str], None], most_s: float = inf) -> 
             folder, file = _with_file(os.open(own, FOLDER_ALONE), file_name)
         stack.callback(os.close, folder)
         stack.callback(os.close, file)
-        _take(folder, file_name, file, note, most_s)
+        _take(folder, file_name, file, root, note, most_s)
         _write(file, {"pid": os.getpid(), "command": shlex.join(sys.argv), "since": datetime.now(UTC).isoformat()})
         stack.callback(_write, file, None)
         yield
 
 
-def _take(folder: int, name: str, file: int, note: Callable[[str], None], most_s: float) -> None:
+def _take(folder: int, name: str, file: int, root: Path, note: Callable[[str], None], most_s: float) -> None:
     """Locks ``file``; if it was deleted meanwhile, opens and locks the new file of this name in its place."""
     told, end = False, time.monotonic() + most_s
     while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(file, root, REMEDY):
             if time.monotonic() >= end:
                 raise UsageError(f"the device is still in use after {most_s:g} s, by {_holder(file)}") from None
             if not told:

@@ -1,19 +1,22 @@
 """Temporary folders for the files of compilers; folders that killed processes left behind are removed.
 
-A folder's name contains its process and the start time of this process. So the folder of a running process is never
-removed, even if a process number is reused.
+A folder's name contains its machine, its process and the start time of this process. So the folder of a running process
+is never removed: numbers of processes are used again, and containers and machines that share a folder have their own.
 """
 
 import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
+LEFT_S = 30 * 86400.0
 NAME = re.compile(r"autotune-([0-9a-f]{8})-(\d+)-(\d+)-\w+")  # machine, process, and its start time
 
 
@@ -21,26 +24,33 @@ NAME = re.compile(r"autotune-([0-9a-f]{8})-(\d+)-(\d+)-\w+")  # machine, process
 def temporary_folder() -> Iterator[Path]:
     """Yields a folder of this process, and removes it with its content."""
     _clear_once(os.getpid())
-    prefix = f"autotune-{_machine()}-{os.getpid()}-{_began(os.getpid())}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=own_prefix(), ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
-def clear_left() -> None:
-    """Removes the folders of this user's ended processes on this machine."""
+def own_prefix() -> str:
+    """Returns how the names of this process's folders begin."""
+    return f"autotune-{_machine()}-{os.getpid()}-{_began(os.getpid())}-"
+
+
+def clear_left(folder: Path) -> None:
+    """Removes the folders in ``folder`` that this user's processes left when they ended, on this machine and in this
+    container; those of others, such as of this machine before it booted, when they are LEFT_S old.
+    """
     with suppress(OSError):
-        for path in Path(tempfile.gettempdir()).iterdir():
+        for path in folder.iterdir():
             found = NAME.fullmatch(path.name)
-            if found is None or found[1] != _machine() or found[3] == _began(int(found[2])):
-                continue
             with suppress(OSError):
-                if path.lstat().st_uid == os.getuid() and path.is_dir() and not path.is_symlink():
+                if found is None or (about := path.lstat()).st_uid != os.getuid() or not stat.S_ISDIR(about.st_mode):
+                    continue
+                is_here = found[1] == _machine()
+                if found[3] != _began(int(found[2])) if is_here else time.time() - about.st_mtime > LEFT_S:
                     shutil.rmtree(path, ignore_errors=True)
 
 
 @lru_cache(maxsize=1)
 def _clear_once(process: int) -> None:
-    clear_left()
+    clear_left(Path(tempfile.gettempdir()))
 
 
 @lru_cache(maxsize=1)

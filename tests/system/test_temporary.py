@@ -36,12 +36,12 @@ def test_a_killed_process_leaves_nothing_behind_the_next_start(folder: Path) -> 
         assert holder.stdout is not None
         own = Path(holder.stdout.readline().strip())
         wait_until(lambda: list(folder.glob("autotune-*/ccOURS.s")))
-        temporary.clear_left()  # it lives
+        temporary.clear_left(folder)  # it lives
         assert own.is_dir() and len(list(folder.glob("autotune-*/ccOURS.s"))) == 1
         holder.kill()
         holder.wait(DEADLINE_S)
     assert own.is_dir()
-    temporary.clear_left()
+    temporary.clear_left(folder)
     assert list(folder.iterdir()) == []
 
 
@@ -53,14 +53,16 @@ def test_what_is_somebody_elses_stays(folder: Path) -> None:
         "autotune-abcdefgh",
         "other",
     }
-    gone = {f"autotune-{machine}-{2**22 + 1}-5-abc", f"autotune-{machine}-{os.getpid()}-1-abc"}  # its number came again
-    for name in kept | gone:
+    old = f"autotune-00000000-{os.getpid()}-{began}-abc"  # of another machine, or of this one before it booted
+    gone = {f"autotune-{machine}-{2**22 + 1}-5-abc", f"autotune-{machine}-{os.getpid()}-1-abc", old}
+    for name in kept | gone:  # the second number came again
         (folder / name).mkdir()
         (folder / name / "x").write_text("")
+    os.utime(folder / old, (0, 0))
     target = folder / "other"
     link = folder / f"autotune-{machine}-{2**22 + 2}-5-abc"
     link.symlink_to(target)
-    temporary.clear_left()
+    temporary.clear_left(folder)
     assert {path.name for path in folder.iterdir()} == kept | {link.name} and (target / "x").is_file()
 
 

@@ -24,6 +24,7 @@ from .engine_options import (
     HeaderOption,
     KernelsOnHostOption,
     NarrowOption,
+    OverwriteOption,
     PackageOption,
     PlotOption,
     RecordsOption,
@@ -64,6 +65,7 @@ def channelise(
     ] = False,
     header: HeaderOption = [],
     plot: PlotOption = None,
+    overwrite: OverwriteOption = False,
     package: PackageOption = None,
     results: RecordsOption = None,
     tune: TuneOption = None,
@@ -87,6 +89,7 @@ def channelise(
             header=header_of(header),
             keep=False,
             plot=plot,
+            overwrite=overwrite,
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
         )
     for band in result.bands:

@@ -23,6 +23,7 @@ from .engine_options import (
     HeaderOption,
     KernelsOnHostOption,
     NarrowOption,
+    OverwriteOption,
     PackageOption,
     PlotOption,
     RecordsOption,
@@ -93,6 +94,7 @@ def correlate(
         ),
     ] = None,
     plot: PlotOption = None,
+    overwrite: OverwriteOption = False,
     sky: Annotated[
         Path | None,
         typer.Option("--sky", help="With --plot: also draw the fringes that this sky (sky.toml) should give."),
@@ -125,6 +127,7 @@ def correlate(
             header=header_of(header),
             keep=False,
             plot=plot,
+            overwrite=overwrite,
             sky=sky,
             phase_centre=phase_centre,
             running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),

@@ -9,6 +9,7 @@ from ...records.export import export_files, format_module
 from ...records.folder import all_sweeps
 from ...records.record import SweepRecord
 from ..console import stderr, stdout
+from .options import OverwriteOption
 
 
 def export(
@@ -29,6 +30,7 @@ def export(
             "[default: stdout, for csv and for one kernel-tuner file]",
         ),
     ] = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Write every trial, winners and failures alike, in a format for other programs."""
     chosen = format_module(format)
@@ -36,6 +38,6 @@ def export(
     if out is None:
         stdout.file.write(export_files.export_text(sweeps, chosen, format))
         return
-    written = export_files.write_exports(sweeps, out, chosen, format)
+    written = export_files.write_exports(sweeps, out, chosen, format, overwrite)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
     stderr.print(f"wrote {written[0]}{more}", markup=False)

@@ -35,6 +35,7 @@ KernelOption = Annotated[
     str,
     typer.Option("--kernel", metavar="NAME|x.py", help="A kernel's name, or the path of its definition (x.py)."),
 ]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 DefinitionsOption = Annotated[
     list[str],
     typer.Option(

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...core.files import write_whole
+from ...core.files import check_free, write_whole
 from ...core.units import counted
 from ...records.folder import FILES, SweepFolder, all_sweeps
 from ...records.folder_lock import is_at_work
 from ...records.record import SweepRecord
-from ...report.page import comparison, page
+from ...report.page import comparison, is_page, page
 from ...source.registry import named_kernels
 from ..console import note
-from .options import DefinitionsOption
+from .options import DefinitionsOption, OverwriteOption
 
 LOOKS_EVERY_S = 2.0
 QUIET_S = 6.0  # a campaign begins its next sweep within this time
@@ -26,7 +26,9 @@ Folders = list[SweepFolder]
 
 def report(
     paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
-    out: Annotated[Path, typer.Option("--out", help="The page to write, such as report.html; replaced if it exists.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The page to write, such as report.html. An older report is replaced.")
+    ],
     before: Annotated[
         list[Path],
         typer.Option(
@@ -42,6 +44,7 @@ def report(
         ),
     ] = False,
     kernel: DefinitionsOption = [],
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Write one HTML page with pictures: one sweep in full, or many side by side. It opens without a network."""
     if out.is_dir():
@@ -52,6 +55,8 @@ def report(
             f"{out} does not end in .html, and a report is a page of HTML: --out {page_path}. To make a PDF, open the "
             "page in a browser and print it to a file"
         )
+    if not is_page(out):
+        check_free(out, overwrite)
     kernels = named_kernels(kernel)
 
     def write(folders: Folders, renews: bool) -> None:

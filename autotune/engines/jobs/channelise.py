@@ -96,6 +96,7 @@ def channelise(
     header: Mapping[str, object] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
+    overwrite: bool = False,
     running: Running | None = None,
 ) -> ChanneliseResult:
     """Filter, transform, delay and quantise the samples of one antenna: an F-engine, run once.
@@ -109,6 +110,7 @@ def channelise(
         header: fields that the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and
             others.
         plot: path of a picture of the first band: spectrum and waterfall.
+        overwrite: whether an existing picture is replaced.
         running: the device, the kernels, and the functions that take messages and progress.
 
     Raises:
@@ -116,7 +118,7 @@ def channelise(
     """
     running = running or Running()
     bands = bands if isinstance(bands, Bands) else Bands(bands)
-    picture = None if plot is None else check_path(plot)
+    picture = None if plot is None else check_path(plot, overwrite)
     if out is not None and getattr(formats.for_new(Path(out), VOLTAGES), "whole_heaps", False):
         bands = replace(bands, whole_heaps=True)
     with ExitStack() as stack:

@@ -108,6 +108,7 @@ def correlate(
     header: Mapping[str, object] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
+    overwrite: bool = False,
     sky: str | Path | None = None,
     phase_centre: PhaseCentre | str | None = None,
     running: Running | None = None,
@@ -126,6 +127,7 @@ def correlate(
             (-2^31, 1) and its weight is 0. Otherwise a dump adds the spectra that came, and its weights count them.
         header: fields that the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
+        overwrite: whether an existing picture is replaced.
         sky: path of the sky.toml of a simulated recording; the picture shows its expected fringes, too.
         phase_centre: the direction whose fringes are stopped, or its right ascension and declination as text
             ("12h29m06.7s +2d03m09s", or degrees). The delays follow from positions and times; ``bands``' delays add to
@@ -140,7 +142,7 @@ def correlate(
         raise UsageError(f"batches_per_dump={batches_per_dump}: a dump has 1 batch or more")
     if sky is not None and plot is None:
         raise UsageError("a sky is drawn in a picture: give plot, too")
-    picture = None if plot is None else check_path(plot)
+    picture = None if plot is None else check_path(plot, overwrite)
     path = None if out is None else Path(out)
     with ExitStack() as stack:
         if are_voltages(inputs):

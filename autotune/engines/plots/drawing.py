@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ...core.files import write_whole
+from ...core.files import check_free, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,12 +27,12 @@ DATES = {".svg": "Date", ".pdf": "CreationDate"}  # metadata that would make eac
 STYLE: dict[Any, Any] = {"font.size": 9.0, "axes.titlesize": 10.0, "svg.fonttype": "none", "svg.hashsalt": "autotune"}
 
 
-def check_path(path: str | Path) -> Path:
-    """Returns ``path`` if a picture can be written there. Call it before a long run.
+def check_path(path: str | Path, overwrite: bool = False) -> Path:
+    """Returns ``path`` if a picture can be written there. Call it before a long run; ``overwrite``: over an old one.
 
     Raises:
-        UsageError: for a suffix that is not in SUFFIXES, or a directory that is missing or not writable, or when
-            matplotlib is not installed.
+        UsageError: for a suffix that is not in SUFFIXES, a directory that is missing or not writable, or a file that
+            exists, or when matplotlib is not installed.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -41,6 +41,7 @@ def check_path(path: str | Path) -> Path:
         raise UsageError(f"{path}: there is no directory {path.parent}; make it, or give another name")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise UsageError(f"{path}: it cannot be written; give another name")
+    check_free(path, overwrite)
     try:
         import matplotlib.figure  # noqa: F401 - this checks that it can be imported
     except ImportError as error:
@@ -59,7 +60,7 @@ def drawn(path: str | Path, width: float, height: float) -> Iterator["Figure"]:
     Raises:
         UsageError: as ``check_path`` does, or when the file cannot be written; an old file stays.
     """
-    path = check_path(path)
+    path = check_path(path, overwrite=True)  # it was free when the run began
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -4,20 +4,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...core.errors import UsageError
-from ...core.files import write_whole
+from ...core.files import check_free, write_whole
 from ...core.units import counted
 from ..paths import sweep_path
 from ..record import SweepRecord
 from .exporter import ExportFormat
 
 
-def write_exports(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> list[Path]:
+def write_exports(
+    sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str, overwrite: bool = False
+) -> list[Path]:
     """Writes the files of ``sweeps`` in the format called ``name``. Returns their paths.
 
     Raises:
-        UsageError: when they cannot be written to ``out``.
+        UsageError: when they cannot be written to ``out``, or one exists and may not be overwritten; then none is.
     """
-    return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
+    files = _table(sweeps, out, format, name) if format.is_table else _each(sweeps, out, format)
+    for path in files:
+        check_free(path, overwrite)
+    for path, data in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, data)
+        except OSError as error:
+            raise UsageError(f"{path}: it cannot be written: {error.strerror or error}") from error
+    return list(files)
 
 
 def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) -> str:
@@ -35,7 +46,7 @@ def export_text(sweeps: Sequence[SweepRecord], format: ExportFormat, name: str) 
     return next(iter(files.values())).decode()
 
 
-def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> Path:
+def _table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat, name: str) -> dict[Path, bytes]:
     if out.is_dir():
         raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
     files = format.contents(sweeps)
@@ -43,11 +54,11 @@ def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat,
         raise UsageError(
             f"--format {name} is declared a table, but returns {len(files)} files; its module must return one"
         )
-    return _written(out, next(iter(files.values())))
+    return {out: next(iter(files.values()))}
 
 
-def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) -> list[Path]:
-    """Writes the files of every sweep. Returns their paths.
+def _each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) -> dict[Path, bytes]:
+    """Returns the content of the files of every sweep.
 
     If there is one sweep and ``out`` ends in .json, the files are named after ``out`` and lie side by side. Otherwise
     ``out`` is a folder, created if missing, with the layout of recorded sweeps: <device>/<kernel>/<problem>...
@@ -70,13 +81,8 @@ def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: ExportFormat) 
                 "and would be written to the same files; export them one by one"
             )
         stems[stem] = sweep
-    return [
-        _written(stem.with_name(stem.name + end), data)
+    return {
+        stem.with_name(stem.name + end): data
         for stem, sweep in stems.items()
         for end, data in format.contents([sweep]).items()
-    ]
-
-
-def _written(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return write_whole(path, data)
+    }
