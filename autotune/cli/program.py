@@ -138,7 +138,8 @@ def main() -> None:
         sys.stderr.close()
         code = 1
     except OSError as error:  # a cache or an output that cannot be written or read
-        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+        unnamed = "standard output" if error.errno in OF_THE_DISK else "input or output"
+        _fail(f"{error.filename or unnamed}: {error.strerror or error}", 1)
     except MemoryError as error:
         _fail(f"out of memory ({error or 'no details'}); choose smaller sizes with --problem", 1)
     sys.exit(code if isinstance(code, int) else 0)

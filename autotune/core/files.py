@@ -5,6 +5,8 @@ import os
 import stat
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,22 +17,35 @@ PIECE = 1 << 20
 
 
 def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bool = False) -> Path:
-    """Writes ``data`` atomically and returns the path; if that fails, the old content stays.
+    """Writes ``data`` atomically and returns the path; if that fails, the old content stays, and the error names it.
 
     ``mode``: the file's permissions; None: the user's umask decides. ``is_durable``: it is on the disk afterwards.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
-        temporary.write_bytes(data)
-        if is_durable:
-            with open(temporary, "rb+") as file:
-                os.fsync(file.fileno())
-        if mode is not None:
-            temporary.chmod(mode)
-        os.replace(temporary, path)
+        with named_errors(path):
+            temporary.write_bytes(data)
+            if is_durable:
+                with open(temporary, "rb+") as file:
+                    os.fsync(file.fileno())
+            if mode is not None:
+                temporary.chmod(mode)
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     return path
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Lets each OSError of the block be of ``path``, and a full disk's have its number, which NumPy leaves out."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise OSError(errno.ENOSPC, f"it cannot be stored whole, {error}", str(path)) from error
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
 def opened(path: Path, mode: str) -> IO[Any]:

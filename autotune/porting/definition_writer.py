@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UsageError
-from ..core.files import lock, write_whole
+from ..core.files import lock, named_errors, write_whole
 from ..core.kept import is_own
 from ..source.registry import load_kernel
 from .answers import stored_answer
@@ -133,7 +133,8 @@ def _store(store: Path, content: str, array: np.ndarray, path: Path) -> None:
     if not _holds(kept, content):
         part = store / f"{path.parent.name}.{path.name}"
         part.unlink(missing_ok=True)
-        np.save(part, array)
+        with named_errors(part):
+            np.save(part, array)
         part.chmod(0o644)
         os.replace(part, kept)
     if path.is_symlink() or not path.exists() or not path.samefile(kept):
@@ -141,7 +142,8 @@ def _store(store: Path, content: str, array: np.ndarray, path: Path) -> None:
         try:
             os.link(kept, path)
         except OSError:  # a file system without links
-            np.save(path, array)
+            with named_errors(path):
+                np.save(path, array)
 
 
 def _holds(path: Path, content: str) -> bool:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from ..core.errors import UsageError
+from ..core.files import check_free, write_whole
 
 CPP_WORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
@@ -115,16 +116,16 @@ def write_starter(name: str, folder: Path) -> tuple[Path, Path]:
     called = "" if _class_name(name).lower() == name else f'    kernel_name = "{name}"  # also the CUDA function\n'
     texts = {folder / f"{name}.py": DEFINITION, folder / f"{name}.cu.j2": TEMPLATE}
     for path in texts:
-        if path.exists():
-            raise UsageError(f"{path} exists already; choose another name, or another folder with --out")
+        check_free(path)
+    made: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
-            with path.open("x") as file:
-                file.write(
-                    text.replace("KERNEL", name).replace("CLASS", _class_name(name)).replace("# CALLED\n", called)
-                )
+            own = text.replace("KERNEL", name).replace("CLASS", _class_name(name)).replace("# CALLED\n", called)
+            made.append(write_whole(path, own.encode()))
     except OSError as error:
+        for path in made:
+            path.unlink()  # one of them alone is of no use
         raise UsageError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
     definition, template = texts
     return definition, template

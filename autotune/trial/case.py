@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core.definition import AnyKernel, Array, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import DefinitionError, Status, TrialFailure
+from ..core.files import named_errors
 from ..core.problem import Problem
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, Session
 from ..runtime.binding import Binding
@@ -177,7 +178,8 @@ def save_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray]) -> No
     """Saves arrays in ``folder`` for ``arrays_of``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
-        np.save(folder / f"{kind}.{name}.npy", array)
+        with named_errors(folder):
+            np.save(folder / f"{kind}.{name}.npy", array)
 
 
 def arrays_of(folder: Path, kind: str) -> dict[str, np.ndarray]:

@@ -31,7 +31,7 @@ def test_names_that_cannot_be_are_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("there", ["total.py", "total.cu.j2"])
 def test_files_are_not_written_over(there: str, tmp_path: Path) -> None:
     (tmp_path / there).write_text("mine")
-    with pytest.raises(UsageError, match=f"{there} exists already; choose another name"):
+    with pytest.raises(UsageError, match=f"{there}: it exists; give another name"):
         write_starter("total", tmp_path)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(there, "mine")]
     (tmp_path / "file").touch()

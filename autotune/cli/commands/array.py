@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
+from ...core.files import check_free, write_whole
 from ...engines.files.array_draft import array_text
 from ...engines.files.grouping import grouped
 from ...engines.jobs.inputs import recordings
@@ -26,8 +27,8 @@ def array(
     Pieces and scans of one antenna are joined in the order of time. A comment marks each field that a run or its
     output needs and that headers lack. Without --out, paths are relative to the current folder.
     """
-    if out is not None and out.exists():
-        raise UsageError(f"{out}: it exists; give another name, or remove it")
+    if out is not None:
+        check_free(out)
     overrides = header_of(header)
     groups = grouped(recordings(paths, note), overrides, note)
     if not groups:
@@ -37,7 +38,7 @@ def array(
     if out is None:
         stdout.print(text, markup=False, end="")
     else:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text.encode())
     lacking = sorted({error.field for group in groups for look in group.looks for error in look.lacking})
     more = f"; headers lack {', '.join(lacking)}" if lacking else ""
     note(f"{len(groups)} antennas of {n_files} files{more}")

@@ -66,7 +66,7 @@ def report(
         else:
             html = page(sweeps, kernels, renews=renews)
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, html.encode())
+        write_whole(out, html.encode(errors="backslashreplace"))  # a path need not be UTF-8
 
     if watch:
         _wait_for_sweeps(paths)

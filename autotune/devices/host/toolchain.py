@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -87,9 +88,13 @@ def find_compiler() -> Compiler:
 
 
 def run_tool(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> ToolResult:
-    """Runs ``command`` with ``text`` as stdin; if this process dies, the command and its processes are killed."""
+    """Runs ``command`` with ``text`` as stdin; if this process dies, the command and its processes are killed.
+
+    Raises:
+        MemoryError: when there is none for a process.
+    """
     parent = os.getpid()
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, _memory_errors():
         done = subprocess.run(
             [*SUPERVISED, *(os.fspath(word) for word in command)],
             input=text,
@@ -104,6 +109,14 @@ def run_tool(command: Sequence[str | os.PathLike[str]], text: str | None = None)
         )
     code = 128 - done.returncode if done.returncode > 128 else done.returncode  # a shell reports signal n as 128 + n
     return ToolResult(code, done.stdout, done.stderr)
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    try:
+        yield
+    except subprocess.SubprocessError as error:  # the child could not run its first lines
+        raise MemoryError("a compiler cannot be started") from error
 
 
 def run_compiler(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> ToolResult:

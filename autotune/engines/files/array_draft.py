@@ -1,6 +1,5 @@
 """Drafts the file of an array: the files of each antenna, and a comment for each field that their headers lack."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -11,7 +10,7 @@ from ...core.units import counted
 from .clocks import span_text
 from .grouping import Group, base_name, gap_s
 from .reading import LackingError
-from .toml import written
+from .toml import quoted, written
 
 HEAD = """\
 # The antennas of an array, for `autotune correlate`. Paths begin at the folder of this file. Fields in front of the
@@ -72,7 +71,7 @@ def _table(group: Group, name: str, folder: Path) -> str:
     first = group.looks[0].info
     lines = ["[[antenna]]\n", written("name", name), _files(group, folder)]
     if group.name not in ("", name):
-        lines[1] = f"{lines[1].rstrip()}  # several have the name {json.dumps(group.name, ensure_ascii=False)}\n"
+        lines[1] = f"{lines[1].rstrip()}  # several have the name {quoted(group.name)}\n"
     if group.in_file is not None:
         lines.append(f"{written('antenna', group.in_file).rstrip()}  # the one to read of the antennas in its files\n")
     if group.follow_on:
@@ -82,7 +81,7 @@ def _table(group: Group, name: str, folder: Path) -> str:
 
 
 def _files(group: Group, folder: Path) -> str:
-    paths = [json.dumps(os.path.relpath(look.path, folder), ensure_ascii=False) for look in group.looks]
+    paths = [quoted(os.path.relpath(look.path, folder)) for look in group.looks]
     if len(paths) == 1:
         return f"files = [{paths[0]}]\n"
     gaps = [0.0, *(float(gap_s(*each)) for each in pairwise(group.looks))]

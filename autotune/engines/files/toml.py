@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core import schema
+from ...core.errors import UsageError
 from .reading import Bytes, refuse
 
 
@@ -37,5 +38,17 @@ def checked(path: Path, where: str, check: schema.Check, content: object) -> Any
 
 
 def written(name: str, value: object) -> str:
-    """Returns the line ``name = value``. The value is text, a number, or a list of these."""
-    return f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
+    """Returns the line ``name = value``. The value is text, a number, or a list of these. Raises as ``quoted``."""
+    return f"{name} = {quoted(value)}\n"
+
+
+def quoted(value: object) -> str:
+    """Returns a value of TOML.
+
+    Raises:
+        UsageError: for text with characters that cannot be printed, such as the name of a file.
+    """
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and not text.isprintable():
+            raise UsageError(f"{schema.value_text(text)} cannot stand in a file of text, since it has other characters")
+    return json.dumps(value, ensure_ascii=False)
