@@ -110,7 +110,7 @@ def _antenna(folder: Path, common: Mapping[str, object], table: object) -> Array
     if "files" not in values:
         raise schema.Unsound("lacks files")
     header = {name: values.pop(name) for name in sorted(OVERRIDES & values.keys())}
-    HeaderOverrides(**header)
+    HeaderOverrides.of(header)
     return ArrayAntenna(
         files=tuple(tuple(folder / file for file in files) for files in values["files"]),
         header=header,

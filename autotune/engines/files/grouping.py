@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import UsageError
 from .lacking import Look, look_at
 from .opening import antennas_in
-from .reading import LackingError, Tell
+from .reading import HeaderOverrides, LackingError, Tell
 
 ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "is_turned")
 RATE = "sample_rate_hz"
@@ -41,7 +41,11 @@ def grouped(paths: Iterable[Any], overrides: Mapping[str, Any], tell: Tell) -> l
 
     Args:
         overrides: header fields for all files that lack them.
+
+    Raises:
+        UsageError: for a header field that is unknown or has a wrong value.
     """
+    HeaderOverrides.of(overrides)
     pairs: list[tuple[Look, str | int | None]] = []
     for path in paths:
         try:

@@ -36,7 +36,7 @@ def look_at(path: Path, overrides: Mapping[str, Any]) -> Look:
     errors: list[LackingError] = []
     while True:
         try:
-            source = open_joined([path], HeaderOverrides(**overrides), untold)
+            source = open_joined([path], HeaderOverrides.of(overrides), untold)
         except LackingError as error:
             if error.field in (each.field for each in errors):
                 raise

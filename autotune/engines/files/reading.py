@@ -74,6 +74,15 @@ class HeaderOverrides:
             except schema.Unsound as error:
                 raise UsageError(f"{name} {error}") from None
 
+    @staticmethod
+    def of(header: Mapping[str, Any]) -> "HeaderOverrides":
+        """Returns the fields of ``header``. Raises UsageError for an unknown one; its text suggests the nearest one."""
+        names = [field.name for field in fields(HeaderOverrides)]
+        for name in sorted(header.keys() - set(names)):
+            near = schema.suggestion(name, names)
+            raise UsageError(f"unknown header field {name!r}{near}; known fields: {', '.join(names)}")
+        return HeaderOverrides(**header)
+
     def over(self, info: SampleInfo) -> SampleInfo:
         """Returns ``info``, in which given fields replace its own."""
         names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {

@@ -1,14 +1,13 @@
 """Turns what people have into sources of samples: paths of recordings, NumPy arrays, or a source of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...core import schema
 from ...core.errors import UsageError
 from ..files.opening import neither
 from ..files.paired import open_paired
@@ -58,7 +57,6 @@ def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell
     Raises:
         UsageError: for other types, and for what ``open_samples`` refuses.
     """
-    must_be_known_fields(header)
     if isinstance(samples, str | Path):
         return files_input([[Path(samples)]], header, name, tell)
     if isinstance(samples, np.ndarray):
@@ -104,22 +102,12 @@ def files_input(
     files: Sequence[Sequence[Path]], header: HeaderFields, name: str, tell: Tell, follow_on: bool = False
 ) -> Input:
     """Opens the files of one antenna with ``open_paired``. ``name`` is for an antenna whose header has no name."""
-    must_be_known_fields(header)
-    source = open_paired(files, HeaderOverrides(**header), tell, follow_on)
+    source = open_paired(files, HeaderOverrides.of(header), tell, follow_on)
     if not source.info.antenna:
         source.info = replace(source.info, antenna=name or files[0][0].stem)
-    overrides = HeaderOverrides(**{**header, "antenna": source.info.antenna})
+    overrides = HeaderOverrides.of({**header, "antenna": source.info.antenna})
     again = partial(open_paired, files, overrides, untold, follow_on)
     return Input(source, again, getattr(source, "late", ()), getattr(source, "n_recorded", None))
-
-
-def must_be_known_fields(header: HeaderFields) -> None:
-    """Raises UsageError for an unknown header field; its text suggests the nearest known one."""
-    names = [field.name for field in fields(HeaderOverrides)]
-    for name in sorted(header.keys() - set(names)):
-        raise UsageError(
-            f"unknown header field {name!r}{schema.suggestion(name, names)}; known fields: {', '.join(names)}"
-        )
 
 
 def _array_source(rows: np.ndarray, info: SampleInfo, falls: bool) -> Source:
@@ -142,6 +130,6 @@ def _packed(samples: np.ndarray, header: HeaderFields, name: str) -> tuple[np.nd
         antenna=name,
     )
     if is_complex:
-        return np.ascontiguousarray(rows), HeaderOverrides(**header).over(info)
+        return np.ascontiguousarray(rows), HeaderOverrides.of(header).over(info)
     big_endian = np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder(">")))
-    return big_endian.view(np.uint8), HeaderOverrides(**header).over(info)
+    return big_endian.view(np.uint8), HeaderOverrides.of(header).over(info)

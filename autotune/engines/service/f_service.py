@@ -321,7 +321,7 @@ class FService:
         if place.file is None:
             assert outlet is not None
             return outlet, ()
-        path = numbered(place.file, number)
+        path = numbered(place.file, number, self._tell)
         file = NewFile(voltage_sink(path, info, False, self._tell), path)
         if outlet is None:
             closing.callback(file.close)

@@ -1,9 +1,12 @@
 """The output files of a service: one for each engine, and empty ones are removed."""
 
-from itertools import count
+import os
+from collections.abc import Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from ..files.reading import Tell
 from ..jobs.sinks import remove
 
 
@@ -31,9 +34,18 @@ class NewFile:
                 remove(self._path)
 
 
-def numbered(path: Path, number: int) -> Path:
-    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5; from 2 on, the next name that is free."""
-    if number == 1:
-        return path
-    names = (path.with_stem(f"{path.stem}-{n}") for n in count(number))
-    return next(each for each in names if not each.exists())
+def numbered(path: Path, number: int, tell: Tell) -> Path:
+    """Returns the file of the ``number``-th engine: x.h5, x-2.h5, x-3.h5, or the next name that is free.
+
+    A service that was killed and begins again so goes on; ``tell`` takes a line about it.
+    """
+    names = [path] * (number == 1)
+    free = (each for each in chain(names, _further(path, max(2, number))) if not os.path.lexists(each))
+    found = next(free)
+    if number == 1 and found != path:
+        tell(f"{path} exists, and stays: this engine writes {found.name}")
+    return found
+
+
+def _further(path: Path, first: int) -> Iterator[Path]:
+    return (path.with_stem(f"{path.stem}-{n}") for n in count(first))

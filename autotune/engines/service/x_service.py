@@ -284,7 +284,7 @@ class XService:
         with ExitStack() as stack:
             for each in self._settings.dumps:
                 if each.file is not None:
-                    path = numbered(each.file, number)
+                    path = numbered(each.file, number, self._tell)
                     named[str(path)] = NewFile(visibility_sink(path, self._info, False, self._tell), path)
                     stack.callback(named[str(path)].close)
             stack.pop_all()

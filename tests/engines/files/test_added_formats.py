@@ -63,6 +63,21 @@ def test_a_format_is_added_from_outside(tmp_path: Path) -> None:
     )
 
 
+def test_a_reader_is_asked_where_the_tree_has_other_data_of_its_suffix(tmp_path: Path) -> None:
+    reader = """
+from autotune import UsageError
+suffixes, holds, help = (".h5",), "samples", "a recording of the toybox"
+def read(path, overrides, tell):
+    raise UsageError(f"{path.name}: the toybox was asked")
+"""
+    site = install(tmp_path / "site", {"h5": reader}, "[autotune.formats]\nh5 = toybox.h5\n")
+    (tmp_path / "x.h5").touch()
+    asked = autotune(
+        "channelise", str(tmp_path / "x.h5"), "--channels", "16", "--out", str(tmp_path / "v.h5"), site=site
+    )
+    assert (asked.returncode, asked.stderr) == (2, "autotune: x.h5: the toybox was asked\n")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

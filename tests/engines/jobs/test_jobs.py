@@ -200,6 +200,7 @@ def test_arrays_and_folders_are_antennas(night: Path) -> None:
             ["channelise", "m0.toml", *WORDS, "--out", "OUT", "--header", "rate=1"],
             "unknown header field 'rate'; known fields: sample_rate_hz, ",
         ),
+        (["array", ".", "--header", "sample_rate=64e6"], "field 'sample_rate' (did you mean sample_rate_hz?); known"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--plot", "x.gif"], "x.gif"),
         (
             ["channelise", "m0.toml", "--channels", "65536", "--device", "host", "--out", "OUT"],

@@ -46,4 +46,7 @@ def test_later_engines_take_the_next_name_that_is_free(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     path.touch()
     (tmp_path / "x-3.h5").touch()
-    assert [numbered(path, n).name for n in (1, 2, 3, 4)] == ["x.h5", "x-2.h5", "x-4.h5", "x-4.h5"]
+    told: list[str] = []
+    assert numbered(tmp_path / "y.h5", 1, told.append).name == "y.h5" and not told
+    assert [numbered(path, n, told.append).name for n in (1, 2, 3, 4)] == ["x-2.h5", "x-2.h5", "x-4.h5", "x-4.h5"]
+    assert told == [f"{path} exists, and stays: this engine writes x-2.h5"], "as after a kill"

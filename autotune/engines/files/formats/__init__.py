@@ -40,16 +40,17 @@ def names(holds: str) -> list[str]:
 
 
 def find(suffix: str, holds: str, does: str) -> Any:
-    """Returns the format that can read or write files with a suffix, or None. Formats in this folder come first.
+    """Returns the format that can read or write files with a suffix, or None. Formats in this folder come first; one
+    of an installed package is asked for such data and tasks as none of them has for this suffix.
 
     Raises:
         UsageError: for a broken format of an installed package.
     """
-    candidates = that_hold(holds)
-    if suffix[1:] in installed(FORMATS) and not any(suffix in each.suffixes for each in own()):
-        candidates.append(_added(suffix[1:]))
-    fits = (each for each in candidates if each.holds == holds and suffix in each.suffixes and hasattr(each, does))
-    return next(fits, None)
+    fits = (each for each in that_hold(holds) if suffix in each.suffixes and hasattr(each, does))
+    if (found := next(fits, None)) is not None or suffix[1:] not in installed(FORMATS):
+        return found
+    added = _added(suffix[1:])
+    return added if added.holds == holds and hasattr(added, does) else None
 
 
 def for_new(path: Path, holds: str) -> Any:
