@@ -7,13 +7,15 @@ that the pages state, and what is somebody's stays as it is. The suite draws som
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import typing
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,9 +24,10 @@ import typer
 
 from autotune.cli.program import app
 
+from .forked import Command
+
 MOST_S, MOST_MORE = 10.0, 100 << 20
 STATUSES = (0, 1, 2)
-SAID = (0, 1, 2, 130)
 BOMB_BYTES = 10 << 30
 MINE = "my own work\n"
 KERNEL = """
@@ -145,30 +148,35 @@ class Place:
             done = self.run(words.split())
             assert done.status == 0, (words, done.told)
 
-    def run(self, words: Sequence[str]) -> "Ended":
-        """Returns how a command ended."""
+    def run(self, words: Sequence[str], is_alone: bool = True) -> "Ended":
+        """Returns how a command ended; ``is_alone``: its interpreter starts anew, so that its memory can be told."""
         began = time.monotonic()
-        with tempfile.TemporaryFile() as told:
+        if not is_alone:
+            command = Command(*words, cwd=self.root, env=self.environment)
+            try:
+                out, told = command.communicate(3 * MOST_S)
+            except subprocess.TimeoutExpired:
+                command.kill()
+                return Ended(-1, 3 * MOST_S, 0, "")
+            return Ended(command.wait(), time.monotonic() - began, 0, out + told)
+        with tempfile.TemporaryFile() as file:
             process = subprocess.Popen(
                 [sys.executable, "-m", "autotune", *words],
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
-                stdout=told,
+                stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            is_late = False
-            while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
-                time.sleep(0.02)
-                if time.monotonic() - began > 3 * MOST_S:
-                    is_late = True
-                    os.killpg(process.pid, 9)
-            process.returncode = os.waitstatus_to_exitcode(ended[1])
-            told.seek(0)
-            text = told.read().decode(errors="replace")
-        seconds = time.monotonic() - began
-        return Ended(-1 if is_late else process.returncode, seconds, ended[2].ru_maxrss << 10, text)
+            timer = threading.Timer(3 * MOST_S, os.killpg, (process.pid, signal.SIGKILL))
+            timer.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            timer.cancel()
+            process.returncode = os.waitstatus_to_exitcode(status)
+            file.seek(0)
+            text = file.read().decode(errors="replace")
+        return Ended(process.returncode, time.monotonic() - began, usage.ru_maxrss << 10, text)
 
     def path(self, kind: str, suffix: str) -> str:
         """Returns a wrong path, made anew."""
@@ -221,38 +229,40 @@ def _mount_full(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    status: int  # -1: it waited
+    status: int
     seconds: float
-    n_bytes: int  # the most memory that it had
+    n_bytes: int  # the most memory that it had; 0: unknown
     told: str
 
 
-def faults(place: Place, door: Door, kind: str, n_right: int) -> Iterator[str]:
-    """Yields what is wrong in how a command ends; ``n_right``: bytes of memory that it takes with right words."""
+def faults(place: Place, door: Door, kind: str, n_right: int | None) -> Iterator[str]:
+    """Yields what is wrong in how a command ends; ``n_right``: bytes of memory with right words; None: not compared."""
     place.fresh()
     path = place.path(kind, SUFFIX.get(door.option, ""))
     words = words_of(door, path)
-    ended = place.run(words)
+    ended = place.run(words, is_alone=n_right is not None)
     if "Traceback (most recent call last)" in ended.told:
         yield f"a traceback: {ended.told.strip().splitlines()[-1]}"
-    if ended.status == -1 or ended.seconds > MOST_S:
+    if ended.seconds > MOST_S:
         yield f"it takes {ended.seconds:.0f} s"
     elif ended.status not in STATUSES:
         yield f"exit status {ended.status}: {ended.told[-200:]}"
-    if ended.n_bytes > n_right + MOST_MORE:
+    if n_right is not None and ended.n_bytes > n_right + MOST_MORE:
         yield f"{ended.n_bytes >> 20} MB of memory, with a right path {n_right >> 20}"
     if kind == "somebody's" and (place.root / path).read_text() != MINE:
         yield "it has changed somebody's file"
 
 
-def found(place: Place, drawn: Sequence[tuple[Door, str]]) -> Iterator[tuple[Door, str, str]]:
-    """Yields (door, kind, what is wrong)."""
+def found(
+    place: Place, drawn: Sequence[tuple[Door, str]], compared: Collection[str] = KINDS
+) -> Iterator[tuple[Door, str, str]]:
+    """Yields (door, kind, what is wrong). ``compared``: kinds whose memory is compared with that of right words."""
     n_right: dict[str, int] = {}
     for door, kind in drawn:
-        if door.command not in n_right:
+        if kind in compared and door.command not in n_right:
             place.fresh()
             n_right[door.command] = place.run(RIGHT[door.command].split()).n_bytes
-        for fault in faults(place, door, kind, n_right[door.command]):
+        for fault in faults(place, door, kind, n_right[door.command] if kind in compared else None):
             yield door, kind, fault
     place.fresh()
 

@@ -47,6 +47,18 @@ alone = [right(value) for value in range(0, 102, 17)]
 forked = multiprocessing.get_context("fork")
 with ProcessPoolExecutor(2, forked) as pool:
     assert list(pool.map(right, range(0, 102, 17))) == alone
+def swept(number):
+    problem = {"n_beams": 1, "n_freqs": 3 + number, "n_times": 256}
+    done = autotune.sweep("dequantize", problem=problem, device="simulated", results="results", trials=2)
+    return len(done.trials)
+SCALE = 'extern "C" __global__ void scale(float *y, const float *x, int n) { int i = threadIdx.x; y[i] = 2 * x[i]; }'
+def scaled(number):
+    x = np.full(64, number, np.float32)
+    y, *_ = autotune.run_kernel("scale", SCALE, 64, [0 * x, x, np.int32(64)], {"block_size_x": 64}, device="host")
+    return float(y[0])
+with ProcessPoolExecutor(2, forked) as pool:
+    assert list(pool.map(swept, range(3))) == [2, 2, 2]
+    assert list(pool.map(scaled, range(4))) == [0, 2, 4, 6]
 with forked.Pool(2) as pool:
     (found,) = {*pool.map(line, range(4))}
 assert found.startswith("autotune-device cannot be started by a worker of multiprocessing.Pool; use threads"), found

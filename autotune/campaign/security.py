@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from distributed import Security
 
 from ..core.errors import UsageError
+from ..core.files import MOST_TEXT, content_of
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _path(what: str, option: Path | None, configured: str | None) -> str:
 def _check(ca: str, cert: str, key: str | None) -> None:
     for path in filter(None, (ca, cert, key)):
         try:
-            Path(path).read_bytes()
+            content_of(Path(path), MOST_TEXT)
         except OSError as error:
             raise UsageError(f"cannot read the certificate or key {path}: {error.strerror}") from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

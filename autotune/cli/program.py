@@ -141,7 +141,7 @@ def main() -> None:
         unnamed = "standard output" if error.errno in OF_THE_DISK else "input or output"
         _fail(f"{error.filename or unnamed}: {error.strerror or error}", 1)
     except MemoryError as error:
-        _fail(f"out of memory ({error or 'no details'}); choose smaller sizes with --problem", 1)
+        _fail(f"out of memory ({error or 'no details'}): choose smaller sizes, or give it more", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

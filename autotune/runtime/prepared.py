@@ -34,7 +34,7 @@ class _Plan(NamedTuple):
     binding: Binding
     geometry: Launch
     launch: Enqueue
-    low_bits: int  # as Binding.low_bits
+    low_bits: int  # see Binding.low_bits
     constants: ConstantMemory | None = None  # None: no array is in constant memory
 
 

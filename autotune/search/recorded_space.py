@@ -28,7 +28,7 @@ from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
 from ..transfer.occupancy import known_of
 
-MOST_BYTES = 1 << 30  # of a file, also when it is unpacked
+MOST_BYTES = 1 << 30  # the bytes of a file, also when it is unpacked
 LEAST_CONFIGS = 10  # smaller spaces are refused: a search makes no sense there
 # The cost of a trial by the names of Kernel Tuner and T4, without the search's own time (strategy_time).
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")

@@ -5,6 +5,7 @@ A definition is a file, ``detect.py``, or a package whose module of the same nam
 
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
 import shlex
@@ -160,7 +161,7 @@ def _import_file(path: Path) -> ModuleType:
 
 def _parent_of(path: Path) -> str:
     """Returns the name of the package of a definition, from which it can import the files beside it."""
-    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # stems may be equal
+    package = ModuleType(f"autotune_user_{sha256(os.fsencode(path.parent)).hexdigest()[:8]}")  # stems may be equal
     package.__path__ = [str(path.parent)]
     sys.path_importer_cache[str(path.parent)] = FileFinder(
         str(path.parent), (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceAsItIs, SOURCE_SUFFIXES)
