@@ -60,16 +60,25 @@ HELD = {
         "engines/jobs/test_array_file",
         "test_files_that_it_names_are_recordings_or_refused",
     ),
-    "Pipes, devices and sockets are refused, also among records": (
+    "Pipes, devices and sockets are refused at every option that takes a path": (
+        "test_paths",
+        "test_wrong_paths_and_somebodys_end_in_a_line",
+    ),
+    "and in records": (
         "records/test_damaged",
         "test_a_pipe_in_the_place_of_a_file_of_a_record_is_told_and_not_waited_for",
+    ),
+    "also when it is unpacked": ("test_paths", "test_wrong_paths_and_somebodys_end_in_a_line"),
+    "No command replaces a file that it has not written": (
+        "test_paths",
+        "test_wrong_paths_and_somebodys_end_in_a_line",
     ),
     "`autotune sky` writes only into an empty folder": (
         "engines/sky/test_record",
         "test_nothing_is_written_over_and_a_full_disk_is_told",
     ),
     "refuses names of antennas that lead out of it": ("engines/sky/test_record", "test_names_that_are_no_files"),
-    "remove their own file if it stays empty": (
+    "which are removed if they stay empty": (
         "engines/jobs/test_ends",
         "test_delays_that_outrun_the_samples_are_told_and_asked_for_no_longer",
     ),
