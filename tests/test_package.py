@@ -74,7 +74,7 @@ def test_an_installed_wheel_works_away_from_the_checkout(tmp_path: Path, clone: 
     ]
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     code = (
-        "import autotune; from pathlib import Path; from autotune.rendering.render import library_path;"
+        "import autotune; from pathlib import Path; from autotune.core.library import library_path;"
         f"assert Path(autotune.__file__).is_relative_to({str(tmp_path)!r});"
         "assert 'ddc' in autotune.kernels(); assert (library_path() / 'ddc.cu.j2').is_file();"
         "import autotune.cli.program, autotune.engines.jobs.correlate, autotune.emit.writer"

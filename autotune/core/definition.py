@@ -40,6 +40,7 @@ from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, error_text
 from .launch import Launch as Launch
 from .launch import with_positions
+from .library import library_path
 from .problem import Problem, added_fields, size_fields
 from .problem import baked_fields as baked_fields
 from .problem import baked_values as baked_values
@@ -177,7 +178,7 @@ class Kernel(ABC, Generic[P]):
         if not hasattr(self, "default") and isinstance(getattr(self, "space", None), Space):
             self.default = first_config(self.space)
         if not hasattr(self, "arguments"):
-            template = self.template_beside
+            template = self.template
             if not template.is_file():
                 why = f"has no template: there is no {template.name} beside it; write it there, or if it lies elsewhere"
                 raise fault(self, "", f"{why} name the function's arguments = (names in its order)")
@@ -204,6 +205,12 @@ class Kernel(ABC, Generic[P]):
     def template_beside(self) -> Path:
         """Returns the path of the template beside the definition, whether or not it exists."""
         return self.source_path.with_name(f"{self.source_path.stem}.cu.j2")
+
+    @property
+    def template(self) -> Path:
+        """Returns the path of the template: beside the definition, or else among the package's own."""
+        beside = self.template_beside
+        return beside if beside.is_file() else library_path() / beside.name
 
     @property
     def source_paths(self) -> tuple[Path, ...]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from .. import core
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
+from ..core.library import library_path
 from ..core.python_syntax import module_tree
-from ..rendering.render import library_path, template_path
 from ..rendering.texts import with_named_files
 from ..runtime.nvrtc import HEADERS, own_headers
 
@@ -62,7 +62,7 @@ def template_sources(kernels: Iterable[AnyKernel]) -> dict[str, str]:
     start = '"""Templates of the kernels, for configs without a record."""\n'
     found = {f"{TEMPLATES}/__init__.py": start}
     for kernel in kernels:
-        path = template_path(kernel)
+        path = kernel.template
         if path == kernel.template_beside:
             texts = {name: text for name, text in with_named_files(path, library_path(), "").items() if name}
         else:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 
 import jinja2
@@ -21,13 +20,13 @@ from ..core.config import Config
 from ..core.definition import BEYOND_BYTES, BEYOND_CONSTANTS, CONSTANT_BYTES, Array, Kernel, P
 from ..core.errors import Status, TrialFailure
 from ..core.launch import function_named
+from ..core.library import library_path
 from ..core.problem import baked_fields, baked_values
 from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
 
 INCLUDES = re.compile(r"\b(?:include|import|embed)")  # a text without these words has no include directives
 UNDEFINED = re.compile(r"(?:attribute '|^')(\w+)'")  # the undefined name in a message of Jinja
-TEMPLATES = f"{(__package__ or '').rpartition('.')[0]}.templates"  # beside this room; in a checkout, beside autotune
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
         TrialFailure: render_failed, with the template's file and line, also if an included file is missing;
             definition_failed, if the signature and the definition's ``arguments`` have a name at different positions.
     """
-    path, config = template_path(kernel), kernel.space.completed(config)
+    path, config = kernel.template, kernel.space.completed(config)
     context = {
         "problem": {name: getattr(problem, name) for name in baked_fields(type(problem))},
         "config": dict(config),
@@ -90,18 +89,6 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
     also = tuple(function for function in functions if function != own)
     return Variant(own, name, key, source, header + compiled, config, constants, also)
-
-
-def template_path(kernel: Kernel[P]) -> Path:
-    """Returns the kernel's ``<stem>.cu.j2``: beside its definition, or in the package's templates."""
-    stem = kernel.source_path.stem
-    beside = kernel.source_path.with_name(f"{stem}.cu.j2")
-    return beside if beside.is_file() else library_path() / f"{stem}.cu.j2"
-
-
-def library_path() -> Path:
-    """Returns the folder of the package's templates, from a checkout and from a wheel alike."""
-    return Path(next(iter(import_module(TEMPLATES).__path__)))
 
 
 class LineDirectives(Extension):

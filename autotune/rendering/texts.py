@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..core.definition import AnyKernel
-from .render import library_path, template_path
+from ..core.library import library_path
 
 NAMED = re.compile(r"[\"'<]([\w./-]+)[\"'>]")  # text in a template that may name a file
 
@@ -24,7 +24,7 @@ def with_named_files(path: Path, folder: Path, name: str) -> dict[str, str]:
 
 def texts_digest(kernel: AnyKernel) -> str:
     """Returns a digest of the definition, the template and the files that it names; their paths do not matter."""
-    path = template_path(kernel)
+    path = kernel.template
     texts = [(each.name, each.read_text()) for each in kernel.source_paths]
     for folder in dict.fromkeys((path.parent, library_path())):
         texts += sorted(with_named_files(path, folder, path.name).items())

@@ -12,7 +12,6 @@ import autotune
 from autotune import Config, Kernel, Launch, Space, Tolerance, UsageError, Work, array_in, array_out, ceil_div, when
 from autotune.core.definition import DefinitionError, problem_name
 from autotune.core.derived import arguments_in, first_config, sizes_of
-from autotune.rendering.render import template_path
 from autotune.source.registry import load_kernel
 
 from ..conftest import DEFINITIONS, EXAMPLE
@@ -39,7 +38,7 @@ def test_what_is_derived_is_what_is_written_by_hand(kernel: Any) -> None:
         if kernel is ACCUMULATE:
             del by_hand["n_receivers"]  # n (n + 1) / 2 baselines
         assert Kernel.sizes(kernel, problem, shapes) == by_hand
-    assert arguments_in(template_path(kernel).read_text(), kernel.name) in (kernel.arguments, None)
+    assert arguments_in(kernel.template.read_text(), kernel.name) in (kernel.arguments, None)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from autotune import Config, Kernel, TrialFailure
+from autotune.core.library import library_path
 from autotune.devices import find_device
-from autotune.rendering.render import _environment, library_path, render, template_path
+from autotune.rendering.render import _environment, render
 from autotune.runtime import nvrtc
 
 from .test_channelise import GOLDENS as CHANNELISE
@@ -222,7 +223,7 @@ def with_needs(folder: str, file: str) -> list[str]:
 def include(family: Family, file: str) -> str:
     """The statement that includes a file, with the variables that the template gives it."""
     statement = f'{{% include "{file if "/" in file else f"{family.folder}/{file}"}" %}}\n'
-    own = [template_path(family.kernel), *(library_path() / family.folder).glob("*.cuh")]
+    own = [family.kernel.template, *(library_path() / family.folder).glob("*.cuh")]
     given = re.compile(rf"^\{{% with .*%\}}\n{re.escape(statement)}\{{% endwith %\}}\n", re.MULTILINE)
     with_block = next((found[0] for path in own if (found := given.search(path.read_text()))), statement)
     return family.before.get(file, "") + with_block
@@ -231,7 +232,7 @@ def include(family: Family, file: str) -> str:
 def source_of(part: Part, without: str = "") -> str:
     """The text of a part behind the definition's constants and what it needs, and a kernel if it has none."""
     family, (problem, config) = part.family, part.variant
-    constants = template_path(family.kernel).read_text().partition("{% include")[0]
+    constants = family.kernel.template.read_text().partition("{% include")[0]
     files = [file for file in with_needs(family.folder, part.file) if file != without]
     lines = [re.sub(r"\{% if [^%]*%\}\s*$", "", constants), *(include(family, file) for file in files)]
     if not part.file.startswith("kernel_") or part.file in ("kernel_columns.cuh", "kernel_tables.cuh"):

@@ -31,9 +31,9 @@ def test_line_directives_name_the_line_of_the_template(name: str) -> None:
     kernel = load_kernel(name)
     problem = kernel.tuned[0]
     variant = render(kernel, problem, kernel.default_config(problem, H200))
-    from autotune.rendering.render import library_path, template_path
+    from autotune.core.library import library_path
 
-    folders = [template_path(kernel).parent, library_path()]
+    folders = [kernel.template.parent, library_path()]
     templates: dict[str, list[str]] = {}
     line, name_now, checked = 0, "", 0
     for text in variant.numbered.splitlines()[1:]:

@@ -37,3 +37,14 @@ def test_files_are_not_written_over(there: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write"):
         write_starter("total", tmp_path / "file" / "folder")
+
+
+def test_a_kernel_in_the_tree_works_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition, template = write_starter("moved", tmp_path / "kernels")
+    templates = tmp_path / "templates"
+    templates.mkdir()
+    template = template.rename(templates / template.name)
+    monkeypatch.setattr("autotune.core.definition.library_path", lambda: templates)
+    kernel = load_kernel(str(definition))
+    assert kernel.template == template and kernel.arguments == ("total", "first", "second", "n")
+    assert "void moved(" in render(kernel, kernel.tuned[0], Config(kernel.default)).source
