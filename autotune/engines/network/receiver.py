@@ -7,8 +7,8 @@ packets, as written by tcpdump, can replace a network: it is read no faster than
 
 import select
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,11 +19,11 @@ import spead2.recv
 from ...core.errors import UsageError
 from .endpoints import Endpoint
 from .ibverbs import IBV, add_ibv_reader
-from .kernel_sockets import Connections, udp_drops
+from .kernel_sockets import udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
+from .tcp_door import TcpDoor
 
 LOOK_S = 0.1  # a waiting receiver checks so often whether it must end
-CONNECTIONS_S = 0.2  # it checks so often whether its connections are open
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
 N_BUILT = 2  # chunks that each member has under construction
@@ -111,18 +111,18 @@ class Receiver:
             self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
         self._is_asked = threading.Event()
         self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
-        self._transport, self._looked_at = listening.transport, time.monotonic()
-        self._connections = Connections(self._ports)
+        self._transport = listening.transport
+        self._doors: list[TcpDoor] = []
         self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
-        for stream, where in zip(self._group, listening.members, strict=True):
-            add_readers(stream, where, listening)
-        for stream, where in zip(self._group, listening.members, strict=True):
-            try:
-                stream.start()
-            except (RuntimeError, OSError) as error:
-                self._group.stop()
-                places = ", ".join(str(each) for each in where)
-                raise UsageError(f"nothing can be received at {places}: {_why(error)}") from error
+        try:
+            for stream, where in zip(self._group, listening.members, strict=True):
+                self._doors += add_readers(stream, where, listening)
+            for stream, where in zip(self._group, listening.members, strict=True):
+                with _told_of(", ".join(str(each) for each in where)):
+                    stream.start()
+        except UsageError:
+            self.close()
+            raise
 
     def take(self) -> tuple[int, int, np.ndarray] | None:
         """Returns the next chunk: its array's number, its time in samples, and flags of its heaps; None at the end.
@@ -157,6 +157,8 @@ class Receiver:
         if self._closed_drops is None:
             self._closed_drops = self._kernel_drops()
         self._group.stop()
+        for door in self._doors:
+            door.close()
 
     @property
     def newest_time(self) -> int | None:
@@ -223,12 +225,9 @@ class Receiver:
         return udp_drops(self._ports) if self._transport == "udp" else 0
 
     def _has_lost_sender(self) -> bool:
-        """Returns whether a TCP connection has closed without a stop heap: a member takes no second connection."""
-        if self._transport != "tcp" or time.monotonic() - self._looked_at < CONNECTIONS_S:
-            return False
-        self._looked_at = time.monotonic()
+        """Returns whether a sender by TCP has closed its connection without a stop heap: a member takes no second."""
         counted = self._placings if self._each_ends else self._placings[:1]
-        return self._connections.n_closed() > sum(placing.n_stops for placing in counted)
+        return sum(door.has_ended for door in self._doors) > sum(placing.n_stops for placing in counted)
 
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet = False
@@ -252,23 +251,36 @@ def add_readers(
     stream: spead2.recv.ChunkStreamGroupMember,
     where: Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequence[Path],
     listening: Listening,
-) -> None:
-    """Makes a stream receive from all places of a member.
+) -> list[TcpDoor]:
+    """Makes a stream receive from all places of a member; returns those that take one sender each, by TCP.
 
     Raises:
         UsageError: when it cannot.
     """
     if listening.transport == IBV:
         add_ibv_reader(stream, [each for each in where if isinstance(each, Endpoint)], listening.interface)
-        return
-    for each in where:
-        add_reader(stream, each, listening)
+        return []
+    doors: list[TcpDoor] = []
+    try:
+        for each in where:
+            if isinstance(each, Endpoint) and listening.transport == "tcp":
+                with _told_of(each):
+                    doors.append(TcpDoor(each, SOCKET_BYTES))
+                    stream.add_tcp_reader(doors[-1].inner, max_size=MOST_PACKET_BYTES)
+                    doors[-1].inner.close()  # spead2 has a descriptor of its own until it has the connection
+            else:
+                add_reader(stream, each, listening)
+    except UsageError:
+        for door in doors:
+            door.close()
+        raise
+    return doors
 
 
 def add_reader(
     stream: spead2.recv.ChunkStreamGroupMember, where: Endpoint | spead2.InprocQueue | Path, listening: Listening
 ) -> None:
-    """Makes a stream receive from one place.
+    """Makes a stream receive from one place that is not of TCP.
 
     Raises:
         UsageError: when it cannot.
@@ -276,13 +288,9 @@ def add_reader(
     if isinstance(where, spead2.InprocQueue):
         stream.add_inproc_reader(where)
         return
-    try:
+    with _told_of(where):
         if isinstance(where, Path):
             stream.add_udp_pcap_file_reader(str(where))
-        elif listening.transport == "tcp":
-            stream.add_tcp_reader(
-                where.port, max_size=MOST_PACKET_BYTES, buffer_size=SOCKET_BYTES, bind_hostname=where.host
-            )
         elif listening.transport == "udp" and where.is_multicast:
             stream.add_udp_reader(
                 where.host,
@@ -297,8 +305,14 @@ def add_reader(
             )
         else:
             raise UsageError(f"transport is {listening.transport!r}; it may be udp, ibv, tcp, pcap or inproc")
+
+
+@contextmanager
+def _told_of(place: object) -> Iterator[None]:
+    try:
+        yield
     except (RuntimeError, OSError) as error:
-        raise UsageError(f"nothing can be received at {where}: {_why(error)}") from error
+        raise UsageError(f"nothing can be received at {place}: {_why(error)}") from error
 
 
 def _why(error: Exception) -> str:

@@ -1,0 +1,126 @@
+"""A place of TCP takes the first sender whose bytes begin as SPEAD does; all others cost nothing."""
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from autotune.engines.network import tcp_door
+from autotune.engines.network.endpoints import Endpoint
+from autotune.engines.network.tcp_door import TcpDoor
+
+from ...waiting import wait_until
+from .ports import free_ports
+
+HEAD = bytes((0x53, 4, 2, 6, 0, 0, 0, 5))
+PACKET = HEAD + bytes(4088)
+STRANGERS = {
+    "nothing": b"",
+    "a web browser": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "noise": b"\x9f" + os.urandom(63),
+    "another magic number": b"\x54" + HEAD[1:],
+    "another version": HEAD[:1] + b"\x03" + HEAD[2:],
+    "other widths": HEAD[:3] + b"\x05" + HEAD[4:],
+    "no zeros": HEAD[:5] + b"\x01" + HEAD[6:],
+    "no items": HEAD[:7] + b"\x00",
+}
+
+
+@pytest.fixture
+def place() -> Endpoint:
+    return Endpoint("127.0.0.1", free_ports(1, socket.SOCK_STREAM)[0])
+
+
+@pytest.fixture
+def door(place: Endpoint) -> Iterator[TcpDoor]:
+    door = TcpDoor(place, 1 << 20)
+    yield door
+    door.close()
+
+
+def connected(place: Endpoint, data: bytes = b"") -> socket.socket:
+    connection = socket.create_connection((place.host, place.port), timeout=10)
+    connection.sendall(data)
+    return connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other end closes a connection, with or without reading what was sent."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def taken(door: TcpDoor, n: int) -> bytes:
+    """The next bytes that come through, as spead2 reads them; its connection is closed at once."""
+    inner, _ = door.inner.accept()
+    with inner:
+        inner.settimeout(10)
+        data = b""
+        while len(data) < n and (more := inner.recv(n - len(data))):
+            data += more
+        return data
+
+
+@pytest.mark.parametrize("what", STRANGERS)
+@pytest.mark.parametrize("stays", [True, False])
+def test_strangers_cost_nothing(what: str, stays: bool, door: TcpDoor, place: Endpoint) -> None:
+    strangers = [connected(place, STRANGERS[what]) for _ in range(20)]
+    for each in strangers * (not stays):
+        each.close()
+    assert what == "nothing" or not stays or all(map(is_closed, strangers))
+    with connected(place, PACKET[:5]) as sender:
+        sender.sendall(PACKET[5:])
+        assert taken(door, len(PACKET)) == PACKET and not door.has_ended
+    wait_until(lambda: door.has_ended)
+    for each in strangers:
+        each.close()
+
+
+def test_the_place_is_free_for_one_sender(door: TcpDoor, place: Endpoint) -> None:
+    with connected(place) as idle, connected(place, PACKET) as sender:
+        assert taken(door, 10) == PACKET[:10]
+
+        def is_refused() -> bool:
+            try:
+                connected(place).close()
+            except ConnectionRefusedError:
+                return True
+            return False
+
+        wait_until(is_refused)
+        assert idle.recv(1) == b"" and sender.fileno() > 0
+
+
+def test_what_waits_is_bounded_and_the_oldest_gives_way(
+    door: TcpDoor, place: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp_door, "MOST_WAITING", 3)
+    waiting = [connected(place) for _ in range(5)]
+    assert [each.recv(1) for each in waiting[:2]] == [b"", b""]
+    waiting[2].sendall(PACKET)
+    assert taken(door, len(PACKET)) == PACKET
+    for each in waiting:
+        each.close()
+
+
+@pytest.mark.parametrize("state", ["alone", "idle", "sending"])
+def test_it_closes_whatever_happens(state: str, place: Endpoint) -> None:
+    door = TcpDoor(place, 1 << 16)
+    connection = None if state == "alone" else connected(place)
+    if state == "sending":
+        assert connection is not None
+        connection.settimeout(0.5)
+        with pytest.raises(TimeoutError):  # nobody reads, so it has to wait
+            while True:
+                connection.sendall(PACKET)
+    door.close()
+    door.close()
+    TcpDoor(place, 1 << 16).close()
+
+
+def test_a_port_in_use_is_an_error(door: TcpDoor, place: Endpoint) -> None:
+    with pytest.raises(OSError, match="in use"):
+        TcpDoor(place, 1 << 16)
