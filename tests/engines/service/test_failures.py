@@ -6,7 +6,7 @@ Streams have no end here; how long they last is counted in what comes of them, s
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -177,6 +177,29 @@ def test_noise_at_the_port_is_counted_and_costs_nothing_else(tmp_path: Path) -> 
         stop(digitiser, f, x)
         assert n_right(air) >= 4
         assert f.counts()["received"]["placed"] >= 0.8 * digitiser.counts()["sent"]
+
+
+def test_strangers_by_tcp_cost_nothing(tmp_path: Path) -> None:
+    """Some send nothing, some no SPEAD, some connect and close; each came before the sender."""
+    with ended(Air(tmp_path, "tcp", n_antennas=1)) as air:
+        strangers = []
+
+        def come_to(ports: Sequence[int]) -> None:
+            for port in ports:
+                for data in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64)):
+                    strangers.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+                    strangers[-1].sendall(data)
+                socket.create_connection(("127.0.0.1", port), timeout=10).close()
+
+        x = air.x("--once").waits_for("heaps are received at")
+        come_to(air.voltage_ports)
+        f = air.f(0, "--once").waits_for("heaps are received at")
+        come_to(air.sample_ports[0])
+        assert air.dsims(0)[0].ends() == 0 and f.ends() == 0 and x.ends() == 0
+        assert f.counts()["engines"] == x.counts()["engines"] == 1
+        assert n_right(air) == len(air.offline().timestamps)
+        for each in strangers:
+            each.close()
 
 
 def test_an_engine_that_is_too_slow_drops_whole_chunks_and_makes_no_wrong_dump(tmp_path: Path) -> None:
