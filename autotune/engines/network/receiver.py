@@ -312,7 +312,8 @@ def _told_of(place: object) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, OSError) as error:
-        raise UsageError(f"nothing can be received at {place}: {_why(error)}") from error
+        why = getattr(error, "strerror", None) or _why(error)
+        raise UsageError(f"nothing can be received at {place}: {why}") from error
 
 
 def _why(error: Exception) -> str:

@@ -16,6 +16,7 @@ MOST_WAITING = 64  # connections that have sent nothing yet; the oldest gives wa
 HEAD_BYTES = 8
 MAGIC, VERSION, WIDTHS = 0x53, 4, 8  # the first two bytes of SPEAD, and the sum of the next two
 PIECE = 1 << 20
+JOIN_S = 0.1
 
 
 class TcpDoor:
@@ -46,11 +47,12 @@ class TcpDoor:
         """Closes all connections; any thread may call it, also again."""
         with suppress(OSError):
             self._asking.send(b"x")
-        for each in (self._sender, self._to_inner):
-            with suppress(OSError):
-                if each is not None:
-                    each.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
+        while self._thread.is_alive():  # it may take a sender just now
+            for each in (self._sender, self._to_inner):
+                with suppress(OSError):
+                    if each is not None:
+                        each.shutdown(socket.SHUT_RDWR)
+            self._thread.join(JOIN_S)
         for each in (self._sender, self._to_inner, self.inner, self._listener, self._asked, self._asking):
             if each is not None:
                 each.close()
