@@ -35,7 +35,7 @@ from autotune.engines.kernels.choice import CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.gpu_backend import GpuBackend
 from autotune.engines.machine.host_backend import HostEvent
 from autotune.engines.streams.samples import SampleInfo, Samples
-from autotune.runtime import gpu, prepared
+from autotune.runtime import arrays, gpu, prepared
 
 BITS, PACKET, HEAP, TAPS, RATE_HZ, LINE_HZ = 10, 4096, 256, 16, 1712e6, 20e9
 WIDE, NARROW = "4096 channels", "narrow, 1024 channels of a 8th of the band"
@@ -60,6 +60,12 @@ class NullStream:
         return counted
 
 
+class OnGpu(np.ndarray):
+    """Memory that says to be on GPU 0, as an array of CuPy does."""
+
+    data = SimpleNamespace(device_id=0, ptr=0)  # type: ignore[assignment]
+
+
 class NullBackend:
     """Implements ``Backend``: an H200 whose kernels do nothing, with memory that nobody touches."""
 
@@ -71,7 +77,8 @@ class NullBackend:
     def pinned(self, shape: Any, dtype: Any) -> np.ndarray:
         return np.empty(shape, dtype)
 
-    empty = pinned
+    def empty(self, shape: Any, dtype: Any) -> np.ndarray:
+        return np.empty(shape, dtype).view(OnGpu)
 
     def stream(self) -> NullStream:
         return NullStream(self.counts)
@@ -149,6 +156,7 @@ def without_gpu() -> Iterator[None]:
     with (
         patch.object(gpu, "made_current", lambda index: nullcontext()),
         patch.object(prepared, "memory_for", lambda *given: None),
+        patch.dict(arrays.readers, {OnGpu: arrays.read_cupy}),
     ):
         yield
 
