@@ -1,0 +1,39 @@
+"""Under `ulimit -v` commands work, or end with one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ..paths import RIGHT, SKY
+
+LIMIT_KB = 900_000
+
+
+def limited(words: str, folder: Path) -> tuple[int, str]:
+    """The exit status of a command and what it tells."""
+    own = {"AUTOTUNE_CACHE_DIR": str(folder / "cache"), "AUTOTUNE_LOCK_DIR": str(folder / "locks")}
+    done = subprocess.run(
+        ["bash", "-c", f'ulimit -v {LIMIT_KB}; exec "$0" -m autotune {words}', sys.executable],
+        cwd=folder,
+        env={**os.environ, **own},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, done.stderr
+
+
+def test_sweeps_and_what_reads_them_work(tmp_path: Path) -> None:
+    for words in ("sweep --kernel dequantize --device simulated --trials 3", RIGHT["show"], RIGHT["emit"]):
+        assert limited(words, tmp_path)[0] == 0, words
+    code, told = limited("lookup fresh --kernel dequantize --device simulated", tmp_path)
+    assert code == 0, told
+
+
+def test_engines_work_or_end_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "sky.toml").write_text(SKY)
+    assert limited("sky sky.toml --out night", tmp_path)[0] == 0
+    code, told = limited(RIGHT["correlate"], tmp_path)
+    assert code == 0 or (code == 1 and told.splitlines()[-1].startswith("autotune: out of memory (")), told
+    assert "Traceback" not in told
