@@ -60,9 +60,9 @@ def test_a_disk_that_fills_up_has_the_files_name(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 def test_numpy_names_a_full_disk() -> None:
-    with pytest.raises(OSError, match=r"stored whole|No space") as failed, named_errors(Path("/dev/full")):
-        with open("/dev/full", "wb") as file:
-            np.save(file, np.zeros(1 << 20))
+    full = Path("/dev/full")
+    with pytest.raises(OSError, match=r"stored whole|No space") as failed, named_errors(full), full.open("wb") as file:
+        np.save(file, np.zeros(1 << 20))
     assert failed.value.errno == errno.ENOSPC
 
 
