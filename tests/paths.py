@@ -6,6 +6,7 @@ that the pages state, and what is somebody's stays as it is. The suite draws som
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -36,25 +37,8 @@ extern "C" __global__ void scale(float *y, const float *x, float factor, int n) 
     if (i < n) y[i] = factor * x[i];
 }
 """
-SKY = """
-sample_rate_hz = 4e6
-sample_bits = 8
-n_pols = 2
-duration_s = 0.02
-sync_time_unix = 1.7e9
-seed = 1
-[phase_centre]
-hour_angle_deg = 20
-declination_deg = -30
-[noise]
-level = 20
-[array]
-layout = "random"
-n_antennas = 2
-spacing_m = 100
-latitude_deg = -30.7
-longitude_deg = 21.4
-"""
+EXAMPLE = (Path(__file__).resolve().parents[1] / "docs" / "example" / "sky.toml").read_text()
+SKY = re.sub(r"n_antennas = \d+", "n_antennas = 2", re.sub(r"n_samples = \d+", "n_samples = 81920", EXAMPLE))
 LISTED = 'kernel = "dequantize"\n[grid]\nn_beams = [1]\nn_freqs = [5]\n[sweep]\ntrials = 2\n'
 ARGUMENTS = "--arg y=zeros:float32:64 --arg x=zeros:float32:64 --arg factor=1.0 --arg n=64"
 TUNE = f"tune k.cu --kernel scale --size 64 {ARGUMENTS} --param block_size_x=64 --device simulated --trials 2"

@@ -54,7 +54,7 @@ class LaunchPlan:
     current: Callable[[], int]  # returns the index of the current GPU
     library: str  # "torch" if all inputs are PyTorch's: outputs then are, too, and its current stream is used
     aligns: tuple[tuple[str, int], ...]  # alignments of the inputs, then of the outputs
-    low_bits: int  # address bits that are 0 if all arrays have the largest of these alignments
+    low_bits: int  # see Binding.low_bits
     outputs: tuple[Array, ...]
     arguments: Callable[[list[object]], tuple[object, ...]]  # puts inputs, outputs and scalars in the kernel's order
     loaded: "_Loaded | None"  # None: there is nothing to compute
@@ -296,8 +296,8 @@ class TunedKernel:
             gpu=index,
             current=gpu.current_getter(),
             library=library,
-            aligns=tuple((name, specs[name].align) for name in (*names.arrays, *names.outputs)),
-            low_bits=max(specs[name].align for name in (*names.arrays, *names.outputs)) - 1,
+            aligns=tuple((name, binding.aligns[name]) for name in (*names.arrays, *names.outputs)),
+            low_bits=binding.low_bits,
             outputs=tuple(specs[name] for name in names.outputs),
             arguments=_picker([order.index(name) for name in binding.names]),
             loaded=None if nothing else self._load(problem, choice, device, index),

@@ -184,7 +184,7 @@ def _alone(path: Path, wait_s: float, waits: Callable[[], None]) -> Iterator[boo
     try:
         is_first, end = True, time.monotonic() + wait_s
         with suppress(UsageError):
-            while not lock(file, path.parent, "name another folder in AUTOTUNE_CACHE_DIR"):
+            while not lock(file, path.parent, ""):
                 if is_first:
                     waits()
                 is_first = False

@@ -23,7 +23,7 @@ from .engine_options import (
     HeaderOption,
     KernelsOnHostOption,
     NarrowOption,
-    OverwriteOption,
+    OverwritePictureOption,
     PackageOption,
     PlotOption,
     RecordsOption,
@@ -94,7 +94,7 @@ def correlate(
         ),
     ] = None,
     plot: PlotOption = None,
-    overwrite: OverwriteOption = False,
+    overwrite: OverwritePictureOption = False,
     sky: Annotated[
         Path | None,
         typer.Option("--sky", help="With --plot: also draw the fringes that this sky (sky.toml) should give."),

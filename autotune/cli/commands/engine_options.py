@@ -59,7 +59,7 @@ HeaderOption = Annotated[
     ),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the picture of --plot if it exists.")]
+OverwritePictureOption = Annotated[bool, typer.Option("--overwrite", help="Replace the picture of --plot.")]
 PackageOption = Annotated[
     str | None, typer.Option("--package", help="Take configs from this package, which `autotune emit` wrote.")
 ]
