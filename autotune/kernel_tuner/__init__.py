@@ -6,6 +6,6 @@ below it.
 """
 
 from .facade import run_kernel, tune_kernel
-from .returned import Results
+from .returned import Results, get_config_string
 
-__all__ = ["Results", "run_kernel", "tune_kernel"]
+__all__ = ["Results", "get_config_string", "run_kernel", "tune_kernel"]

@@ -14,6 +14,7 @@ from .asked import device_asked_for, objectives_of, options_of, refuse_options, 
 from .returned import Results, environment_of, front_of_results, result_text, results_of
 
 RUN_DEADLINE_S = 60.0
+SHORTER = 'strategy="random_sample", strategy_options={"time_limit": 600}'
 
 
 def tune_kernel(
@@ -119,7 +120,9 @@ def tune_kernel(
     )
     if verify is not None and answer is None:
         raise UsageError("verify compares outputs with an answer: give answer, too")
-    ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, Lines(note, verbose))
+    is_limited = settings.trials is not None or settings.time_s is not None
+    lines = Lines(note, verbose, "" if is_limited else SHORTER)
+    ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, lines)
     if ported.sweep.interrupted:  # Ctrl-C also ends a script that tunes several kernels
         note(f"interrupted: all trials so far are in {ported.sweep.path}; the same call resumes")
         raise KeyboardInterrupt

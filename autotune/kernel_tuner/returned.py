@@ -80,6 +80,13 @@ def result_text(result: Mapping[str, object], call: Call, goals: Mapping[str, bo
     return f"{config}: {result['time']:.4g} ms{more}"
 
 
+def get_config_string(
+    params: Mapping[str, object], keys: Sequence[str] | None = None, units: Mapping[str, str] | None = None
+) -> str:
+    """Returns "a=1, b=2ms" for the values in ``params``, or those named by ``keys``, each with its unit."""
+    return ", ".join(f"{name}={params[name]}{(units or {}).get(name, '')}" for name in keys or params)
+
+
 def environment_of(ported: PortedSweep, wall_s: float) -> dict[str, object]:
     """Returns the device, the kernel, the paths of record and definition, the missing checks, trials by status, and the
     parts of this call's wall time in ms, as ``total_compile_time``; ``overhead_time`` is the rest of ``wall_s``.

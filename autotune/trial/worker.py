@@ -167,11 +167,7 @@ class Worker:
         except Died as death:
             why = f"the {doing()} killed its process{', and a second one' if self._tries > 1 else ''}: {death}"
             raise TrialFailure(Status.LAUNCH_FAILED, why) from death
-        except (
-            TrialFailure,
-            UsageError,
-            OSError,
-        ):  # the last: a full disk, or a cache that was deleted
+        except (TrialFailure, UsageError, MemoryError, OSError):  # the last: a full disk, or a cache that was deleted
             raise
         except Exception as error:  # a device of another package may raise anything
             why = f"the {doing()} raises {type(error).__name__}: {error}"

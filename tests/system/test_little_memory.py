@@ -10,11 +10,11 @@ from ..paths import RIGHT, SKY
 LIMIT_KB = 900_000
 
 
-def limited(words: str, folder: Path) -> tuple[int, str]:
+def limited(words: str, folder: Path, limit_kb: int = LIMIT_KB) -> tuple[int, str]:
     """The exit status of a command and what it tells."""
     own = {"AUTOTUNE_CACHE_DIR": str(folder / "cache"), "AUTOTUNE_LOCK_DIR": str(folder / "locks")}
     done = subprocess.run(
-        ["bash", "-c", f'ulimit -v {LIMIT_KB}; exec "$0" -m autotune {words}', sys.executable],
+        ["bash", "-c", f'ulimit -v {limit_kb}; exec "$0" -m autotune {words}', sys.executable],
         cwd=folder,
         env={**os.environ, **own},
         capture_output=True,
@@ -25,7 +25,8 @@ def limited(words: str, folder: Path) -> tuple[int, str]:
 
 
 def test_sweeps_and_what_reads_them_work(tmp_path: Path) -> None:
-    for words in ("sweep --kernel dequantize --device simulated --trials 3", RIGHT["show"], RIGHT["emit"]):
+    swept = (f"sweep --kernel dequantize --device {device} --trials 3" for device in ("simulated", "host"))
+    for words in (*swept, RIGHT["show"], RIGHT["emit"]):
         assert limited(words, tmp_path)[0] == 0, words
     code, told = limited("lookup fresh --kernel dequantize --device simulated", tmp_path)
     assert code == 0, told
@@ -37,3 +38,10 @@ def test_engines_work_or_end_with_one_line(tmp_path: Path) -> None:
     code, told = limited(RIGHT["correlate"], tmp_path)
     assert code == 0 or (code == 1 and told.splitlines()[-1].startswith("autotune: out of memory (")), told
     assert "Traceback" not in told
+
+
+def test_checks_that_need_more_memory_say_how_much(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void twice(float* x) { x[blockIdx.x * 64 + threadIdx.x] *= 2; }")
+    given = "--kernel twice --arg x=zeros:float32:16777216 --size 16777216 --param block_size_x=64 --device host"
+    code, told = limited(f"tune k.cu {given}", tmp_path, 2 * LIMIT_KB)
+    assert code == 1 and "out of memory (twice: the checks of x, 64 MiB, need " in told, told

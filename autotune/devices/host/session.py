@@ -24,6 +24,7 @@ from .translation import undefined_in
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
 ARRAY_ALIGN = 32  # bytes: the alignment that g++ gives large arrays
+NO_MEMORY = 2  # what cuda_host_launch returns
 ONE_LAUNCH = threading.Lock()  # the runtime runs one launch at a time, and a library has one shared and constant memory
 MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, padded to the 128 bytes of a tensor map
 
@@ -117,8 +118,13 @@ class HostFunction:
     def _call(self, entry: "_Entry", options: Options, pointers: object, ranges: Any, keep: list[object]) -> None:
         library = host_runtime()
         info = ctypes.byref(entry.info)
-        if library.cuda_host_launch(entry.name.encode(), info, pointers, ctypes.byref(options), ranges, len(ranges)):
+        status = library.cuda_host_launch(
+            entry.name.encode(), info, pointers, ctypes.byref(options), ranges, len(ranges)
+        )
+        if status:
             message = library.cuda_host_error().decode(errors="replace")
+            if status == NO_MEMORY:
+                raise MemoryError(f"{entry.name}: {message}")
             raise TrialFailure(Status.LAUNCH_FAILED, name_lines(message, self._path))
 
     def _check_geometry(self, entry: "_Entry", launch: Launch) -> None:

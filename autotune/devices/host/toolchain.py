@@ -138,8 +138,10 @@ def _bind_to(parent: int) -> None:
     _libc.prctl(pr_set_pdeathsig, signal.SIGTERM)
     if os.getppid() != parent:  # the parent died before the signal was requested
         os._exit(1)
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+    for limited, most in ((resource.RLIMIT_CPU, CPU_LIMIT_S), (resource.RLIMIT_AS, MEMORY_LIMIT_BYTES)):
+        allowed = resource.getrlimit(limited)[1]  # by `ulimit`; it cannot be raised
+        most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+        resource.setrlimit(limited, (most, most))
 
 
 def _identify(command: tuple[str, ...]) -> Compiler | None:

@@ -319,12 +319,16 @@ static int note_library(dl_phdr_info* library, size_t, void* kernel) {
     return 1;
 }
 
-void checker_begin() {
-    if (!launch.options.check) return;
+bool checker_begin() {
+    if (!launch.options.check) return true;
     dl_iterate_phdr(note_library, reinterpret_cast<void*>(launch.info.call));
     for (const Range& range : launch.ranges) {
         void* shadow = calloc(range.n_bytes ? range.n_bytes : 1, sizeof(Shadow));  // untouched pages cost nothing
-        if (!shadow) abort();
+        if (!shadow) {
+            launch.error = "the checks of " + std::string(range.name) + ", " + std::to_string(range.n_bytes >> 20) +
+                " MiB, need " + std::to_string(range.n_bytes * sizeof(Shadow) >> 20) + " MiB of memory";
+            return false;
+        }
         Memory m;
         static_cast<Range&>(m) = range;
         m.shadow = static_cast<Shadow*>(shadow);
@@ -334,7 +338,7 @@ void checker_begin() {
     now = 0;
     doubt.why.clear();
     sites.clear();
-    checking = true;
+    return checking = true;
 }
 
 void checker_begin_block() {

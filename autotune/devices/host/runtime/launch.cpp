@@ -85,7 +85,7 @@ void* cuda_host_dynamic_shared() { return cuda_host_environment.dynamic_shared; 
 
 const char* cuda_host_error() { return launch.error.c_str(); }
 
-// 0: ran to the end. 1: cuda_host_error() says what went wrong. The driver has checked the geometry.
+// 0: ran to the end. 1 or, without enough memory, 2: cuda_host_error() says what went wrong. The driver has checked the geometry.
 int cuda_host_launch(const char* kernel, const KernelInfo* info, void** arguments, const Options* options,
                      const Range* ranges, unsigned n_ranges) {
     launch.kernel = kernel;
@@ -102,16 +102,16 @@ int cuda_host_launch(const char* kernel, const KernelInfo* info, void** argument
     if (!make_threads(launch.n_threads) ||
         posix_memalign(reinterpret_cast<void**>(&cuda_host_environment.dynamic_shared), 1024, options->shared_bytes + 1) != 0) {
         launch.error = "no memory for the threads of a block";
-        return 1;
+        return 2;
     }
     launch.ranges.push_back({"the dynamic array", cuda_host_environment.dynamic_shared, options->shared_bytes, 's', 1});
     launching = getpid();
-    checker_begin();
-    run_grid();
+    const bool has_memory = checker_begin();
+    if (has_memory) run_grid();
     end_launch();
     checker_end();
     free(cuda_host_environment.dynamic_shared);
-    return launch.failed;
+    return has_memory ? launch.failed : 2;
 }
 
 }

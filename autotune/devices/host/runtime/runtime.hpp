@@ -122,7 +122,7 @@ void deliver_sometimes();  // perhaps
 size_t copies_under_way();
 
 // checker.cpp
-void checker_begin();
+bool checker_begin();  // false: launch.error says how much memory is missing
 void checker_begin_block();
 void checker_end();
 void checker_block_barrier();
