@@ -15,6 +15,8 @@ from .input_values import KINDS, valued
 N_SEEDS = 16  # seeds in a row have all remainders
 N_LAUNCHES = 1000  # launches of one size, each checked
 LONGEST_S = 10.0  # a check that takes longer ends early, and counts as not made
+N_JUDGED = 16  # launches, from which it is foreseen whether a check takes longer
+LONGER = 1.2  # times LONGEST_S, as foreseen
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,12 @@ class _Examination:
     kernel: AnyKernel
     config: Config
     function: Function
-    end: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
+    begin: float = field(default_factory=time.monotonic)
 
-    def is_over(self) -> bool:
-        return time.monotonic() > self.end
+    def is_over(self, n_done: int, n: int) -> bool:
+        """Returns whether the check of ``n`` launches has taken too long, or will."""
+        passed = time.monotonic() - self.begin
+        return passed > LONGEST_S or (n_done >= N_JUDGED and passed * n > LONGER * LONGEST_S * n_done)
 
     def launched(self, placed: CaseInMemory, case: Case, number: int, of: str) -> None:
         """Launches once, and compares the outputs with the case's."""
@@ -53,9 +57,10 @@ def examined(
     function, made = session.load(binary, session.timed_build), list[str]()
     examination = _Examination(session, kernel, config, function)
     sizes = [edge for at in range(seed, seed + N_SEEDS) for edge in kernel.drawn_problems(problem, config, at)]
-    n_plain, n_kinds = len(sizes), (len(KINDS) + 1) * len(valued(kernel, problem))
-    for number, edge in enumerate(islice(cycle(sizes), n_plain + n_kinds if sizes else 0)):
-        if examination.is_over():
+    n_plain = len(sizes)
+    n = n_plain + (len(KINDS) + 1) * len(valued(kernel, problem)) if sizes else 0
+    for number, edge in enumerate(islice(cycle(sizes), n)):
+        if examination.is_over(number, n):
             break
         case = small_case(kernel, edge) if number < n_plain else valued_case(kernel, edge, number)
         with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
@@ -66,7 +71,7 @@ def examined(
     case, examination = small_case(kernel, smallest), _Examination(session, kernel, config, function)
     with CaseInMemory(session, kernel, smallest, case.inputs, align=None) as placed:
         for number in range(N_LAUNCHES):
-            if examination.is_over():
+            if examination.is_over(number, N_LAUNCHES):
                 return tuple(made)
             examination.launched(placed, case, number, f"launch {number + 1} ")
     return (*made, COUNTED)
