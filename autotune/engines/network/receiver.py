@@ -224,10 +224,18 @@ class Receiver:
     def _kernel_drops(self) -> int:
         return udp_drops(self._ports) if self._transport == "udp" else 0
 
-    def _has_lost_sender(self) -> bool:
-        """Returns whether a sender by TCP has closed its connection without a stop heap: a member takes no second."""
-        counted = self._placings if self._each_ends else self._placings[:1]
-        return sum(door.has_ended for door in self._doors) > sum(placing.n_stops for placing in counted)
+    def _has_lost_senders(self) -> bool:
+        """Returns whether one sender by TCP has gone without a stop heap, if a member waits for the others; else all.
+
+        All that they sent has been read then.
+        """
+        if self._each_ends:
+            return sum(door.has_ended for door in self._doors) > sum(placing.n_stops for placing in self._placings)
+        if not self._doors or not all(door.is_away for door in self._doors):
+            return False
+        for door in self._doors:
+            door.end()
+        return all(door.has_ended for door in self._doors)
 
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet = False
@@ -242,7 +250,7 @@ class Receiver:
                 if placing.jumped_to is not None:
                     raise JumpedError(placing.jumped_to)
             have_ended = all(placing.n_stops >= self._rules.n_enders for placing in self._placings)
-            if self._is_asked.is_set() or (have_ended and is_quiet) or self._has_lost_sender():
+            if self._is_asked.is_set() or (have_ended and is_quiet) or self._has_lost_senders():
                 return None
             is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
 
@@ -265,7 +273,7 @@ def add_readers(
         for each in where:
             if isinstance(each, Endpoint) and listening.transport == "tcp":
                 with _told_of(each):
-                    doors.append(TcpDoor(each, SOCKET_BYTES))
+                    doors.append(TcpDoor(each, SOCKET_BYTES, not listening.is_lossless))
                     stream.add_tcp_reader(doors[-1].inner, max_size=MOST_PACKET_BYTES)
                     doors[-1].inner.close()  # spead2 has a descriptor of its own until it has the connection
             else:

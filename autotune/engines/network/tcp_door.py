@@ -1,8 +1,8 @@
-"""Receives by TCP from one sender, which is the first whose bytes begin as SPEAD does.
+"""Receives by TCP from one sender at a time, which is the first whose bytes begin as SPEAD does.
 
 Whoever else connects costs nothing: what begins otherwise is closed, and what sends nothing waits beside the others.
-spead2 would take the first that connects, whoever it is. So it reads from a connection within this process, to which a
-thread passes the sender's bytes on; this costs a copy.
+spead2 would take the first that connects, whoever it is, and nobody after it. So it reads from a connection within this
+process, to which a thread passes whole packets on; this costs a copy. A sender that was killed may come again.
 """
 
 import selectors
@@ -15,19 +15,27 @@ from .endpoints import Endpoint
 MOST_WAITING = 64  # connections that have sent nothing yet; the oldest gives way
 HEAD_BYTES = 8
 MAGIC, VERSION, WIDTHS = 0x53, 4, 8  # the first two bytes of SPEAD, and the sum of the next two
+PREFIX_BYTES = 6  # the same in each packet of a sender
+PAYLOAD_LENGTH = 4  # the item that holds a packet's
 PIECE = 1 << 20
 JOIN_S = 0.1
 
 
 class TcpDoor:
-    """A place that takes one sender. ``inner``: the listening socket for spead2, whose only connection is queued.
+    """A place that takes one sender at a time.
+
+    ``inner``: the listening socket for spead2, whose only connection is queued.
+
+    Args:
+        comes_again: whether another may come when the sender has gone.
 
     Raises:
         OSError: when the place cannot be listened at.
     """
 
-    def __init__(self, place: Endpoint, socket_bytes: int) -> None:
-        self._has_ended = threading.Event()
+    def __init__(self, place: Endpoint, socket_bytes: int, comes_again: bool = False) -> None:
+        self._place, self._socket_bytes, self._comes_again = place, socket_bytes, comes_again
+        self._has_ended, self._is_away = threading.Event(), threading.Event()
         with ExitStack() as undone:
             self._listener = undone.enter_context(_listening(place, socket_bytes))
             self.inner = undone.enter_context(_listening(Endpoint("127.0.0.1", 0), socket_bytes))
@@ -40,13 +48,22 @@ class TcpDoor:
 
     @property
     def has_ended(self) -> bool:
-        """Returns whether the sender has closed its connection, and spead2 has read all of it."""
+        """Returns whether nobody comes again, and spead2 has read all."""
         return self._has_ended.is_set()
+
+    @property
+    def is_away(self) -> bool:
+        """Returns whether the sender has closed its connection, and none has come since."""
+        return self._is_away.is_set()
+
+    def end(self) -> None:
+        """Takes nobody any more; ``has_ended`` tells when spead2 has read all."""
+        with suppress(OSError):
+            self._asking.send(b"x")
 
     def close(self) -> None:
         """Closes all connections; any thread may call it, also again."""
-        with suppress(OSError):
-            self._asking.send(b"x")
+        self.end()
         while self._thread.is_alive():  # it may take a sender just now
             for each in (self._sender, self._to_inner):
                 with suppress(OSError):
@@ -60,9 +77,18 @@ class TcpDoor:
     # ------------------------------------------------------------------ the thread
     def _serve(self) -> None:
         with suppress(OSError):  # closed meanwhile
-            if (head := self._admitted()) is not None:
+            while (head := self._admitted()) is not None:
                 self._listener.close()  # nobody else is taken
+                self._is_away.clear()
                 self._pass_on(head)
+                if not self._comes_again:
+                    break
+                self._listener = _listening(self._place, self._socket_bytes)
+                self._is_away.set()
+            self._to_inner.shutdown(socket.SHUT_WR)
+            while self._to_inner.recv(1):  # until spead2 has read all, and closes
+                pass
+            self._has_ended.set()
 
     def _admitted(self) -> bytes | None:
         """Waits for the sender; returns its first bytes, or None when the door closes."""
@@ -108,18 +134,50 @@ class TcpDoor:
                     connection.close()
 
     def _pass_on(self, head: bytes) -> None:
-        sender = self._sender
+        """Passes whole packets on until the sender closes its connection; what is left of its last one is dropped."""
+        sender, prefix = self._sender, head[:PREFIX_BYTES]
         assert sender is not None
         sender.setblocking(True)
-        self._to_inner.sendall(head)
-        piece = memoryview(bytearray(PIECE))
+        piece, filled = bytearray(PIECE), len(head)
+        piece[:filled] = head
+        view = memoryview(piece)
         with suppress(ConnectionError):  # it was killed
-            while n := sender.recv_into(piece):
-                self._to_inner.sendall(piece[:n])
-        self._to_inner.shutdown(socket.SHUT_WR)
-        while self._to_inner.recv(1):  # until spead2 has read all, and closes
-            pass
-        self._has_ended.set()
+            while filled < PIECE and (n := sender.recv_into(view[filled:])):
+                filled += n
+                whole = whole_packets(piece, filled, prefix)
+                self._to_inner.sendall(view[:whole])
+                piece[: filled - whole] = piece[whole:filled]
+                filled -= whole
+        sender.close()
+
+
+def whole_packets(piece: bytearray, filled: int, prefix: bytes) -> int:
+    """Returns how many of the ``filled`` bytes in ``piece`` belong to whole packets.
+
+    The packets begin with ``prefix``. The one that begins last may be whole, with a part of the next prefix after it.
+    """
+    at = piece.rfind(prefix, 0, filled)
+    while at >= 0:
+        n_items = int.from_bytes(piece[at + PREFIX_BYTES : at + HEAD_BYTES], "big")
+        items = piece[at + HEAD_BYTES : min(filled, at + HEAD_BYTES * (1 + n_items))]
+        end = at + HEAD_BYTES * (1 + n_items)
+        if end <= filled:
+            end += _payload_bytes(items, 8 * prefix[2])
+        if end > filled:
+            return at
+        if prefix.startswith(piece[end:filled]):
+            return end
+        at = piece.rfind(prefix, 0, at)  # these bytes were samples
+    return 0
+
+
+def _payload_bytes(items: bytearray, id_bits: int) -> int:
+    """Returns the length that a packet's item pointers state: a flag for a value in place, its name, the value."""
+    for at in range(0, len(items), HEAD_BYTES):
+        pointer = int.from_bytes(items[at : at + HEAD_BYTES], "big")
+        if pointer >> (64 - id_bits) == 1 << (id_bits - 1) | PAYLOAD_LENGTH:
+            return pointer & ((1 << (64 - id_bits)) - 1)
+    return 0
 
 
 def _may_begin(head: bytes) -> bool:

@@ -3,18 +3,28 @@
 import os
 import socket
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
 from autotune.engines.network import tcp_door
 from autotune.engines.network.endpoints import Endpoint
-from autotune.engines.network.tcp_door import TcpDoor
+from autotune.engines.network.tcp_door import PREFIX_BYTES, TcpDoor, whole_packets
 
 from ...waiting import wait_until
 from .ports import free_ports
 
 HEAD = bytes((0x53, 4, 2, 6, 0, 0, 0, 5))
-PACKET = HEAD + bytes(4088)
+
+
+def packet(payload: bytes, n_items: int = 5) -> bytes:
+    """A packet whose items, but for the length of the payload, are values in place."""
+    items = [0x8001 << 48 | number for number in range(n_items)]
+    items[n_items // 2] = 0x8004 << 48 | len(payload)
+    return HEAD[:7] + bytes((n_items,)) + b"".join(item.to_bytes(8, "big") for item in items) + payload
+
+
+PACKET = packet(bytes(4048))
 STRANGERS = {
     "nothing": b"",
     "a web browser": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -92,6 +102,41 @@ def test_the_place_is_free_for_one_sender(door: TcpDoor, place: Endpoint) -> Non
 
         wait_until(is_refused)
         assert idle.recv(1) == b"" and sender.fileno() > 0
+
+
+def test_a_sender_may_come_again_and_only_whole_packets_come_through(place: Endpoint) -> None:
+    door = TcpDoor(place, 1 << 20, comes_again=True)
+    first, second = (packet(bytes((kind,)) * 1000) for kind in (1, 2))
+    with connected(place, 3 * first + first[:500]):
+        assert not door.is_away
+    wait_until(lambda: door.is_away)
+    with connected(place, 2 * second):
+        wait_until(lambda: not door.is_away)
+    wait_until(lambda: door.is_away)
+    assert not door.has_ended
+    door.end()
+    assert taken(door, 1 << 20) == 3 * first + 2 * second
+    wait_until(lambda: door.has_ended)
+    door.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whole_packets_are_found_wherever_a_stream_is_cut(seed: int) -> None:
+    random = Random(seed)
+    prefix = HEAD[:PREFIX_BYTES]
+    false_ones = (b"", prefix, prefix + b"\x00\x01" + bytes(8), prefix[:4], packet(b"x"))
+    ends, stream = [0], b""
+    for _ in range(random.randint(1, 8)):
+        payload = random.randbytes(random.randint(0, 90)) + random.choice(false_ones) + random.randbytes(9)
+        stream += packet(payload, random.randint(1, 6))
+        ends.append(len(stream))
+    for filled in range(len(stream) + 1):
+        whole = whole_packets(bytearray(stream), filled, prefix)
+        assert whole <= filled
+        if whole not in ends:  # samples that begin as a packet does: then the rest is kept for the next time
+            assert stream[whole : whole + PREFIX_BYTES] == prefix or whole == filled
+        elif random.random() < 0.1:
+            assert whole == max(end for end in ends if end <= filled) or prefix in stream[whole + 1 : filled]
 
 
 def test_what_waits_is_bounded_and_the_oldest_gives_way(

@@ -122,6 +122,10 @@ class Process:
         return open_files(self._process.pid)
 
 
+def line_of_live(is_live: bool | None) -> str:
+    return "" if is_live is None else f"live = {str(is_live).lower()}\n"
+
+
 @dataclass
 class Air:
     """Antennas whose samples go over the network to F-engines, and their voltages to an X-engine."""
@@ -135,6 +139,7 @@ class Air:
     f_more: str = ""  # lines of an F-engine's file
     x_to: Sequence[str] = ('file = "vis.h5"',)
     f_live: bool | None = None
+    x_live: bool | None = None
     gains: float | None = GAIN
     started: list[Process] = field(default_factory=list)
     start_s: float = 0.0  # how long the engines took to listen
@@ -171,7 +176,7 @@ class Air:
 
     def write_f(self, antenna: int) -> Path:
         path = self.folder / f"f{antenna}.toml"
-        live = "" if self.f_live is None else f"live = {str(self.f_live).lower()}\n"
+        live = line_of_live(self.f_live)
         gains = "" if self.gains is None else f"gains = {self.gains}\n"
         path.write_text(
             f'antenna = "m{antenna}"\nfeng_id = {antenna}\nn_antennas = {self.n_antennas}\nchunk = {CHUNK}\n'
@@ -188,7 +193,7 @@ class Air:
         path.write_text(
             f"antennas = {names}\nchannels = {C}\nspectra_per_heap = {HEAP}\nsample_rate_hz = {RATE_HZ}\n"
             f"accumulate = {PER_DUMP}\nbatches_per_chunk = 2\n[from]\n"
-            f'listen = {places(self.voltage_ports)}\ntransport = "{self.transport}"\n'
+            f'listen = {places(self.voltage_ports)}\ntransport = "{self.transport}"\n{line_of_live(self.x_live)}'
             + "".join(f"[[to]]\n{each}\n" for each in self.x_to)
         )
         return path

@@ -202,6 +202,21 @@ def test_strangers_by_tcp_cost_nothing(tmp_path: Path) -> None:
             each.close()
 
 
+def test_a_live_engine_goes_on_when_one_of_its_senders_by_tcp_is_killed(tmp_path: Path) -> None:
+    with endless(tmp_path, "tcp", 2, x_live=True) as air:
+        fs, x = air.engines()
+        digitisers = air.dsims(0, 1)
+        x.makes(4)
+        fs[1].send(signal.SIGKILL)
+        x.makes(4)
+        fs[1] = air.f(1).waits_for("heaps are received at")
+        x.makes(6)
+        stop(*digitisers, *fs, x)
+        assert x.counts()["engines"] == 1 and n_right(air) >= 8
+        present = [dump_present.tolist() for _, (_, dump_present) in sorted(dumps(tmp_path / "vis.h5").items())]
+        assert [True, False] in present and [True, True] in present[present.index([True, False]) :]
+
+
 def test_an_engine_that_is_too_slow_drops_whole_chunks_and_makes_no_wrong_dump(tmp_path: Path) -> None:
     with ended(Air(tmp_path, "udp", 1, n_samples=1 << 21, speed=10)) as air:
         (f,), x = air.engines()
