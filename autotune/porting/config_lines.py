@@ -5,7 +5,6 @@ from typing import Any
 
 from ..records.trial import Trial
 
-
 MANY = 5000  # trials, from which a shorter search is proposed
 
 

@@ -173,8 +173,9 @@ class TunedKernel:
     def prepare(self, **sizes: object) -> PreparedKernel:
         """Returns the kernel loaded for these sizes on the current GPU; its calls choose and compile nothing.
 
-        ``sizes``: the largest runtime fields, as ``n_spectra=8192``. Missing ones are the default problem's, or the
-        nearest recorded ones where the default contradicts the given fields. If the kernel was made with ``tune=``,
+        ``sizes``: the largest runtime fields, as ``n_spectra=8192``. Those that the definition computes follow from
+        them; other missing ones are the default problem's, or the nearest recorded ones where the default contradicts
+        the given fields. If the kernel was made with ``tune=``,
         these sizes are tuned at their first use.
 
         Raises:

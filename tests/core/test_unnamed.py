@@ -9,6 +9,8 @@ import pytest
 from autotune import Config, Kernel, Launch, Space, Tolerance, UsageError, array_in, array_out, baked, runtime
 from autotune.core.problem import replaced
 from autotune.devices import Target, cuda, find_device
+from autotune.runtime.lookup import asked_problem
+from autotune.runtime.wisdom import Wisdom
 from autotune.source.registry import all_kernels, load_kernel
 from autotune.sweep.request import problem_on
 
@@ -119,3 +121,19 @@ def test_sizes_that_only_make_an_array_empty_follow_too() -> None:
     with pytest.raises(UsageError, match=r"length=3000, n_samples=1000 makes the array sums \[0\]"):
         problem_on(kernel, {"length": 3000, "n_samples": 1000}, GPU)
     assert kernel.problem({"length": 3000}) == Windows(3000), "a launch may have nothing to compute"
+
+
+@pytest.mark.parametrize("factor", [0.25, 0.5, 2, 4])
+def test_sizes_that_a_lookup_leaves_out_follow_from_those_that_it_names(factor: float) -> None:
+    """Upwards as downwards; where it names the default sizes, the default problem is meant."""
+    nothing = Wisdom((), ())
+
+    def asked(kernel: Any, **sizes: int) -> Any:
+        return asked_problem(nothing, kernel, sizes)
+
+    n = int(32768 * factor)
+    assert asked(PFB, n_spectra=n) == PFB.problem_type(n_spectra=n), "the fewest samples, as its text says"
+    assert asked(PFB, n_spectra=n, n_samples=2**29).n_samples == 2**29
+    assert asked(CHANNELISE, n_heaps=n // 256) == CHANNELISE.problem_type(n_heaps=n // 256), "all of their spectra"
+    assert asked(CORRELATE, n_batches=n) == replace(CORRELATE.tuned[0], n_batches=n)
+    assert asked(PFB, n_spectra=32768) == PFB.tuned[0]

@@ -42,7 +42,7 @@ class AppendedFile:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file.fileno(), self._size)
-            refuse(self.path, f"it cannot be written: {error.strerror}; its first {self._size} bytes are there")
+            refuse(self.path, f"it cannot be written: {error.strerror}")
         self._size = byte
 
     def close(self) -> None:

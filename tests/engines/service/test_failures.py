@@ -209,8 +209,8 @@ def test_a_live_engine_goes_on_when_one_of_its_senders_by_tcp_is_killed(tmp_path
         x.makes(4)
         fs[1].send(signal.SIGKILL)
         x.makes(4)
-        fs[1] = air.f(1).waits_for("heaps are received at")
-        x.makes(6)
+        fs[1] = air.f(1).waits_for("heaps are received at").makes(8)
+        x.makes(8)
         stop(*digitisers, *fs, x)
         assert x.counts()["engines"] == 1 and n_right(air) >= 8
         present = [dump_present.tolist() for _, (_, dump_present) in sorted(dumps(tmp_path / "vis.h5").items())]
