@@ -114,6 +114,7 @@ def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
 class Accumulate(Kernel[Problem]):
     """accumulators, present -> visibilities. It clears accumulators and adds to saturated."""
 
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         GRID="channels", WGS=128, VECTOR=2, COARSEN=1, DEPTH=8, READ="plain", CLEAR="streaming", STORE="streaming"

@@ -147,6 +147,7 @@ def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
 class Dequantize(Kernel[Problem]):
     """samples, and scale_offset if the problem has it -> values."""
 
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         GRID="flat",

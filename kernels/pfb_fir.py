@@ -167,6 +167,7 @@ class PfbFir(Kernel[Problem]):
     """samples, weights, offsets, total_power -> filtered (and total_power)."""
 
     kernel_name = "pfb_fir"
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         WGS=128, COLUMNS=2, SPECTRA=48, MIN_BLOCKS=5, TURNS=1, STAGES=3, STORE="streaming"

@@ -154,6 +154,7 @@ def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
 class Postproc(Kernel[Problem]):
     """spectra, delays, phases, gains -> voltages. It adds to saturated."""
 
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         WGS=256, BLOCK_C=64, BLOCK_S=64, TIMES=4, PHASE="fast", ORDER="channels", HINTS="none"

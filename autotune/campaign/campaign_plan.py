@@ -43,7 +43,7 @@ from ..sweep.problem_list import TYPES as OF_PROBLEMS
 from ..sweep.problem_list import problem_values, toml_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
-from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
+from ..system.limits import FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
 from .draw import Draw, read_draw
 
 KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "problems", "sweep"}
@@ -143,7 +143,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     for name, (kinds, wanted) in TYPES.items():
         if name in text:
             check_type(name, text[name], kinds, wanted)
-    check_numbers(text, dict.fromkeys(("pilots", "revisit", "draw", "seed"), FROM_ZERO))
+    check_numbers(text, {**dict.fromkeys(("pilots", "revisit", "draw"), FROM_ZERO), "seed": SEED})
     if "kernel" not in text:
         raise UsageError('it needs kernel = "..."')
     kernel = load_kernel(text["kernel"])

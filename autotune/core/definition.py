@@ -37,6 +37,7 @@ from .array import array_workspace as array_workspace
 from .config import Config
 from .derived import Shapes, arguments_in, asked_sizes, drawn_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
+from .device import compute_capability
 from .errors import DefinitionError, Status, TrialFailure, UsageError, error_text
 from .launch import Launch as Launch
 from .launch import with_positions
@@ -106,6 +107,7 @@ class Kernel(ABC, Generic[P]):
         host_sizes: runtime fields of the checked problems on the slow device ``host``.
         scalar_defaults: default values of inputs that are numbers.
         unchecked: names of checks (docs/record.md) that say nothing here, and so do not count as made.
+        least_arch: the oldest architecture for which the source compiles, such as ``sm_80``.
     """
 
     problem_type: type[P]
@@ -117,6 +119,7 @@ class Kernel(ABC, Generic[P]):
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
     unchecked: tuple[str, ...] = ()
+    least_arch: str = ""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -145,6 +148,7 @@ class Kernel(ABC, Generic[P]):
             ("extra_problems", tuple, problems),
             ("host_sizes", Mapping, "a dict: runtime field -> size"),
             ("scalar_defaults", Mapping, "a dict: input -> number"),
+            ("least_arch", str, "a name such as sm_80"),
         ):
             value = getattr(self, name, None)
             if not isinstance(value, kind):
@@ -296,6 +300,12 @@ class Kernel(ABC, Generic[P]):
     def unsupported(self, config: Config, device: Device) -> str | None:
         """Returns why this device cannot run the config (an instruction that only a GPU has), or None."""
         return None
+
+    def check_arch(self, device: Device) -> None:
+        """Raises UsageError if the device is older than ``least_arch``."""
+        if 0 < device.compute_capability < compute_capability(self.least_arch):
+            older = f"{device.name} ({device.arch})"
+            raise UsageError(f"{self.name} needs a GPU of {self.least_arch} or later; {older} is older")
 
     def meaningless(self, problem: P) -> tuple[str, ...]:
         """Returns the kinds of values that inputs never have, such as ``negative``, or ``negative x`` of one input.
@@ -510,7 +520,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
     *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
-    *("meaningless", "unchecked"),
+    *("meaningless", "unchecked", "least_arch"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")

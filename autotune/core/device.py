@@ -27,12 +27,17 @@ class Device:
     @property
     def compute_capability(self) -> int:
         """Returns 90 for sm_90; 0 for any device that is not a GPU of a known architecture."""
-        digits = self.arch.removeprefix("sm_")
-        return int(digits) if digits.isdigit() else 0
+        return compute_capability(self.arch)
 
     def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
         """Returns whether a multiprocessor fits ``n_blocks`` blocks of ``n_bytes`` shared each, dynamic plus static."""
         return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
+
+
+def compute_capability(arch: str) -> int:
+    """Returns 90 for sm_90; 0 for what is no architecture."""
+    digits = arch.removeprefix("sm_")
+    return int(digits) if digits.isdigit() else 0
 
 
 def device_of(values: Mapping[str, Any]) -> Device:

@@ -37,6 +37,10 @@ ASKED_BESIDE = ("device", "verify", "tune")  # arguments of a package's function
 MOST_TOLD = 5  # tuned problems that an error lists
 FAR = 2.0  # octaves, summed over the runtime sizes, beyond which a prediction is better than the nearest record
 ARCHITECTURES = {  # model in a GPU's name -> architecture, for GPUs without records
+    **dict.fromkeys(("P100", "GP100"), "sm_60"),
+    **dict.fromkeys(("1050", "1060", "1070", "1080", "P4", "P40"), "sm_61"),
+    **dict.fromkeys(("V100", "V100S", "GV100"), "sm_70"),
+    **dict.fromkeys(("T4", "T4G", "1650", "1660", "2060", "2070", "2080"), "sm_75"),
     **dict.fromkeys(("A100", "A30"), "sm_80"),
     **dict.fromkeys(("A10", "A16", "A2", "A40", "A4000", "A5000", "A6000", "3060", "3070", "3080", "3090"), "sm_86"),
     **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
@@ -165,6 +169,7 @@ def choose(
         UsageError: when these baked fields were not tuned (the message lists the tuned ones, and the command to tune
             these), or when the device can run neither a tuned nor the default configuration.
     """
+    kernel.check_arch(device)
     entries = [e for e in wisdom.entries if e.kernel == kernel.name and _same(e.baked, baked)]
     fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
     if not entries and not fallbacks and predicting is None:

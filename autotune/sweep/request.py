@@ -45,9 +45,10 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
     Other fields keep their defaults; where those contradict ``values``, they follow from them (``Kernel.asked``).
 
     Raises:
-        UsageError: for unknown fields, values of another type, an impossible problem, an empty array, or default sizes
-            that are too large for the host.
+        UsageError: for a GPU that is too old, unknown fields, values of another type, an impossible problem, an empty
+            array, or default sizes that are too large for the host.
     """
+    kernel.check_arch(target.device)
     is_small = not target.module.defaults.has_full_sizes
     small = kernel.host_sizes if is_small else {}
     # the sizes of tuned problems are too large for the host

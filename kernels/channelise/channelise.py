@@ -47,6 +47,7 @@ TABLES = ("twiddles", "splits", "polar")
 class Channelise(Kernel[Problem]):
     """samples, weights, offsets, delays, phases, gains -> some of voltages. It adds to saturated and total_power."""
 
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         ALGORITHM="one", SPECTRA=16, POLS="in_turn", THREADS=512, MIN_BLOCKS=1, FIR_SPECTRA=16, FIR_TAPS=16,

@@ -38,6 +38,7 @@ POOL = (1 << 24) + 43  # random numbers that large inputs repeat: a prime, so th
 class Correlate(Kernel[Problem]):
     """voltages -> accumulators, which are added to, or visibilities, which are written."""
 
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         MMA="mma_sync",

@@ -40,6 +40,7 @@ REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds 
 class Ddc(Kernel[Problem]):
     """samples, weights, mix_frequency, mix_phase -> baseband."""
 
+    least_arch = "sm_80"
     space = SPACE
     default: Mapping[str, object] = dict(
         ALGORITHM="register", WGS=64, COARSEN=8, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from autotune import Config, Device, UsageError
+from autotune.core.problem import baked_values
 from autotune.runtime.bounds import LOSS_AFTER, loss_after, missed_text
 from autotune.runtime.lookup import PLAIN, choose, device_named
 from autotune.runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.quick
 
 KERNEL = load_kernel(EXAMPLE)
 BAKED = {"n_time": 100}
+PREPARED = ("accumulate", "channelise", "correlate", "ddc", "dequantize", "pfb_fir", "postproc")
 
 
 def entry(device: Device, n_chan: int, config: Config, *, baked: Mapping[str, Any] = BAKED, **more: Any) -> Entry:
@@ -204,6 +206,22 @@ def test_devices_by_name() -> None:
         device = device_named(known, name)
         assert (device.name, device.arch) == (name, arch)
         assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device).tier == tier
+
+
+@pytest.mark.parametrize(
+    ("gpu", "arch"),
+    [("Tesla V100-SXM2-16GB", "sm_70"), ("Tesla T4", "sm_75"), ("NVIDIA GeForce RTX 2080 Ti", "sm_75"), ("", "sm_75")],
+)
+def test_a_gpu_that_is_too_old_is_told_in_one_line(gpu: str, arch: str) -> None:
+    nothing = wisdom()
+    device = device_named(nothing, gpu or arch)
+    assert device.arch == arch
+    assert choose(nothing, KERNEL, BAKED, None, device).tier == "default"  # its source compiles everywhere
+    for name in PREPARED:
+        kernel = load_kernel(name)
+        with pytest.raises(UsageError, match=rf"^{name} needs a GPU of sm_80 or later; .*{arch}.* is older$"):
+            choose(nothing, kernel, baked_values(kernel.tuned[0]), None, device)
+        kernel.check_arch(device_named(nothing, "NVIDIA A100-SXM4-80GB"))
 
 
 def test_choice_as_json_is_plain() -> None:
