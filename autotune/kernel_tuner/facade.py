@@ -14,7 +14,7 @@ from .asked import device_asked_for, objectives_of, options_of, refuse_options, 
 from .returned import Results, environment_of, front_of_results, result_text, results_of
 
 RUN_DEADLINE_S = 60.0
-SHORTER = 'strategy="random_sample", strategy_options={"time_limit": 600}'
+SHORTER = 'strategy="random_sample", strategy_options={"time_limit": 120}'
 
 
 def tune_kernel(

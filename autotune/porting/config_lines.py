@@ -13,7 +13,7 @@ class Lines:
 
     Args:
         is_long: whether the whole message of a failure is printed, or its first line.
-        shorter: the arguments that make a search of 10 minutes of many trials; "" if the call has a limit.
+        shorter: the arguments that make a search of 2 minutes of many trials; "" if the call has a limit.
     """
 
     def __init__(self, print_line: Callable[[str], Any], is_long: bool, shorter: str = "") -> None:
@@ -22,7 +22,7 @@ class Lines:
     def begin(self, title: str, n_total: int, n_done: int) -> None:
         self.note(title + (f"; {n_done} trials already recorded" if n_done else ""))
         if self._shorter and n_total - n_done > MANY:
-            self.note(f"a search of 10 minutes in place of all configs: {self._shorter}")
+            self.note(f"a search of 2 minutes in place of all configs: {self._shorter}")
 
     def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
         config = ", ".join(f"{name}={value}" for name, value in trial.config.items())
