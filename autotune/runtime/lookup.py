@@ -1,10 +1,11 @@
 """Chooses the configuration to run (the tuned one, or the nearest known one), and reports how it was chosen.
 
 Tiers, in order: ``exact``; ``first use`` (tuned on this machine when it was first used, at these sizes, if the caller
-asks for it: ``tuned_here``); ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
-GPU of the same architecture); ``predicted`` (not recorded, but predicted from recorded problems); ``default``. A
-prediction comes before recorded sizes more than FAR octaves away. A configuration is chosen only if the constraints and
-the limits of the device allow it. Configurations tuned on ``host`` are never used on a GPU, nor vice versa.
+asks for it: ``tuned_here``); ``nearest`` (the same GPU, the nearest runtime sizes) or ``architecture`` (another GPU of
+the same one); ``predicted`` (not recorded, but predicted from recorded problems); ``default``. A prediction goes before
+other recorded sizes, and before another GPU, where it lost less at worst when recorded problems were left out. A
+configuration is chosen only if the constraints and the limits of the device allow it. Configurations tuned on ``host``
+are never used on a GPU, nor vice versa.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import log, prod
+from math import inf, log, prod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,7 +26,7 @@ from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
-from ..core.problem import Problem, distance, replaced
+from ..core.problem import Problem, distance, replaced, size_fields
 from ..core.units import counted, percent, speed_up_text
 from ..core.unnamed import computed
 from .bounds import loss_after, missed_text
@@ -35,7 +36,8 @@ from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 SMALLEST_SHARED_BYTES = 101376  # bytes per block that a kernel can opt in to on every architecture since sm_80
 ASKED_BESIDE = ("device", "verify", "tune")  # arguments of a package's function that are not fields of the problem
 MOST_TOLD = 5  # tuned problems that an error lists
-FAR = 2.0  # octaves, summed over the runtime sizes, beyond which a prediction is better than the nearest record
+FAR = 2.0  # octaves, summed over the runtime sizes, within which a prediction is reused
+NEAR = 0.5  # octaves, within which a record of this GPU needs no prediction beside it
 ARCHITECTURES = {  # model in a GPU's name -> architecture, for GPUs without records
     **dict.fromkeys(("P100", "GP100"), "sm_60"),
     **dict.fromkeys(("1050", "1060", "1070", "1080", "P4", "P40"), "sm_61"),
@@ -177,7 +179,8 @@ def choose(
     tune = _command(wisdom, kernel.name, baked)
     problem = asked_problem(wisdom, kernel, {**baked, **(runtime or {})})
     sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
-    entries = sorted((e for e in entries if e.device.kind == device.kind), key=_by_distance(sizes))
+    by_distance = _by_distance(kernel, problem, sizes)
+    entries = sorted((e for e in entries if e.device.kind == device.kind), key=by_distance)
     refused: list[str] = []
 
     def allowed(known: Entry | Fallback) -> bool:
@@ -202,20 +205,22 @@ def choose(
             return None
         return _of_prediction(request, found, PREDICTED, wisdom.loss(kernel.name, device, PREDICTED), refused)
 
-    nearest = next(iter(same_gpu or relatives), None)
-    if runtime is not None and nearest is not None and _octaves(nearest.runtime, sizes) > FAR:
-        if (choice := predicted()) is not None:
-            return choice
-        predicting = None  # it has no prediction, and ``refused`` says why
-    for entry in filter(allowed, same_gpu):
-        if runtime is None or dict(entry.runtime) == sizes:
+    measured = next(filter(allowed, same_gpu), None) or next(filter(allowed, relatives), None)
+    if measured is not None:
+        is_own = measured.device.name == device.name
+        if is_own and (runtime is None or dict(measured.runtime) == sizes):
             more = "; each call chooses again for its own sizes" if runtime is None else ""
-            return _of_entry(request, entry, EXACT, f"tuned on this device at {_at(entry)}{more}", refused)
-        why = f"tuned on this device at {_at(entry)}, the nearest size to {fields_text(sizes)}"
-        return _of_entry(request, entry, NEAREST, why, refused, wisdom.loss(kernel.name, device, NEAREST))
-    for entry in filter(allowed, relatives):
-        why = f"not tuned on {device.name}; tuned on {entry.device.name}, also {device.arch}, at {_at(entry)}"
-        return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
+            return _of_entry(request, measured, EXACT, f"tuned on this device at {_at(measured)}{more}", refused)
+        tier = NEAREST if is_own else ARCHITECTURE
+        loss = wisdom.loss(kernel.name, device, tier)
+        is_near = is_own and _octaves(kernel, problem, measured) <= NEAR
+        other = None if is_near else predicted()
+        if other is not None and _worst(other.left_out) < _worst(loss):
+            return other
+        why = f"tuned on this device at {_at(measured)}, the nearest size to {fields_text(sizes)}"
+        if not is_own:
+            why = f"not tuned on {device.name}; tuned on {measured.device.name}, also {device.arch}, at {_at(measured)}"
+        return _of_entry(request, measured, tier, why, refused, loss)
     if predicting is not None and (choice := predicted()) is not None:
         return choice
     why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {tune}"
@@ -407,16 +412,30 @@ def _of_prediction(
     )
 
 
-def _octaves(fields: Mapping[str, object], sizes: Mapping[str, object]) -> float:
-    return distance(fields, sizes) / log(2)
+def _worst(loss: Loss | None) -> float:
+    return inf if loss is None else loss.worst
+
+
+def _octaves(kernel: Kernel[Problem], problem: Problem, entry: Entry) -> float:
+    """Returns the distance of a record: that of its work or, if larger, of its most distant size."""
+    at = replaced(problem, entry.runtime)
+    if at is None:
+        return inf
+    works = [max(1.0, float(kernel.work(each).bytes)) for each in (problem, at)]
+    apart = [distance({name: getattr(at, name)}, {name: getattr(problem, name)}) for name in size_fields(problem)]
+    return max(*apart, abs(log(works[0] / works[1]))) / log(2)
 
 
 def _same(fields: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
     return dict(fields) == dict(wanted)
 
 
-def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, str, str]]:
-    return lambda entry: (distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
+def _by_distance(kernel: Kernel[Problem], problem: Problem, sizes: Mapping[str, object]) -> Callable[[Entry], Any]:
+    def key(entry: Entry) -> tuple[bool, float, str, str]:
+        octaves = _octaves(kernel, problem, entry)
+        return dict(entry.runtime) != sizes, octaves, entry.device.name, fields_text(entry.runtime)
+
+    return key
 
 
 def _beyond(launch: Launch, device: Device) -> str | None:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.kernel_tuner import tune_kernel
+from autotune.kernel_tuner import get_config_string, tune_kernel
 from autotune.kernel_tuner.asked import options_of
+from autotune.kernel_tuner.facade import SHORTER
+from autotune.porting.config_lines import Lines
 
 X, N = np.zeros(8, np.float32), np.int32(8)
 
@@ -70,3 +72,18 @@ def test_what_cannot_be_served_is_told(change: dict[str, Any], told: str, tmp_pa
 def test_an_option_and_its_value_may_be_two_words() -> None:
     macros, folders = options_of(["-I", "a b", "-Ic", "-D", "N=3", "-DM"], print)
     assert (macros, folders) == ({"N": "3", "M": "1"}, [Path("a b"), Path("c")])
+
+
+def test_a_call_of_many_configs_is_told_of_a_shorter_search() -> None:
+    told: list[str] = []
+    lines = Lines(told.append, False, SHORTER)
+    lines.begin("few", 5000, 0)
+    lines.begin("most are done", 9000, 5000)
+    assert told == ["few", "most are done; 5000 trials already recorded"]
+    lines.begin("many", 5001, 0)
+    assert told[-1] == f"a search of 2 minutes in place of all configs: {SHORTER}"
+
+
+def test_configs_as_text() -> None:
+    assert get_config_string({"x": 2, "time": 0.5}, units={"time": "ms"}) == "x=2, time=0.5ms"
+    assert get_config_string({"x": 2, "time": 0.5}, ["x"]) == "x=2"
