@@ -348,7 +348,8 @@ class Kernel(ABC, Generic[P]):
     ) -> P:
         """Returns the problem that a user means by the fields ``values``, which stay as they are.
 
-        The other fields come from ``usual``, or else from ``base`` (default: the first tuned problem). Where they
+        The other fields come from ``usual``, or else from ``base`` (default: the first tuned problem). If a size among
+        ``values`` is not the usual one, sizes that the definition computes follow from it. Where the others
         contradict ``values``, or are ``refused``, ``unnamed.completed_problem`` finds others: first in the ``known``
         problems (default: the tuned ones), then as the definition computes them.
 
@@ -362,6 +363,9 @@ class Kernel(ABC, Generic[P]):
             if not fitting or any(all(getattr(at, name) == of for name, of in added.items()) for at in fitting):
                 values = {**added, **values}  # the name of a problem, which leaves them out
         base, usual = self.tuned[0] if base is None else base, usual or {}
+        sizes = size_fields(base)
+        if any(values[name] != usual.get(name, getattr(base, name)) for name in sizes if name in values):
+            usual = {**usual, **{name: of for name, of in computed(base, values).items() if name in sizes}}
         why = self._why_not(base, {**usual, **values})
         if why is None:
             first = self.problem({**usual, **values}, base=base)

@@ -28,7 +28,6 @@ from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced, size_fields
 from ..core.units import counted, percent, speed_up_text
-from ..core.unnamed import computed
 from .bounds import loss_after, missed_text
 from .field_types import check_field_types
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
@@ -240,9 +239,7 @@ def choose(
 
 
 def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, object]) -> Problem:
-    """Returns the problem with the fields ``values``. If these have another size than the default problem, the sizes
-    that the definition computes follow from it (``n_samples``: the fewest possible); all other fields are the default
-    ones or, if these contradict ``values``, the nearest recorded ones.
+    """Returns the problem that a user means by the fields ``values``; recorded problems come before the tuned ones.
 
     Raises:
         UsageError: as ``Kernel.problem_with``, and for a value of another type than its field.
@@ -251,9 +248,6 @@ def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, 
     is_text = {name: isinstance(getattr(usual, name, None), str) for name in values}  # 16 may be the text of a field
     values = {name: str(v) if is_text[name] and type(v) in (int, float) else v for name, v in values.items()}
     check_field_types(kernel.name, values, usual)
-    runtime = runtime_fields(kernel.problem_type)
-    if any(values[name] != getattr(usual, name) for name in runtime & values.keys()):
-        values |= {name: value for name, value in computed(usual, values).items() if name in runtime}
     own = (entry for entry in wisdom.entries if entry.kernel == kernel.name)
     alike = [e for e in own if all(values.get(name, value) == value for name, value in e.baked.items())]
     found = (replaced(kernel.tuned[0], {**entry.baked, **entry.runtime}) for entry in alike)

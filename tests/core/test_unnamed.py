@@ -124,12 +124,12 @@ def test_sizes_that_only_make_an_array_empty_follow_too() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.25, 0.5, 2, 4])
-def test_sizes_that_a_lookup_leaves_out_follow_from_those_that_it_names(factor: float) -> None:
+@pytest.mark.parametrize("door", ["lookup", "command"])
+def test_sizes_that_a_question_leaves_out_follow_from_those_that_it_names(factor: float, door: str) -> None:
     """Upwards as downwards; where it names the default sizes, the default problem is meant."""
-    nothing = Wisdom((), ())
 
     def asked(kernel: Any, **sizes: int) -> Any:
-        return asked_problem(nothing, kernel, sizes)
+        return asked_problem(Wisdom((), ()), kernel, sizes) if door == "lookup" else problem_on(kernel, sizes, GPU)
 
     n = int(32768 * factor)
     assert asked(PFB, n_spectra=n) == PFB.problem_type(n_spectra=n), "the fewest samples, as its text says"

@@ -24,7 +24,7 @@ from .translation import undefined_in
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
 ARRAY_ALIGN = 32  # bytes: the alignment that g++ gives large arrays
-NO_MEMORY = 2  # what cuda_host_launch returns
+NO_MEMORY = 2  # cuda_host_launch returns it
 ONE_LAUNCH = threading.Lock()  # the runtime runs one launch at a time, and a library has one shared and constant memory
 MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, padded to the 128 bytes of a tensor map
 

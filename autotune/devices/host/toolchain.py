@@ -139,7 +139,7 @@ def _bind_to(parent: int) -> None:
     if os.getppid() != parent:  # the parent died before the signal was requested
         os._exit(1)
     for limited, most in ((resource.RLIMIT_CPU, CPU_LIMIT_S), (resource.RLIMIT_AS, MEMORY_LIMIT_BYTES)):
-        allowed = resource.getrlimit(limited)[1]  # by `ulimit`; it cannot be raised
+        allowed = resource.getrlimit(limited)[1]  # `ulimit` sets it, and nobody raises it
         most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(limited, (most, most))
 
