@@ -32,7 +32,7 @@ from autotune.core.config import Config
 from autotune.core.definition import AnyKernel, problem_name
 from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices import find_device
-from autotune.prediction.packaged import experiences_in, read_measured
+from autotune.prediction.packaged import Experiences, read_measured
 from autotune.records.paths import device_path
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.records.trial import Trial
@@ -84,7 +84,7 @@ def main() -> int:
     target, began = find_device(given.device), time.monotonic()
     sys.path.insert(0, str(given.package.resolve().parent))
     given.module = import_module(given.package.name)
-    known = experiences_in(read_measured(given.package / "measured.json"), given.package)
+    known = Experiences(read_measured(given.package / "measured.json"), given.package)
     sweeps, _ = read_sweeps([given.results])
     wanted = [(load_kernel(name), problem) for name in given.kernels for problem in drawn(name, sweeps, given)]
     random.Random(given.seed).shuffle(wanted)  # so that what a limit leaves out is of all kernels

@@ -50,8 +50,8 @@ class PredictingPackage(Package):
     def _content(self) -> Mapping[str, object]:
         return read_measured(self.folder / MEASURED)
 
-    def _experiences(self) -> dict[str, Experience]:
-        return experiences_in(self._content, self.folder / MEASURED)
+    def _experiences(self) -> "Experiences":
+        return Experiences(self._content, self.folder / MEASURED)
 
 
 def read_measured(path: Path) -> Mapping[str, object]:
@@ -70,12 +70,36 @@ def read_measured(path: Path) -> Mapping[str, object]:
     return content
 
 
-def experiences_in(content: Mapping[str, object], path: Path) -> dict[str, Experience]:
-    """Returns the experiences in a ``measured.json`` by kernel. Raises UsageError if they are damaged."""
-    try:
-        return read_experiences({name: content.get(name) for name in ("devices", "kernels")})
-    except Unsound as error:
-        raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
+class Experiences(Mapping[str, Experience]):
+    """The experiences in a ``measured.json`` by kernel; each is read when asked for: one takes milliseconds.
+
+    Asking raises UsageError if an experience is damaged.
+    """
+
+    def __init__(self, content: Mapping[str, object], path: Path) -> None:
+        self._content, self._path = content, path
+        kernels = content.get("kernels")
+        self._kernels: Mapping[str, object] = kernels if isinstance(kernels, dict) else {}
+        self._read: dict[str, Experience] = {}
+        if kernels is not self._kernels or not self._kernels:
+            self._of({"kernels": kernels})
+
+    def __getitem__(self, kernel: str) -> Experience:
+        if kernel not in self._read:
+            self._read |= self._of({"kernels": {kernel: self._kernels[kernel]}})
+        return self._read[kernel]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def _of(self, kernels: Mapping[str, object]) -> dict[str, Experience]:
+        try:
+            return read_experiences({"devices": self._content.get("devices"), **kernels})
+        except Unsound as error:
+            raise UsageError(f"{self._path} is damaged: {error}. Emit it again") from error
 
 
 def measured_text(content: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...core.definition import AnyKernel, Device
 from ...core.errors import TrialFailure, UsageError, one_line
 from ...core.problem import Problem
-from ...prediction.packaged import MEASURED, experiences_in, read_measured
+from ...prediction.packaged import MEASURED, Experiences, read_measured
 from ...prediction.predictor import Predictor
 from ...prediction.promising import recorded_winners
 from ...rendering.render import render
@@ -32,7 +32,7 @@ class PackageSource:
         folder = _folder(package)
         self._wisdom = Wisdom.load(folder / "wisdom.json")
         measured = folder / MEASURED  # an older package has none
-        self._experiences = experiences_in(read_measured(measured), measured) if measured.exists() else {}
+        self._experiences = Experiences(read_measured(measured), measured) if measured.exists() else {}
         self._predictors, self._durations = dict[str, Predictor](), dict[str, Durations]()
 
     def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
