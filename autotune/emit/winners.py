@@ -25,7 +25,8 @@ from ..records.edge_sizes import verified_on
 from ..records.outcome import Finalist, speed_up_interval
 from ..records.record import SweepRecord, read_sweeps
 from ..rendering.render import Variant, render
-from ..runtime.lookup import ANY_GPU, refusal
+from ..runtime.lookup import refusal
+from ..runtime.named_devices import ANY_GPU
 from ..runtime.signature import call_order
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel

@@ -36,7 +36,8 @@ from .chooser import Chooser
 from .constants import ConstantMemory, memory_for
 from .first_use_choice import ONLY_READ, TuningHere
 from .loaded import Enqueue, LoadedKernel
-from .lookup import Choice, Predicting, asked_problem, device_named
+from .lookup import Choice, Predicting, asked_problem
+from .named_devices import device_named
 from .prepared import PreparedKernel
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature, call_order
 from .wisdom import Wisdom, fields_text

@@ -13,7 +13,8 @@ from autotune import Device, Space, UsageError
 from autotune.devices import find_device
 from autotune.devices.cuda import of_architecture
 from autotune.records.record import SweepRecord, read_sweeps
-from autotune.runtime.lookup import ANY_GPU, refusal
+from autotune.runtime.lookup import refusal
+from autotune.runtime.named_devices import ANY_GPU
 from autotune.source.registry import all_kernels, load_kernel
 
 from .common import first_is_quick

@@ -9,7 +9,8 @@ import pytest
 from autotune import Config, Device, UsageError
 from autotune.core.problem import baked_values
 from autotune.runtime.bounds import LOSS_AFTER, loss_after, missed_text
-from autotune.runtime.lookup import PLAIN, choose, device_named
+from autotune.runtime.lookup import PLAIN, choose
+from autotune.runtime.named_devices import device_named
 from autotune.runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
 from autotune.source.registry import load_kernel
 
