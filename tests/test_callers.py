@@ -11,7 +11,7 @@ import pytest
 import autotune
 from autotune.system import memory
 
-from .callers import DASK, PACKAGE, PREPARED, RUN, Crowd, package_calls, run_call
+from .callers import DASK, PACKAGE, PREPARED, RUN, Crowd, package_calls, real_package_calls, run_call
 
 FIELDS = {"n_beams": 1, "n_freqs": 3, "n_times": 256}
 ROOT = Path(__file__).parents[1]
@@ -76,6 +76,17 @@ def test_each_thread_gets_its_own_outputs(tmp_path: Path) -> None:
         crowd = Crowd({**calls, RUN: run_call("host")}, seed=0)
         for n in (4, DASK):
             crowd.calls_for(1.5, n)
+    assert not crowd.wrong and {*crowd.made} == {RUN, PACKAGE, PREPARED}
+
+
+@pytest.mark.gpu
+def test_each_thread_gets_its_own_outputs_from_a_gpu(tmp_path: Path) -> None:
+    problem = {"n_beams": 2, "n_freqs": 64}
+    autotune.sweep("dequantize", problem=problem, device="cuda:0", results=tmp_path / "results", trials=3)
+    with real_package_calls(tmp_path, tmp_path / "results") as calls:
+        crowd = Crowd({**calls, RUN: run_call("cuda:0")}, seed=0)
+        for n in (4, DASK):
+            crowd.calls_for(3, n)
     assert not crowd.wrong and {*crowd.made} == {RUN, PACKAGE, PREPARED}
 
 
