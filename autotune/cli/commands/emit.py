@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ...core.units import counted
 from ...system.shell import pip_install
 from ..console import stderr, stdout
 from .options import DefinitionsOption
@@ -34,6 +35,10 @@ def emit(
 ) -> None:
     """Write the winners as an installable package. It needs NumPy and CuPy, and Jinja2 only to predict new problems."""
     from ...emit.writer import write_package as emit_package
+    from ...runtime.wisdom import Wisdom
 
     written = emit_package(paths, out, portfolio, kernel, problems, stderr.print)
-    stdout.print(f"wrote {written}: `import {out.name}` beside it, or `{pip_install(out)}`", markup=False)
+    wisdom = Wisdom.load(written / "wisdom.json")
+    kernels = counted(len({each.kernel for each in wisdom.entries}), "kernel")
+    held = f"{kernels}, {counted(len(wisdom.entries), 'problem')}, {counted(len(wisdom.devices()), 'device')}"
+    stdout.print(f"wrote {written}: {held}; `import {out.name}` beside it, or `{pip_install(out)}`", markup=False)
