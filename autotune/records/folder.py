@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..core.config import Config
 from ..core.device import Ceilings
 from ..core.digest import digest
 from ..core.errors import UsageError
@@ -189,8 +190,8 @@ class SweepFolder:
         """Returns the trials, and file -> damaged line -> why it is left out."""
         table, of_log = self.table(), dict[int, str]()
         trials, newer = table.trials(), list(read_log(self.path, of_log))
-        if newer:
-            trials = list({(trial.number, trial.config): trial for trial in (*trials, *newer)}.values())
+        if newer or len({trial.number for trial in trials}) < len(trials):
+            trials = _newest([*trials, *newer])
         trials.sort(key=lambda trial: trial.number)
         return trials, {TABLE: dict(table.damaged), TRIALS: of_log}
 
@@ -408,3 +409,16 @@ def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
         UsageError: when one of the paths contains no readable sweep.
     """
     return list({folder.path.resolve(): folder for path in paths for folder in find_sweeps(path)}.values())
+
+
+def _newest(trials: Iterable[Trial]) -> list[Trial]:
+    """Returns the last of several lines of one trial, with the config of its first one.
+
+    Later lines of a trial may have more parameters: those that its kernel's space has had only since then.
+    """
+    found: dict[int, dict[Config, Trial]] = {}
+    for trial in trials:
+        same = found.setdefault(trial.number, {})
+        config = next((config for config in same if config.items() <= trial.config.items()), trial.config)
+        same[config] = trial if config == trial.config else replace(trial, config=config)
+    return [trial for same in found.values() for trial in same.values()]

@@ -372,7 +372,7 @@ def _octaves(kernel: Kernel[Problem], problem: Problem, entry: Entry) -> float:
         return inf
     works = [max(1.0, float(kernel.work(each).bytes)) for each in (problem, at)]
     apart = [distance({name: getattr(at, name)}, {name: getattr(problem, name)}) for name in size_fields(problem)]
-    return max(*apart, abs(log(works[0] / works[1]))) / log(2)
+    return max([*apart, abs(log(works[0] / works[1]))]) / log(2)
 
 
 def _same(fields: Mapping[str, object], wanted: Mapping[str, object]) -> bool:

@@ -244,3 +244,20 @@ def test_the_command_packs_all_and_they_share_their_files(tmp_path: Path) -> Non
     done = CliRunner().invoke(app, ["pack", str(tmp_path)])
     assert done.exit_code == 1 and "1 left as they are" in " ".join(done.output.split()), done.output
     assert (paths[0] / TABLE).read_text() == "nothing\n"
+
+
+def test_a_newer_line_with_more_parameters_is_of_the_same_trial(tmp_path: Path) -> None:
+    """A kernel's space has them only since then. The config stays as it was; a trial of other values is another one."""
+    path = record(tmp_path, H200, {DEFAULT: 30.0, WIDE: 20.0})
+    first, second = SweepFolder(path).trials()
+    for is_packed in (False, True):
+        if is_packed:
+            pack(SweepFolder(path))
+        append(path, replace(first, config=Config(**first.config, NEW=1), checks=("poison", f"{is_packed}")))
+        append(path, replace(second, config=Config(**{**second.config, "BLOCK_C": 7})))
+        trials = SweepFolder(path).trials()
+        assert [(t.number, t.config) for t in trials[:2]] == [(0, first.config), (1, second.config)]
+        assert trials[0].checks == ("poison", f"{is_packed}") and len(trials) == 3
+    pack(SweepFolder(path))
+    packed = SweepFolder(path).trials()
+    assert [(t.number, t.config, t.checks) for t in packed] == [(t.number, t.config, t.checks) for t in trials]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .reading import refuse
+from .reading import refuse, refuse_existing
 
 
 class AppendedFile:
@@ -22,7 +22,7 @@ class AppendedFile:
         try:
             self._file = open(path, "xb", buffering=0)  # noqa: SIM115
         except FileExistsError:
-            refuse(path, "it exists; give another name, or remove it")
+            refuse_existing(path)
         except (OSError, ValueError) as error:
             refuse(path, f"it cannot be made: {getattr(error, 'strerror', None) or error}")
 

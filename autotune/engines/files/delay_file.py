@@ -26,7 +26,7 @@ from ..corrections.delays import BEFORE, LONGEST, DelayModel, Piece
 from ..streams.phase_centre import PhaseCentre
 from . import checks
 from .phase_centre_text import phase_centre, phase_centre_table
-from .reading import refuse
+from .reading import refuse, refuse_existing
 from .toml import checked, read_toml, written
 
 MOST_BYTES = 1 << 26
@@ -99,7 +99,7 @@ def write_delays(
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        refuse(path, "it exists; give another name, or remove it")
+        refuse_existing(path)
     except OSError as error:
         refuse(path, f"it cannot be written: {error.strerror}")
 

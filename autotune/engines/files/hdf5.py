@@ -24,7 +24,7 @@ from ..streams.phase_centre import PhaseCentre
 from ..streams.times import stored_time
 from . import checks
 from .phase_centre_text import phase_centre_text
-from .reading import must_be_file, refuse
+from .reading import must_be_file, refuse, refuse_existing
 
 if TYPE_CHECKING:
     import h5py
@@ -94,7 +94,7 @@ class GrowingFile:
         self._chunk_bytes = sum(math.prod(chunk) for chunk in chunks)
         h5py = package(path)
         if path.exists():
-            refuse(path, "it exists; give another name, or remove it")
+            refuse_existing(path)
         with one_line_errors(path, "it cannot be made"):
             self._file = h5py.File(path, "x", libver="latest")
         try:

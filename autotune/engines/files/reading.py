@@ -121,6 +121,11 @@ def refuse(path: Path, why: str) -> NoReturn:
     raise UsageError(one_line(f"{path}: {why}"))
 
 
+def refuse_existing(path: Path) -> NoReturn:
+    """Raises UsageError: an output is never written over a file or folder that exists."""
+    refuse(path, "it exists; give another name, or remove it")
+
+
 class LackingError(UsageError):
     """An error about a header field that is missing or wrong, and that the caller can give.
 

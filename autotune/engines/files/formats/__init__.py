@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ....core.errors import UsageError
 from ....source.installed import FORMATS, installed, load_installed
-from ..reading import refuse
+from ..reading import refuse, refuse_existing
 from .interface import SAMPLES, VISIBILITIES, VOLTAGES, Format, either
 
 
@@ -65,7 +65,7 @@ def for_new(path: Path, holds: str) -> Any:
         more = f"; installed packages add {', '.join(added)}, for other data" if added else ""
         refuse(path, f"its name must end in {either(suffixes(holds, 'write'))} for {holds}{more}")
     if path.exists():
-        refuse(path, "it exists; give another name, or remove it")
+        refuse_existing(path)
     return format_of_file
 
 

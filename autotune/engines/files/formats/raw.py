@@ -33,7 +33,19 @@ from .. import checks
 from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout
 from ..numbers import TYPES, numbers_of
-from ..reading import Bytes, HeaderOverrides, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
+from ..reading import (
+    Bytes,
+    HeaderOverrides,
+    Tell,
+    came,
+    cut_off,
+    packet_of,
+    packets_in,
+    refuse,
+    refuse_existing,
+    start_of,
+    tell_coarse,
+)
 from ..toml import checked, read_toml, written
 from ..turned import LOWER, SIDEBANDS
 from .interface import SAMPLES
@@ -224,7 +236,7 @@ class RawFile:
         if header.suffix != ".toml":
             refuse(header, "the header's name must end in .toml")
         if header.exists():
-            refuse(header, "it exists; give another name, or remove it")
+            refuse_existing(header)
         text = header_text(self.path.name, info, missing)
         _ranges(header, checked(header, "the header", HEADER, tomllib.loads(text)).get("missing", ()), info)
         if len(text.encode()) > MOST_HEADER:
@@ -233,7 +245,7 @@ class RawFile:
             self._file = open(self.path, "xb", buffering=0)  # noqa: SIM115
             write_whole(header, text.encode())
         except FileExistsError:
-            refuse(self.path, "it exists; give another name, or remove it")
+            refuse_existing(self.path)
         except OSError as error:
             refuse(error.filename or header, f"it cannot be made: {error.strerror}")
 

@@ -27,7 +27,7 @@ from ...corrections.directions import icrs_of, location_of, offline, why_not_geo
 from ...streams.phase_centre import PhaseCentre
 from ...streams.visibilities import VisibilityInfo
 from ..hdf5 import one_line_errors, reserve
-from ..reading import Tell, refuse
+from ..reading import Tell, refuse, refuse_existing
 from .hdf5_visibilities import Dump, VisibilityDumps, VisibilityFile
 from .interface import VISIBILITIES, either
 
@@ -201,7 +201,7 @@ def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
         refuse(path, f"its name must end in {either(suffixes)}")
     _packages(path)
     if path.exists():
-        refuse(path, "it exists; give another name, or remove it")
+        refuse_existing(path)
     lacking = [name for name in ("centre_frequency_hz", "channel_width_hz") if not getattr(info, name)]
     for number, antenna in enumerate(info.antennas):
         for name in ("antenna", "position_m", "sync_time_unix"):
