@@ -304,8 +304,8 @@ class Kernel(ABC, Generic[P]):
     def check_arch(self, device: Device) -> None:
         """Raises UsageError if the device is older than ``least_arch``."""
         if 0 < device.compute_capability < compute_capability(self.least_arch):
-            older = f"{device.name} ({device.arch})"
-            raise UsageError(f"{self.name} needs a GPU of {self.least_arch} or later; {older} is older")
+            why = f"needs a GPU of {self.least_arch} or later; {device.name} ({device.arch}) is older"
+            raise UsageError(f"{self.name} {why}")
 
     def meaningless(self, problem: P) -> tuple[str, ...]:
         """Returns the kinds of values that inputs never have, such as ``negative``, or ``negative x`` of one input.

@@ -176,8 +176,7 @@ class TunedKernel:
 
         ``sizes``: the largest runtime fields, as ``n_spectra=8192``. Those that the definition computes follow from
         them; other missing ones are the default problem's, or the nearest recorded ones where the default contradicts
-        the given fields. If the kernel was made with ``tune=``,
-        these sizes are tuned at their first use.
+        the given fields. If the kernel was made with ``tune=``, these sizes are tuned at their first use.
 
         Raises:
             UsageError: when there is no GPU, or no configuration fits.

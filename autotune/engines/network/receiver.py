@@ -225,9 +225,9 @@ class Receiver:
         return udp_drops(self._ports) if self._transport == "udp" else 0
 
     def _has_lost_senders(self) -> bool:
-        """Returns whether one sender by TCP has gone without a stop heap, if a member waits for the others; else all.
+        """Returns whether senders by TCP have gone without a stop heap: one, if a member waits for others, or else all.
 
-        All that they sent has been read then.
+        What they sent has been read then.
         """
         if self._each_ends:
             return sum(door.has_ended for door in self._doors) > sum(placing.n_stops for placing in self._placings)
