@@ -7,6 +7,7 @@ packets, as written by tcpdump, can replace a network: it is read no faster than
 
 import select
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from .kernel_sockets import udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 from .tcp_door import TcpDoor
 
+AWAY_S = 10.0  # a lossless stream waits so long for a sender by TCP that has gone; then the others go on
 LOOK_S = 0.1  # a waiting receiver checks so often whether it must end
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
@@ -112,11 +114,12 @@ class Receiver:
         self._is_asked = threading.Event()
         self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
         self._transport = listening.transport
-        self._doors: list[TcpDoor] = []
+        self._doors: list[list[TcpDoor]] = []  # each member's
+        self._away_since: dict[int, float] = {}  # members whose senders are away
         self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
         try:
             for stream, where in zip(self._group, listening.members, strict=True):
-                self._doors += add_readers(stream, where, listening)
+                self._doors.append(add_readers(stream, where, listening))
             for stream, where in zip(self._group, listening.members, strict=True):
                 with _told_of(", ".join(str(each) for each in where)):
                     stream.start()
@@ -157,8 +160,9 @@ class Receiver:
         if self._closed_drops is None:
             self._closed_drops = self._kernel_drops()
         self._group.stop()
-        for door in self._doors:
-            door.close()
+        for doors in self._doors:
+            for door in doors:
+                door.close()
 
     @property
     def newest_time(self) -> int | None:
@@ -224,22 +228,36 @@ class Receiver:
     def _kernel_drops(self) -> int:
         return udp_drops(self._ports) if self._transport == "udp" else 0
 
-    def _has_lost_senders(self) -> bool:
-        """Returns whether senders by TCP have gone without a stop heap: one, if a member waits for others, or else all.
+    def _have_all_gone(self) -> bool:
+        """Returns whether all senders by TCP have gone, and what they sent has been read.
 
-        What they sent has been read then.
+        A lossless member waits for the others, so that the others of one whose senders stay away would wait for ever:
+        such a member ends.
         """
-        if self._each_ends:
-            return sum(door.has_ended for door in self._doors) > sum(placing.n_stops for placing in self._placings)
-        if not self._doors or not all(door.is_away for door in self._doors):
-            return False
-        for door in self._doors:
-            door.end()
-        return all(door.has_ended for door in self._doors)
+        now, members = time.monotonic(), range(len(self._doors))
+        for member, doors in enumerate(self._doors):
+            if not doors or not all(door.is_away for door in doors):
+                self._away_since.pop(member, None)
+            else:
+                self._away_since.setdefault(member, now)
+        have_all = any(self._doors) and len(self._away_since) == len(members)
+        for member, since in self._away_since.items():
+            if have_all or (self._each_ends and now - since > AWAY_S):
+                for door in self._doors[member]:
+                    door.end()
+        return have_all and all(map(self._has_gone, members))
+
+    def _has_gone(self, member: int) -> bool:
+        doors = self._doors[member] if self._doors else []
+        return bool(doors) and all(door.has_ended for door in doors)
+
+    def _has_ended(self, member: int) -> bool:
+        return self._placings[member].n_stops >= self._rules.n_enders or self._has_gone(member)
 
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet = False
         while True:
+            have_gone = self._have_all_gone()
             try:
                 return self._data.get_nowait()
             except spead2.Empty:
@@ -249,8 +267,8 @@ class Receiver:
             for placing in self._placings:
                 if placing.jumped_to is not None:
                     raise JumpedError(placing.jumped_to)
-            have_ended = all(placing.n_stops >= self._rules.n_enders for placing in self._placings)
-            if self._is_asked.is_set() or (have_ended and is_quiet) or self._has_lost_senders():
+            have_ended = all(map(self._has_ended, range(len(self._placings))))
+            if self._is_asked.is_set() or (have_ended and is_quiet) or have_gone:
                 return None
             is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
 
@@ -273,7 +291,7 @@ def add_readers(
         for each in where:
             if isinstance(each, Endpoint) and listening.transport == "tcp":
                 with _told_of(each):
-                    doors.append(TcpDoor(each, SOCKET_BYTES, not listening.is_lossless))
+                    doors.append(TcpDoor(each, SOCKET_BYTES))
                     stream.add_tcp_reader(doors[-1].inner, max_size=MOST_PACKET_BYTES)
                     doors[-1].inner.close()  # spead2 has a descriptor of its own until it has the connection
             else:

@@ -26,15 +26,12 @@ class TcpDoor:
 
     ``inner``: the listening socket for spead2, whose only connection is queued.
 
-    Args:
-        comes_again: whether another may come when the sender has gone.
-
     Raises:
         OSError: when the place cannot be listened at.
     """
 
-    def __init__(self, place: Endpoint, socket_bytes: int, comes_again: bool = False) -> None:
-        self._place, self._socket_bytes, self._comes_again = place, socket_bytes, comes_again
+    def __init__(self, place: Endpoint, socket_bytes: int) -> None:
+        self._place, self._socket_bytes = place, socket_bytes
         self._has_ended, self._is_away = threading.Event(), threading.Event()
         with ExitStack() as undone:
             self._listener = undone.enter_context(_listening(place, socket_bytes))
@@ -81,10 +78,9 @@ class TcpDoor:
                 self._listener.close()  # nobody else is taken
                 self._is_away.clear()
                 self._pass_on(head)
-                if not self._comes_again:
-                    break
                 self._listener = _listening(self._place, self._socket_bytes)
                 self._is_away.set()
+            self._listener.close()
             self._to_inner.shutdown(socket.SHUT_WR)
             while self._to_inner.recv(1):  # until spead2 has read all, and closes
                 pass

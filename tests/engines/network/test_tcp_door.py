@@ -83,7 +83,9 @@ def test_strangers_cost_nothing(what: str, stays: bool, door: TcpDoor, place: En
     assert what == "nothing" or not stays or all(map(is_closed, strangers))
     with connected(place, PACKET[:5]) as sender:
         sender.sendall(PACKET[5:])
-        assert taken(door, len(PACKET)) == PACKET and not door.has_ended
+        assert taken(door, len(PACKET)) == PACKET and not door.is_away
+    wait_until(lambda: door.is_away)
+    door.end()
     wait_until(lambda: door.has_ended)
     for each in strangers:
         each.close()
@@ -105,7 +107,7 @@ def test_the_place_is_free_for_one_sender(door: TcpDoor, place: Endpoint) -> Non
 
 
 def test_a_sender_may_come_again_and_only_whole_packets_come_through(place: Endpoint) -> None:
-    door = TcpDoor(place, 1 << 20, comes_again=True)
+    door = TcpDoor(place, 1 << 20)
     first, second = (packet(bytes((kind,)) * 1000) for kind in (1, 2))
     with connected(place, 3 * first + first[:500]):
         assert not door.is_away
@@ -117,6 +119,8 @@ def test_a_sender_may_come_again_and_only_whole_packets_come_through(place: Endp
     door.end()
     assert taken(door, 1 << 20) == 3 * first + 2 * second
     wait_until(lambda: door.has_ended)
+    with pytest.raises(ConnectionRefusedError):
+        connected(place)
     door.close()
 
 

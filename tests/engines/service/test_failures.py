@@ -217,6 +217,24 @@ def test_a_live_engine_goes_on_when_one_of_its_senders_by_tcp_is_killed(tmp_path
         assert [True, False] in present and [True, True] in present[present.index([True, False]) :]
 
 
+@pytest.mark.parametrize("returns", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_a_lossless_engine_waits_for_a_sender_by_tcp_that_is_killed_and_then_goes_on(
+    tmp_path: Path, returns: bool
+) -> None:
+    with endless(tmp_path, "tcp", 2) as air:
+        fs, x = air.engines()
+        digitisers = air.dsims(0, 1)
+        x.makes(4)
+        fs[1].send(signal.SIGKILL)
+        if returns:
+            fs[1] = air.f(1).waits_for("heaps are received at").makes(8)
+        x.makes(8)
+        stop(*digitisers, fs[0], *(fs[1:] if returns else ()), x)
+        assert x.counts()["engines"] == 1 and n_right(air) >= 12
+        present = [flags.tolist() for _, (_, flags) in sorted(dumps(tmp_path / "vis.h5").items())]
+        assert [True, False] in present and (present[-1] == [True, returns] or not returns)
+
+
 def test_an_engine_that_is_too_slow_drops_whole_chunks_and_makes_no_wrong_dump(tmp_path: Path) -> None:
     with ended(Air(tmp_path, "udp", 1, n_samples=1 << 21, speed=10)) as air:
         (f,), x = air.engines()
