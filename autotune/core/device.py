@@ -35,7 +35,7 @@ class Device:
 
 
 def compute_capability(arch: str) -> int:
-    """Returns 90 for sm_90; 0 for what is no architecture."""
+    """Returns 90 for sm_90; 0 for any other text."""
     digits = arch.removeprefix("sm_")
     return int(digits) if digits.isdigit() else 0
 

@@ -79,10 +79,8 @@ class Experiences(Mapping[str, Experience]):
     def __init__(self, content: Mapping[str, object], path: Path) -> None:
         self._content, self._path = content, path
         kernels = content.get("kernels")
-        self._kernels: Mapping[str, object] = kernels if isinstance(kernels, dict) else {}
+        self._kernels: Mapping[str, object] = kernels if isinstance(kernels, dict) else self._of({"kernels": kernels})
         self._read: dict[str, Experience] = {}
-        if kernels is not self._kernels or not self._kernels:
-            self._of({"kernels": kernels})
 
     def __getitem__(self, kernel: str) -> Experience:
         if kernel not in self._read:

@@ -39,6 +39,7 @@ class TcpDoor:
             self._to_inner = undone.enter_context(socket.create_connection(self.inner.getsockname()[:2]))
             undone.pop_all()
         self._asked, self._asking = socket.socketpair()
+        self._asking.setblocking(False)  # asked often, when nobody reads it any more
         self._sender: socket.socket | None = None
         self._thread = threading.Thread(target=self._serve, name="autotune-tcp-door", daemon=True)
         self._thread.start()
@@ -54,7 +55,7 @@ class TcpDoor:
         return self._is_away.is_set()
 
     def end(self) -> None:
-        """Takes nobody any more; ``has_ended`` tells when spead2 has read all."""
+        """Takes nobody any more; ``has_ended`` tells when spead2 has read all. It may be called often."""
         with suppress(OSError):
             self._asking.send(b"x")
 
@@ -78,8 +79,12 @@ class TcpDoor:
                 self._listener.close()  # nobody else is taken
                 self._is_away.clear()
                 self._pass_on(head)
-                self._listener = _listening(self._place, self._socket_bytes)
-                self._is_away.set()
+                try:
+                    self._listener = _listening(self._place, self._socket_bytes)
+                except OSError:  # another program has the place now
+                    break
+                finally:
+                    self._is_away.set()
             self._listener.close()
             self._to_inner.shutdown(socket.SHUT_WR)
             while self._to_inner.recv(1):  # until spead2 has read all, and closes

@@ -128,19 +128,47 @@ def test_a_sender_may_come_again_and_only_whole_packets_come_through(place: Endp
 def test_whole_packets_are_found_wherever_a_stream_is_cut(seed: int) -> None:
     random = Random(seed)
     prefix = HEAD[:PREFIX_BYTES]
-    false_ones = (b"", prefix, prefix + b"\x00\x01" + bytes(8), prefix[:4], packet(b"x"))
     ends, stream = [0], b""
     for _ in range(random.randint(1, 8)):
-        payload = random.randbytes(random.randint(0, 90)) + random.choice(false_ones) + random.randbytes(9)
-        stream += packet(payload, random.randint(1, 6))
+        stream += packet(random.randbytes(random.randint(0, 90)), random.randint(1, 6))
         ends.append(len(stream))
     for filled in range(len(stream) + 1):
-        whole = whole_packets(bytearray(stream), filled, prefix)
-        assert whole <= filled
-        if whole not in ends:  # samples that begin as a packet does: then the rest is kept for the next time
-            assert stream[whole : whole + PREFIX_BYTES] == prefix or whole == filled
-        elif random.random() < 0.1:
-            assert whole == max(end for end in ends if end <= filled) or prefix in stream[whole + 1 : filled]
+        assert whole_packets(bytearray(stream), filled, prefix) == max(end for end in ends if end <= filled)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_samples_that_begin_as_a_packet_does_lose_nothing(seed: int) -> None:
+    random = Random(seed)
+    prefix = HEAD[:PREFIX_BYTES]
+    false_ones = (prefix, prefix + b"\x00\x01" + bytes(8), prefix[:4], packet(b"x"), packet(b"x")[:-1])
+    made = (random.choice(false_ones) + random.randbytes(random.randint(0, 40)) for _ in range(8))
+    stream = b"".join(packet(samples, random.randint(1, 6)) for samples in made)
+    piece, passed = bytearray(), b""
+    for byte in range(0, len(stream), step := random.randint(1, 60)):
+        piece += stream[byte : byte + step]
+        whole = whole_packets(piece, len(piece), prefix)
+        passed += piece[:whole]
+        del piece[:whole]
+    assert passed == stream[: len(passed)] and passed + piece == stream
+    assert not piece or piece.startswith(prefix), "what is kept begins as a packet does"
+
+
+def test_it_may_be_asked_to_end_often(door: TcpDoor) -> None:
+    """A receiver asks each time that it looks."""
+    for _ in range(5000):
+        door.end()
+
+
+def test_a_place_that_another_program_took_meanwhile_ends(
+    door: TcpDoor, place: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_taken(place: Endpoint, socket_bytes: int) -> socket.socket:
+        raise OSError("in use")
+
+    monkeypatch.setattr(tcp_door, "_listening", is_taken)
+    with connected(place, PACKET):
+        assert taken(door, len(PACKET)) == PACKET
+    wait_until(lambda: door.is_away and door.has_ended)
 
 
 def test_what_waits_is_bounded_and_the_oldest_gives_way(
