@@ -35,6 +35,7 @@ COPY_BITS = 128  # bits that one asynchronous copy moves
 MAX_TAPS = 64  # a thread holds their weights and samples in registers
 ONE_TURN_TAPS = 40  # compilers for sm_120 spill up to 1400 bytes from 48 taps on if a part is one turn, 240 if two
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
+REFERENCE_COLUMNS = 4096  # outputs of a spectrum that it computes together, so that they stay in a cache
 
 
 @dataclass(frozen=True)
@@ -313,7 +314,7 @@ class PfbFir(Kernel[Problem]):
         filtered: Any = np.zeros(shape, np.complex128 if problem.is_complex else np.float64)
         weights = inputs["weights"].astype(np.float64)
         power = np.zeros(problem.n_pols, np.uint64)
-        chunk = max(1, REFERENCE_SPECTRA // step)
+        chunk = max(taps, REFERENCE_SPECTRA // step)  # so few samples are unpacked more than twice
         for pol, offset in enumerate(inputs["offsets"].tolist()):
             for first in range(0, problem.n_spectra, chunk):
                 n = min(chunk, problem.n_spectra - first)
@@ -326,8 +327,9 @@ class PfbFir(Kernel[Problem]):
                     power[pol] += np.uint64(newest @ newest)
                 rows = samples.reshape(n + taps - 1, step)
                 out = filtered[pol, first : first + n]
-                for t in range(taps):
-                    out += weights[t] * rows[t : t + n]
+                for columns in (slice(at, at + REFERENCE_COLUMNS) for at in range(0, step, REFERENCE_COLUMNS)):
+                    for t in range(taps):
+                        out[:, columns] += weights[t, columns] * rows[t : t + n, columns]
         if problem.is_complex:
             return {"filtered": filtered}
         return {"filtered": filtered, "total_power": power + inputs["total_power"]}

@@ -78,15 +78,19 @@ def runtime(default: object, help: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Requires |out - reference| <= atol + rtol |reference| + of_rms rms(reference); all zero means exact."""
+    """Requires |out - reference| <= atol + rtol |reference| + of_rms rms(reference); all zero means exact.
+
+    ``nibbles``: each byte of the output holds two signed integers of 4 bits, and the tolerance is that of each.
+    """
 
     rtol: float = 0.0
     atol: float = 0.0
     of_rms: float = 0.0
+    nibbles: bool = False
 
     def times(self, factor: float) -> "Tolerance":
         """Returns this tolerance multiplied by ``factor``."""
-        return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms)
+        return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms, self.nibbles)
 
 
 DRAWN_FLOPS = 1e9  # most work of a drawn size: NumPy does it in about a second

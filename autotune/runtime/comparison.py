@@ -1,6 +1,6 @@
 """Compares outputs with references in NumPy: on `host`, in packages, and to describe errors that a GPU found."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> OutputCompariso
 
     Values are not rounded, wrapped or clipped first: a reference value that the output's type cannot hold is an error.
     """
+    if tolerance.nibbles:
+        got, want, tolerance = nibbles(got), nibbles(want), replace(tolerance, nibbles=False)
     if tolerance == Tolerance():
         wrong = _differ(got, want)
         if not bool(wrong.any()):
@@ -57,6 +59,12 @@ def differs(name: str, found: OutputComparison, tolerance: Tolerance) -> str:
         f"{name}[{index}] is {found.got}, reference {found.want}; "
         f"{found.n_bad} of {found.n_total} beyond {allowed} (largest error {found.max_error:.3g} of rms)"
     )
+
+
+def nibbles(array: Any) -> Any:
+    """Returns the signed nibbles of bytes along a new last axis: int8 [.., 2], the low one first."""
+    signed = np.ascontiguousarray(array).view(np.int8)
+    return np.stack((signed << 4 >> 4, signed >> 4), axis=-1)
 
 
 def another(answer: np.ndarray) -> np.ndarray:

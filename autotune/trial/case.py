@@ -160,9 +160,16 @@ def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool
 
 @lru_cache(maxsize=N_LARGE)
 def read_case(kernel: Kernel[P], problem: P, folder: Path) -> Case:
-    """Reads a case that ``write_case`` wrote; the arrays are mapped, not copied."""
+    """Reads a case that ``write_case`` wrote; the arrays are mapped, not copied.
+
+    Raises:
+        FileNotFoundError: if files of it are gone, since somebody deletes the cache.
+    """
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
     inputs |= arrays_of(folder, "input")
+    for name, spec in kernel.arrays(problem).items():
+        if spec.read and name not in inputs:
+            raise FileNotFoundError(folder / f"input.{name}.npy")
     key, tolerances = case_key(kernel, problem), _tolerances(kernel, problem)
     return Case(key, problem, inputs, arrays_of(folder, "output"), tolerances, parts=read_parts(folder))
 

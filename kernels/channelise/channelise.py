@@ -256,8 +256,7 @@ class Channelise(Kernel[Problem]):
         else:
             near = 1e-6 if problem.precision == "single" else 2e-4  # share of voltages near the limit of saturation
             most = 4 + near * problem.n_channels * problem.spectra_per_heap
-            other = 1.0 if problem.bits == 8 else 17.0  # the lowest bit of either part of a byte
-            found = {"voltages": Tolerance(atol=other), "saturated": Tolerance(atol=most)}
+            found = {"voltages": Tolerance(atol=1.0, nibbles=problem.bits == 4), "saturated": Tolerance(atol=most)}
         return found if problem.is_complex else {**found, "total_power": Tolerance()}
 
 

@@ -41,3 +41,21 @@ def test_any_type_is_compared_as_numpy_does(bench: Bench, dtype: str, tolerance:
             assert found.rms_error == pytest.approx(expected.rms_error, rel=1e-6)
     finally:
         buffer.free()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_nibbles_are_compared_each(bench: Bench, dtype: str) -> None:
+    """-1 and 0 are one apart in each nibble; as bytes they would be up to 31 apart, or 15 in the low one."""
+    rng = np.random.default_rng(4)
+    parts = rng.integers(-7, 8, (N, 2))
+    packed = [(both[:, 0] & 15 | both[:, 1] << 4 & 240) for both in (parts, parts - 1, np.where(parts == 3, 1, parts))]
+    want, near, far = (each.astype(np.uint8).view(dtype) for each in packed)
+    buffer: Any = bench.session.buffer("got", (N,), np.dtype(dtype), written=True)
+    try:
+        for got, n_bad in ((want, 0), (near, 0), (far, int((parts == 3).sum()))):
+            buffer.write(got)
+            found = buffer.compare(want, Tolerance(atol=1.0, nibbles=True), dtype)
+            assert (found.n_bad, found.n_total) == (n_bad, 2 * N)
+        assert found.want == 3 and found.got == 1
+    finally:
+        buffer.free()

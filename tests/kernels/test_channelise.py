@@ -223,6 +223,14 @@ def test_a_part_in_the_others_nibble_fails(part: str) -> None:
     check_mutant(KERNEL, small(HIGH), Config(ONE), f"{low} | {high}", mutant, "wrong")
 
 
+@pytest.mark.parametrize("precision", ["single", "half"])
+def test_a_nibble_that_is_two_off_fails(precision: str) -> None:
+    """Halves are rounded before they become integers, so each part may be one off; as a byte that would be 17."""
+    low, high = "codes[i].im % 16", "codes[i].re % 16 << 4"
+    mutant = f"(codes[i].im + 2) % 16 | {high}"
+    check_mutant(KERNEL, small({**HIGH, "precision": precision}), Config(ONE), f"{low} | {high}", mutant, "wrong")
+
+
 def test_nibbles_are_of_four_bits() -> None:
     with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8 each part has a byte"):
         small({"bits": 8, "nibbles": "real_high"})

@@ -90,6 +90,16 @@ extern "C" __global__ void differ(const unsigned char* a, const unsigned char* b
         atomicAdd(&found->n_bad, n_bad);
 }
 
+// Writes the signed nibbles of n bytes, the low one first.
+extern "C" __global__ void nibbles(const signed char* bytes, size_t n, signed char* parts)
+{
+    for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < n;
+         i += static_cast<size_t>(gridDim.x) * blockDim.x) {
+        parts[2 * i] = static_cast<signed char>(bytes[i] << 4) >> 4;
+        parts[2 * i + 1] = bytes[i] >> 4;
+    }
+}
+
 // Counts the pieces of memory that are no canaries, before byte `start` and from byte `end` on; n is in bytes. Memory
 // starts at a multiple of 16.
 extern "C" __global__ void changed(const unsigned char* memory, size_t start, size_t end, size_t n, unsigned canaries,

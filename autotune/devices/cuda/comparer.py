@@ -5,6 +5,7 @@ compiled like variants. CuPy's own kernels are not used: they would need seconds
 """
 
 from collections import OrderedDict
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +13,7 @@ import cupy
 import numpy as np
 
 from ...core.definition import Device, Tolerance
-from ...runtime.comparison import INTEGERS, OutputComparison, compare_arrays, fits
+from ...runtime.comparison import INTEGERS, OutputComparison, compare_arrays, fits, nibbles
 from ...runtime.nvrtc import cached_cubin
 from ...system.cache import cache_dir
 
@@ -34,6 +35,7 @@ class Comparer:
         self._source = files(__package__).joinpath("compare.cu").read_text()
         module = self._module(self._source, "differ")
         self._differ = module.get_function("differ")
+        self._nibbles = module.get_function("nibbles")
         self._changed = module.get_function("changed")
         self._modules: dict[str, Any] = {}  # type of output -> its module, loaded on first use
         self._blocks = 8 * max(1, device.n_multiprocessors)
@@ -44,6 +46,11 @@ class Comparer:
         """Compares ``got``, on the device, with ``want``; ``key`` names the reference, which is copied only once."""
         if got.size == 0:
             return OutputComparison(0, 0, 0.0, 0.0)
+        if tolerance.nibbles:
+            parts = cupy.empty(2 * got.size, cupy.int8)
+            self._nibbles((self._blocks,), (256,), (got, np.uint64(got.size), parts))
+            found = self.compare(parts, nibbles(want).ravel(), replace(tolerance, nibbles=False), f"{key} nibbles")
+            return self._closely(got, want, tolerance) if found.n_bad else found
         both_integers = want.dtype.kind in INTEGERS and got.dtype.kind in INTEGERS
         if tolerance == Tolerance() and (want.dtype == got.dtype or both_integers):
             there, _ = self._on_device(want, got.dtype, key)
