@@ -33,13 +33,14 @@ def losses_after(n: int, sweeps: Iterable[SweepRecord]) -> list[float]:
 
 def table(sweeps: list[SweepRecord], numbers: Iterable[int]) -> dict[int, tuple[float, float]]:
     """Returns the median and the bound for each number of trials that enough sweeps tell."""
-    rows = {}
-    for n in numbers:
+    rows, least = dict[int, tuple[float, float]](), (0.0, 0.0)
+    for n in sorted(numbers, reverse=True):
         losses = sorted(losses_after(n, sweeps))
         if len(losses) >= LEAST:
             within = ceil(0.9 * (len(losses) + 1))  # so that it also holds for one more sweep
-            rows[n] = round(median(losses), 4), round(losses[within - 1], 4)
-    return rows
+            found = round(median(losses), 4), round(losses[within - 1], 4)
+            rows[n] = least = max(least[0], found[0]), max(least[1], found[1])  # fewer configs lose no less
+    return dict(sorted(rows.items()))
 
 
 def main() -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.analysis.predictions import measured_problem
+from autotune.analysis.experiences import measured_problem
 from autotune.cli.tables import print_table
+from autotune.recommend.duration import Durations
 from autotune.records.record import read_sweeps
 from autotune.runtime.wisdom import fields_text
 from autotune.source.registry import load_kernel
-from autotune.transfer.duration import Durations
 
 KERNELS = ("channelise", "pfb_fir", "postproc", "correlate", "accumulate")
 

@@ -53,7 +53,7 @@ def main() -> int:
             bad.append(f"{name} {fields}: {str(error)[:300]}")
             continue
         seconds.append(time.process_time() - began)
-        if choice.expected_loss is None or choice.tier == "default":
+        if choice.expected_loss is None or choice.bound is None:
             bad.append(f"{name} {fields}: {choice}")
         tiers[choice.tier] += 1
         spilling += bool(re.match(r"[^;]*\bspills \d", choice.why))

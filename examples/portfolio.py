@@ -2,7 +2,7 @@
 
     python examples/portfolio.py [RECORDS] [KERNEL]
 
-It reads recorded sweeps, by default those of `postproc` on an H200 that lie in results/, and needs no device. Few
+It reads recorded sweeps, by default those of `postproc` on an H100 that lie in results/, and needs no device. Few
 configs are soon checked again after an edit, and few binaries where sizes are arguments. The price is a regret: how
 much longer a problem takes with the best of the few than with its own winner.
 """
@@ -14,7 +14,7 @@ import autotune
 from autotune.analysis.portfolio import portfolios, tables
 from autotune.records.record import read_sweeps
 
-RECORDS = Path(__file__).parents[1] / "results" / "NVIDIA_H200" / "postproc"
+RECORDS = Path(__file__).parents[1] / "results" / "NVIDIA_H100_80GB_HBM3" / "postproc"
 MOST = 4  # configs in the largest portfolio
 
 

@@ -82,7 +82,7 @@ def test_the_definition_computes_what_the_cu_file_does() -> None:
 def test_a_portfolio(run: Run) -> None:
     said = run("portfolio.py")
     worst = [float(share) for share in re.findall(r"regret ([\d.]+)% at worst", said)]
-    assert len(worst) == 4 and worst == sorted(worst, reverse=True) and worst[0] < 10
+    assert len(worst) == 4 and worst == sorted(worst, reverse=True) and worst[0] < 15
     assert "with a regret of " in said and "tuned_few: " in said
 
 

@@ -28,7 +28,8 @@ def test_recorded_winners_hold_today(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def today(folder: SweepFolder) -> str:
     outcome = folder.outcome()
-    assert outcome is not None and outcome.winner is not None, folder.path
+    if outcome is None:  # it was interrupted, and has no winner yet
+        return "its text is of no winner"
     winner = outcome.winner
     return as_measured.validity_text(folder, folder.about().device, dict(winner.config), winner.key)
 

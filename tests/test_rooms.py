@@ -50,7 +50,7 @@ def test_imports_go_one_way_only() -> None:
         ("trial/stations.py", "def late():\n    from ..validity.resume import resume"),
         ("records/folder.py", "import typing\nif typing.TYPE_CHECKING:\n    from ..search import Searcher"),
         ("search/warm_start.py", "import autotune"),
-        ("transfer/model.py", "from ..records.trial import Trial"),
+        ("recommend/trees.py", "from ..records.trial import Trial"),
         ("rendering/render.py", "from ..source.registry import load_kernel"),
         ("engines/network/items.py", "from ..f.engine import FEngine"),
         ("control.py", "from .cli import console"),
@@ -83,7 +83,7 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
     assert "mports " in told, f"autotune/{room}/__init__.py does not say what the room may import"
 
 
-BROUGHT = ("core", "runtime", "rendering", "transfer", "prediction")  # rooms that a package of winners has
+BROUGHT = ("core", "runtime", "rendering", "recommend")  # rooms that a package of winners has
 FOREIGN = {"numpy", "cupy", "cupy_backends", "cuda", "torch", "jinja2"}  # what they may import
 
 

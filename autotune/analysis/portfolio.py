@@ -2,11 +2,12 @@
 
 The regret of a configuration at a problem is its median divided by the best recorded median, minus 1, both from the
 same sweep's search. A configuration that failed there, or was not measured, has infinite regret, since it may not work.
-A portfolio serves each problem with its member of least regret.
+A portfolio serves each problem with its member of least regret. Greedy choices find its members, and exchanges of one
+of them improve it, also from random starts. (Worst-case regret: Savage, The theory of statistical decision, 1951.)
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy.typing as npt
 
 from ..core.config import Config
 from ..records.record import SweepRecord
-from .subset import Subset, best_subsets
 
 N_FOLDS = 10  # folds of the cross-validation; up to LEAVE_ONE_OUT problems each form a fold of their own
 LEAVE_ONE_OUT = 20
+N_STARTS = 10  # all but the first replace two members at random
+Members = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,6 @@ class Portfolio:
     left_out: Regret | None  # cross-validated regret; None with a single problem
     chosen: tuple[int | None, ...]  # index in ``configs`` of each problem's config; None: not served
     regret: tuple[float, ...]  # regret of each problem
-    exact: bool  # True: no other choice of k is better; False: local search found it
     n_untried: int  # problems at which some member was never tried, and might be better than the others
 
 
@@ -82,11 +83,11 @@ def portfolios(table: RegretTable, k_max: int, *, cross_validate: bool = True) -
     config of a portfolio that was chosen without the problem's fold.
     """
     n_problems = len(table.problems)
-    subsets = best_subsets(table.regret, k_max)
+    subsets = list(best_subsets(table.regret, k_max))
     left_out = _left_out(table.regret, k_max) if cross_validate and n_problems > 1 else None
     return [
-        _portfolio(table, subset, None if left_out is None else Regret.of(left_out[i]))
-        for i, subset in enumerate(subsets)
+        _portfolio(table, members, None if left_out is None else Regret.of(left_out[i]))
+        for i, members in enumerate(subsets)
     ]
 
 
@@ -107,8 +108,7 @@ def _configs_of(sweep: SweepRecord) -> set[Config]:
     return {trial.config for trial in sweep.trials}
 
 
-def _portfolio(table: RegretTable, subset: Subset, left_out: Regret | None) -> Portfolio:
-    members = subset.members
+def _portfolio(table: RegretTable, members: Members, left_out: Regret | None) -> Portfolio:
     choice = np.argmin(table.regret[:, members], axis=1)
     regret = np.min(table.regret[:, members], axis=1)
     served = np.isfinite(regret)
@@ -121,7 +121,6 @@ def _portfolio(table: RegretTable, subset: Subset, left_out: Regret | None) -> P
         left_out=left_out,
         chosen=tuple(int(rank[i]) if known else None for i, known in zip(choice, served, strict=True)),
         regret=tuple(map(float, regret)),
-        exact=subset.exact,
         n_untried=int((~table.tried[:, members].all(axis=1)).sum()),
     )
 
@@ -133,6 +132,53 @@ def _left_out(regret: npt.NDArray[np.float64], k_max: int) -> npt.NDArray[np.flo
     fold = np.arange(n_problems) % n_folds
     regrets = np.empty((k_max, n_problems))
     for left_out in (fold == i for i in range(n_folds)):
-        for i, subset in enumerate(best_subsets(regret[~left_out], k_max, effort=1 / n_folds)):
-            regrets[i:, left_out] = regret[left_out][:, subset.members].min(axis=1)  # larger ones repeat the last
+        for i, members in enumerate(best_subsets(regret[~left_out], k_max, n_starts=1)):
+            regrets[i:, left_out] = regret[left_out][:, members].min(axis=1)  # larger ones repeat the last
     return regrets
+
+
+# ---------------------------------------------------------------------- members
+def best_subsets(table: npt.NDArray[np.float64], k_max: int, n_starts: int = N_STARTS) -> Iterator[Members]:
+    """Yields good subsets of 1, 2, ... ``k_max`` columns, as long as another column gains anything.
+
+    ``table``: float64 [n_rows, n_columns], not negative, infinite where a column does not serve a row. The value of a
+    subset in a row is its least value there. Subsets are compared by their number of infinite rows, then by the worst
+    finite row, then by the mean of the finite rows.
+    """
+    columns = np.unique(table, axis=1, return_index=True)[1]
+    columns.sort()
+    rows = np.ascontiguousarray(table[:, columns].T)  # the first one stands for columns that are equal
+    members, rng = list[int](), np.random.default_rng(0)
+    while len(members) < k_max:
+        best, score = _best(np.minimum(rows, rows[members].min(axis=0, initial=np.inf)))
+        if members and score >= _score(rows, members):
+            return
+        members = _exchanged(rows, [*members, best])
+        for _ in range(n_starts - 1 if 1 < len(members) < len(rows) else 0):
+            kept = rng.permutation(members)[2:].tolist()
+            other = _exchanged(rows, [*kept, *rng.choice(len(rows), 2, replace=False).tolist()])
+            members = min(members, other, key=lambda one: _score(rows, one))
+        yield tuple(sorted(int(columns[i]) for i in members))
+
+
+def _score(rows: npt.NDArray[np.float64], members: list[int]) -> tuple[int, float, float]:
+    return _best(rows[members].min(axis=0)[None])[1]
+
+
+def _exchanged(rows: npt.NDArray[np.float64], members: list[int]) -> list[int]:
+    """Returns ``members`` after exchanges of one of them, as long as they help."""
+    score, place = _score(rows, members), 0
+    while place < len(members):
+        others = members[:place] + members[place + 1 :]
+        best, better = _best(np.minimum(rows, rows[others].min(axis=0, initial=np.inf)))
+        members, score, place = ([*others, best], better, 0) if better < score else (members, score, place + 1)
+    return members
+
+
+def _best(candidates: npt.NDArray[np.float64]) -> tuple[int, tuple[int, float, float]]:
+    """Returns the best of ``candidates`` [n_candidates, n_rows], and (infinite rows, worst finite row, finite mean)."""
+    finite = np.isfinite(candidates)
+    values = np.where(finite, candidates, 0.0)
+    n_infinite, worst, mean = (~finite).sum(axis=1), values.max(axis=1), values.mean(axis=1)
+    best = int(np.lexsort((mean, worst, n_infinite))[0])
+    return best, (int(n_infinite[best]), float(worst[best]), float(mean[best]))

@@ -14,7 +14,7 @@ from ..rendering.texts import with_named_files
 from ..runtime.nvrtc import HEADERS, own_headers
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that contains the rooms
-ROOMS = ("core", "runtime", "rendering", "transfer", "prediction")
+ROOMS = ("core", "runtime", "rendering", "recommend")
 TEMPLATES = f"{BROUGHT}/templates"
 DOCSTRING = '"""What the kernel computes."""\n'
 WORDS = "autotune.core"  # the room whose names `from autotune import ...` provides

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ..analysis.losses import EmittedSweep, tier_losses
 from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
 from ..core.definition import AnyKernel
@@ -78,7 +77,7 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
     if n_portfolio is not None:
         chosen = _members(fresh, n_portfolio)
     sources: dict[str, str] = {}
-    emitted: list[EmittedSweep] = []
+    emitted: list[tuple[SweepRecord, Entry]] = []
     fallbacks: dict[tuple[str, str, str], Fallback] = {}
     orders: Orders = {}
     for sweep in fresh:
@@ -93,7 +92,7 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
-        emitted.append(EmittedSweep(sweep, entry, fallback))
+        emitted.append((sweep, entry))
     if not emitted:
         reasons = _reasons(left_out)
         raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
@@ -103,13 +102,13 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
     changed = [f"{name}: {counted(n, 'text')} changed, and no machine code: they hold" for name, n in by_code.items()]
     for line in (*changed, *_newer(fresh, definitions)):
         log.warning("%s", line)
-    entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
     used = {name: definitions[name] for name in sorted({f.kernel for f in fallbacks.values()})}
     paths_of = {
         name: path for name, kernel in used.items() if "/" in (path := kernel_reference(kernel)) and path.isprintable()
     }
-    wisdom = Wisdom(entries, tuple(fallbacks.values()), losses, (), f"autotune {VERSION}", paths_of)
-    return Gathered(wisdom, sources, used, tuple(one.sweep for one in emitted))
+    entries = tuple(entry for _, entry in emitted)
+    wisdom = Wisdom(entries, tuple(fallbacks.values()), (), f"autotune {VERSION}", paths_of)
+    return Gathered(wisdom, sources, used, tuple(sweep for sweep, _ in emitted))
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:

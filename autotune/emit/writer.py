@@ -1,8 +1,8 @@
 """Writes the winners of recorded sweeps, or a portfolio, as a package that needs only NumPy and, to launch, CuPy.
 
     <name>/__init__.py        one function for each kernel
-           wisdom.json        the configurations with their evidence, and the losses of fallbacks; text for diffs
-           measured.json      measured times, from which problems without a record are predicted
+           wisdom.json        the configurations with their evidence; text for diffs
+           measured.json      what was learnt for problems without a record, and how much such choices lose
            sources/<key>.cu   the sources of these and of the default configurations
            kernels/<name>.py  the definitions; kernels/<name>/<name>.py if there are several files
            _autotune/         lookup, launcher, predictions: unchanged rooms of autotune, and the templates
@@ -23,14 +23,16 @@ from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..analysis.experiences import experiences
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
 from ..core.python_syntax import module_tree
-from ..prediction.packaged import MEASURED
-from ..prediction.predictor import JINJA
+from ..recommend.experience import as_json
+from ..recommend.packaged import MEASURED, measured_text
+from ..recommend.predictor import JINJA
 from ..runtime.lookup import ASKED_BESIDE
 from ..runtime.wisdom import Wisdom
-from .foresight import foresight, rendered_ahead
+from .rendered_ahead import rendered_ahead
 from .vendor import BROUGHT, ROOMS, definition_sources, room_sources, template_sources
 from .winners import gather
 
@@ -73,9 +75,9 @@ def write_package(
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not an emitted package (it has no {MARK}); choose another --out")
     wisdom, sources, definitions, sweeps = gather([Path(path) for path in paths], portfolio, kernels)
-    predictions = foresight(sweeps, definitions, tell)
-    ahead, more = rendered_ahead(problems, predictions, definitions)
-    wisdom = replace(wisdom, losses=(*wisdom.losses, *predictions.losses), ahead=tuple(ahead))
+    known = experiences(sweeps, definitions, tell)
+    ahead, more = rendered_ahead(problems, known, definitions)
+    wisdom = replace(wisdom, ahead=tuple(ahead))
     follows = {
         **{f"kernels/{file}": text for k in definitions.values() for file, text in definition_sources(k).items()},
         **template_sources(definitions.values()),
@@ -85,7 +87,7 @@ def write_package(
         "__init__.py": _init(folder.name, wisdom, definitions),
         "py.typed": "",
         MARK: wisdom.as_json(),
-        MEASURED: predictions.text(follows),
+        MEASURED: measured_text(as_json(known.values())),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
         **follows,
         **{f"sources/{key}.cu": text for key, text in sorted({**sources, **more}.items())},
@@ -127,7 +129,7 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, AnyKernel]) -> str:
     parts = [
         f"{_docstring(doc)}\n",
         "from pathlib import Path\nfrom typing import Any\n",
-        f"from .{BROUGHT}.core.errors import UsageError\nfrom .{BROUGHT}.prediction.packaged import PredictingPackage\n"
+        f"from .{BROUGHT}.core.errors import UsageError\nfrom .{BROUGHT}.recommend.packaged import PredictingPackage\n"
         f"from .{BROUGHT}.runtime.launcher import TunedKernel\n",
         f"__all__ = {sorted(kernels)!r}\n",
         "_package = PredictingPackage(__name__, Path(__file__).parent)\n",

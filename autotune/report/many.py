@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ..analysis.experiences import recorded_experiences
 from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
-from ..analysis.losses import recorded_losses
 from ..analysis.roofline import limit_of
 from ..analysis.show import Overview, overview, place, proof
 from ..core.config import Value
@@ -54,14 +54,14 @@ def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKern
     ``kernels``: name -> definition for kernels that are not installed, from which the lookup's losses are computed.
     """
     overviews = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
-    losses = recorded_losses(sweeps, kernels)
+    known = recorded_experiences(sweeps, kernels)
     blocks: list[PageBlock] = []
     for device, of_device in groupby(overviews, key=lambda pair: pair[0].device):
         its_own = list(of_device)
         if roof := roofs.of_sweeps([sweep for _, sweep in its_own]):
             blocks += [Heading(device), roof]
         for kernel, pairs in groupby(its_own, key=lambda pair: pair[0].kernel):
-            of_kernel = [loss for loss in losses if (loss.kernel, loss.where) == (kernel, device)]
+            of_kernel = [loss for loss in known[kernel].losses if loss.where == device] if kernel in known else []
             blocks += _of_kernel(kernel, device, list(pairs), of_kernel)
     return blocks
 

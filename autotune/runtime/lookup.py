@@ -1,9 +1,9 @@
 """Chooses the configuration to run (the tuned one, or the nearest known one), and reports how it was chosen.
 
-Tiers, in order: ``exact``; ``first use`` (tuned on this machine when it was first used, at these sizes, if the caller
-asks for it: ``tuned_here``); ``nearest`` (the same GPU, the nearest runtime sizes) or ``architecture`` (another GPU of
-the same one); ``predicted`` (not recorded, but predicted from recorded problems); ``default``. A prediction goes before
-other recorded sizes, and before another GPU, where it lost less at worst when recorded problems were left out. A
+Tiers: ``exact``; ``first use`` (tuned on this machine when it was first used, at these sizes, if the caller asks for
+it: ``tuned_here``); ``nearest`` (the same GPU, the nearest runtime sizes) or ``architecture`` (another GPU of the same
+one); ``predicted`` (not recorded, but learnt from recorded problems); ``default``. After the first two, the tier with
+the least bound goes first: what nine of ten such choices did not lose when recorded problems were left out. A
 configuration is chosen only if the constraints and the limits of the device allow it. Configurations tuned on ``host``
 are never used on a GPU, nor vice versa.
 """
@@ -36,7 +36,6 @@ FAR = 2.0  # octaves, summed over the runtime sizes, within which a prediction i
 NEAR = 0.5  # octaves, within which a record of this GPU needs no prediction beside it
 TIERS = "exact", "first use", "nearest", "architecture", "predicted", "default"
 EXACT, FIRST_USE, NEAREST, ARCHITECTURE, PREDICTED, DEFAULT = TIERS
-PLAIN = "plain default"  # tier in losses: the default without Jinja2, which is the same for all problems
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,10 @@ class Choice:
 
     ``verified``: the sweep, the first use or ``verify=True`` compared its outputs with the reference.
 
-    ``expected_loss``: the slowdown relative to the best config; 0.1 is a tenth slower. Exact tier: the median of what
-    sweeps with as few trials missed, more for a portfolio's member (``regret``); ``bound``: what nine of ten of them do
-    not exceed. Other tiers: the median of ``left_out``, the losses of that tier on recorded problems that were left out
-    to measure them. None: unknown, also for the tier of first use, whose config is the fastest of a few.
+    ``expected_loss``: the slowdown relative to the best config; 0.1 is a tenth slower; ``bound``: what nine of ten such
+    choices do not exceed. Exact tier: what sweeps with as few trials missed, more for a portfolio's member
+    (``regret``). Other tiers: ``left_out``, what such choices lost on recorded problems that were left out to measure
+    them. None: unknown, also for the tier of first use, whose config is the fastest of a few.
     """
 
     kernel: str
@@ -110,22 +109,30 @@ class Choice:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A rendered configuration for a problem without a record; ``why`` says how it was derived."""
+    """A rendered configuration for a problem without a record; ``why`` says how it was derived.
+
+    ``left_out``: what such choices lose; None: unknown.
+    """
 
     config: Config
     source_key: str
     why: str
     verified: bool = False
+    tier: str = PREDICTED
+    left_out: Loss | None = None
 
 
 class Predicting(Protocol):
-    """Predicts configurations where records are missing. Methods return a Prediction, or a line that says why not."""
+    """Predicts configurations where records are missing."""
 
     def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        """Returns the configuration that recorded problems predict to be the fastest."""
+        """Returns the configuration that is best to run without a trial, or a line that says why there is none."""
 
     def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        """Returns the kernel's own default for this problem and device."""
+        """Returns the kernel's own default for this problem and device, or a line that says why there is none."""
+
+    def loss(self, kernel: Kernel[Problem], problem: Problem, device: Device, tier: str, config: Config) -> Loss | None:
+        """Returns what choices of ``tier`` like ``config`` lose; None: unknown."""
 
 
 class Verifying(Predicting, Protocol):
@@ -179,40 +186,42 @@ def choose(
     relatives = [e for e in relatives if e.device.name != device.name]
     request, able = (kernel.name, device, baked, runtime), predicting
 
-    def predicted() -> Choice | None:
-        found = predicting.predicted(kernel, problem, device) if predicting else "nothing here predicts"
-        if isinstance(found, str):
-            refused.extend([found] if predicting else [])
-            return None
-        return _of_prediction(request, found, PREDICTED, wisdom.loss(kernel.name, device, PREDICTED), refused)
+    def loss(tier: str, config: Config) -> Loss | None:
+        return able.loss(kernel, problem, device, tier, config) if able is not None else None
 
+    predicted: Prediction | None = None
     measured = next(filter(allowed, same_gpu), None) or next(filter(allowed, relatives), None)
+    is_own = measured is not None and measured.device.name == device.name
+    if measured is not None and is_own and (runtime is None or dict(measured.runtime) == sizes):
+        more = "; each call chooses again for its own sizes" if runtime is None else ""
+        return _of_entry(request, measured, EXACT, f"tuned on this device at {_at(measured)}{more}", refused)
+    is_near = measured is not None and is_own and _octaves(kernel, problem, measured) <= NEAR
+    if able is not None and not is_near:
+        found = able.predicted(kernel, problem, device)
+        if isinstance(found, str):
+            refused.append(found)
+        else:
+            predicted = found
     if measured is not None:
-        is_own = measured.device.name == device.name
-        if is_own and (runtime is None or dict(measured.runtime) == sizes):
-            more = "; each call chooses again for its own sizes" if runtime is None else ""
-            return _of_entry(request, measured, EXACT, f"tuned on this device at {_at(measured)}{more}", refused)
         tier = NEAREST if is_own else ARCHITECTURE
-        loss = wisdom.loss(kernel.name, device, tier)
-        is_near = is_own and _octaves(kernel, problem, measured) <= NEAR
-        other = None if is_near else predicted()
-        if other is not None and _worst(other.left_out) < _worst(loss):
-            return other
-        why = f"tuned on this device at {_at(measured)}, the nearest size to {fields_text(sizes)}"
-        if not is_own:
-            why = f"not tuned on {device.name}; tuned on {measured.device.name}, also {device.arch}, at {_at(measured)}"
-        return _of_entry(request, measured, tier, why, refused, loss)
-    if predicting is not None and (choice := predicted()) is not None:
-        return choice
+        left_out = loss(tier, measured.config)
+        if predicted is None or _bound(left_out, device) <= _bound(predicted.left_out, device):
+            why = f"tuned on this device at {_at(measured)}, the nearest size to {fields_text(sizes)}"
+            if not is_own:
+                other = measured.device
+                why = f"not tuned on {device.name}; tuned on {other.name}, also {device.arch}, at {_at(measured)}"
+            return _of_entry(request, measured, tier, why, refused, left_out)
+    if predicted is not None:
+        return _of_prediction(request, predicted, refused)
     why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {tune}"
     if able is not None:
-        if not isinstance(found := able.default(kernel, problem, device), str):
-            found = dataclasses.replace(found, why=f"{found.why}; {why}")
-            return _of_prediction(request, found, DEFAULT, wisdom.loss(kernel.name, device, DEFAULT), refused)
-        refused.append(found)
+        if not isinstance(default := able.default(kernel, problem, device), str):
+            return _of_prediction(request, dataclasses.replace(default, why=f"{default.why}; {why}"), refused)
+        refused.append(default)
     for fallback in filter(allowed, fallbacks):
-        plain = Prediction(fallback.config, fallback.source_key, why)
-        return _of_prediction(request, plain, DEFAULT, wisdom.loss(kernel.name, device, PLAIN), refused)
+        left_out = loss(DEFAULT, fallback.config)
+        plain = Prediction(fallback.config, fallback.source_key, why, tier=DEFAULT, left_out=left_out)
+        return _of_prediction(request, plain, refused)
     if not entries and not fallbacks:
         raise UsageError(_unknown(wisdom, kernel.name, baked, refused))
     raise UsageError(
@@ -254,11 +263,10 @@ def loss_text(loss: float | None, left_out: Loss | None = None, tier: str = "") 
         return "measured here as the fastest of these; a sweep may find a faster one"
     if left_out is None:
         return "unknown" if loss is None else percent(loss)
-    untold = f", {left_out.n_untold} more unknown" if left_out.n_untold else ""
-    problems = f"{left_out.n} held-out problem{'s' if left_out.n != 1 else ''}{untold}"
-    known = f"{percent(left_out.median)} (median; worst {percent(left_out.worst)}, from {problems})"
-    where = left_out.where if left_out.where.startswith("sm_") else "any kind"
-    return known if loss is not None else f"unknown on this GPU; on others of {where}: {known}"
+    on = f"from {counted(left_out.n, 'held-out problem')}"
+    known = f"{percent(left_out.median)} (median; at most {percent(left_out.bound)} in nine of ten, {on})"
+    where = f"others of {left_out.where}" if left_out.where.startswith("sm_") else left_out.where
+    return known if loss is not None else f"unknown on this GPU; on {where}: {known}"
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -329,40 +337,40 @@ def _of_entry(
     request: LookupRequest, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
 ) -> Choice:
     """Returns the choice for ``entry``; ``left_out``: the tier's loss. An exact choice has the entry's own regret."""
-    proven = Prediction(entry.config, entry.source_key, why, bool(entry.evidence.verified_on))
-    choice = _of_prediction(request, proven, tier, left_out, refused)
-    exact = loss_after(entry.evidence.n_tried, entry.evidence.n_configs, entry.regret) or (None, None)
-    return dataclasses.replace(
-        choice,
-        evidence=entry.evidence,
-        tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
-        expected_loss=exact[0] if tier == EXACT else choice.expected_loss,
-        bound=exact[1] if tier == EXACT else None,
-        regret=entry.regret if tier == EXACT else 0.0,
+    is_verified, evidence = bool(entry.evidence.verified_on), entry.evidence
+    choice = _of_prediction(
+        request, Prediction(entry.config, entry.source_key, why, is_verified, tier, left_out), refused
     )
+    tuned_on = f"{entry.device.name}, {_at(entry)}, {evidence.date[:10]}".rstrip(", ")
+    choice = dataclasses.replace(choice, evidence=evidence, tuned_on=tuned_on)
+    if tier != EXACT:
+        return choice
+    loss, bound = loss_after(evidence.n_tried, evidence.n_configs, entry.regret) or (None, None)
+    return dataclasses.replace(choice, expected_loss=loss, bound=bound, regret=entry.regret)
 
 
-def _of_prediction(
-    request: LookupRequest, found: Prediction, tier: str, left_out: Loss | None, refused: list[str]
-) -> Choice:
+def _of_prediction(request: LookupRequest, found: Prediction, refused: list[str]) -> Choice:
     kernel, device, baked, runtime = request
+    loss = found.left_out if found.left_out and found.left_out.where == device.name else None
     return Choice(
         kernel=kernel,
         device=device.name,
         baked=dict(baked),
         runtime=runtime,
         config=found.config,
-        tier=tier,
+        tier=found.tier,
         why=_also(found.why, refused),
         source_key=found.source_key,
-        expected_loss=left_out.median if left_out and left_out.where == device.name else None,
-        left_out=left_out,
+        expected_loss=None if loss is None else loss.median,
+        bound=None if loss is None else loss.bound,
+        left_out=found.left_out,
         verified=found.verified,
     )
 
 
-def _worst(loss: Loss | None) -> float:
-    return inf if loss is None else loss.worst
+def _bound(loss: Loss | None, device: Device) -> float:
+    """Returns the bound of choices on this device, or on devices that were left out; that of another one is unknown."""
+    return loss.bound if loss is not None and loss.where in (device.name, device.arch) else inf
 
 
 def _octaves(kernel: Kernel[Problem], problem: Problem, entry: Entry) -> float:

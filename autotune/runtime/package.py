@@ -4,7 +4,6 @@ import hashlib
 import importlib
 import logging
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 
 from ..core.definition import Device, Kernel, kernel_classes
@@ -25,10 +24,13 @@ class Package:
         self.name = name
         self.folder = folder
         self._kernels: dict[str, Kernel[Problem]] = {}
+        self._wisdom: dict[str, Wisdom] = {}
 
-    @cached_property
-    def wisdom(self) -> Wisdom:
-        return Wisdom.load(self.folder / "wisdom.json")
+    def wisdom(self, kernel: str) -> Wisdom:
+        """Returns the records of one kernel."""
+        if kernel not in self._wisdom:
+            self._wisdom[kernel] = Wisdom.load(self.folder / "wisdom.json", kernel)
+        return self._wisdom[kernel]
 
     def kernel(self, name: str) -> Kernel[Problem]:
         """Returns the definition in ``kernels/<name>.py`` or, if it has several files, ``kernels/<name>/<name>.py``."""
@@ -76,9 +78,10 @@ class Package:
         log, able = logging.getLogger(self.name), self.predicting
         predicting = able.verifying() if verify and able is not None else able
         effort = effort_of(tune)
-        tuning = None if effort is None else self.tuning(effort, lambda text: log.warning("%s", text))
-        return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log, predicting, tuning)
+        tuning = None if effort is None else self.tuning(kernel, effort, lambda text: log.warning("%s", text))
+        wisdom = self.wisdom(kernel)
+        return TunedKernel(self.kernel(kernel), wisdom, self.source, given, device, log, predicting, tuning)
 
-    def tuning(self, effort: Effort, tell: TellLine) -> TuningHere | None:
-        """Returns what tunes problems at their first use, or None."""
+    def tuning(self, kernel: str, effort: Effort, tell: TellLine) -> TuningHere | None:
+        """Returns what tunes problems of a kernel at their first use, or None."""
         return None

@@ -37,11 +37,11 @@ from ..core.schema import (
     sequence_of,
 )
 from . import gpu
+from .lookup import DEFAULT
 from .wisdom import as_source_key
 
 FORMAT = 1
 FOLDER, SUFFIX = "first-use", ".first"
-FROM_MODEL, FROM_RECORD, FROM_DEFAULT = "predicted", "nearest record", "default"  # origins of candidates
 NOT_TRIED = "not_tried"  # the end of a candidate for which no time was left
 
 
@@ -60,7 +60,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One candidate, and how it ended: a Status or NOT_TRIED. ``origin``: FROM_MODEL, FROM_RECORD or FROM_DEFAULT."""
+    """One candidate, and how it ended: a Status or NOT_TRIED. ``origin``: the tier of the lookup."""
 
     config: Config
     origin: str
@@ -98,7 +98,7 @@ class TunedHere:
     @property
     def default_s(self) -> float | None:
         """Returns the median of the kernel's default, if it was timed."""
-        return next((one.median_s for one in self.attempts if one.origin == FROM_DEFAULT), None)
+        return next((one.median_s for one in self.attempts if one.origin == DEFAULT), None)
 
     @property
     def n_timed(self) -> int:

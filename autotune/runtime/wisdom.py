@@ -25,7 +25,6 @@ from ..core.schema import (
     as_device,
     as_json_value,
     as_name,
-    as_number,
     as_seconds,
     as_text,
     as_word,
@@ -38,7 +37,8 @@ from ..core.schema import (
     sequence_of,
 )
 
-FORMAT = 3
+FORMAT = 4
+READABLE = (3, FORMAT)  # 3 also had the losses of tiers, as they were measured then
 KEY = re.compile("[0-9a-f]{12}")  # key of a source: the start of its SHA-256
 
 
@@ -73,18 +73,17 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss of one lookup tier, measured on held-out recorded problems.
+    """The loss of choices of one lookup tier, measured on held-out recorded problems.
 
     A loss is the chosen configuration's median divided by the best one's, minus 1; both come from the same search.
     """
 
-    kernel: str
-    where: str  # a device's name, an architecture (all its devices) or a kind of device (all its architectures)
+    where: str  # a device's name, or an architecture, for a device that was left out
     tier: str
-    n: int  # choices with a measured loss
-    n_untold: int  # choices that the sweep of their problem did not measure
+    up_to: float  # largest predicted log(time / best) of these choices
+    n: int  # choices
     median: float
-    worst: float
+    bound: float  # nine of ten lose no more
 
 
 @dataclass(frozen=True)
@@ -128,17 +127,17 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Wisdom:
-    """All entries, at least one fallback for each set of baked fields, and the losses of the lookup's tiers."""
+    """All entries, and at least one fallback for each set of baked fields."""
 
     entries: tuple[Entry, ...]
     fallbacks: tuple[Fallback, ...]
-    losses: tuple[Loss, ...] = ()
     ahead: tuple[Ahead, ...] = ()
     tuner: str = field(default="", compare=False)  # the version that emitted it
     definitions: Mapping[str, str] = field(default_factory=dict)  # kernel -> path, if not installed; never opened
+    described: Mapping[str, Device] = field(default_factory=dict, compare=False)  # devices of all kernels
 
     def devices(self) -> dict[str, Device]:
-        return {entry.device.name: entry.device for entry in self.entries}
+        return {**self.described, **{entry.device.name: entry.device for entry in self.entries}}
 
     def baked_sets(self, kernel: str) -> list[Mapping[str, object]]:
         """Returns the distinct sets of baked fields for ``kernel``."""
@@ -148,11 +147,6 @@ class Wisdom:
             if entry.kernel == kernel and dict(entry.baked) not in sets:
                 sets.append(dict(entry.baked))
         return sets
-
-    def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
-        """Returns the loss of ``tier`` on ``device``, or else its architecture, or else its kind; None: unknown."""
-        by_place = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
-        return next((by_place[where] for where in (device.name, device.arch, device.kind) if where in by_place), None)
 
     def as_json(self) -> str:
         """Returns JSON that can be diffed: an entry has the same place and layout in every emission."""
@@ -166,16 +160,13 @@ class Wisdom:
             "fallbacks": [
                 _plain(f) for f in sorted(self.fallbacks, key=lambda f: (f.kernel, fields_text(f.baked), str(f.config)))
             ],
-            "losses": [
-                dataclasses.asdict(loss) for loss in sorted(self.losses, key=lambda x: (x.kernel, x.where, x.tier))
-            ],
             **({"ahead": [_plain(one) for one in self.ahead]} if self.ahead else {}),
         }
         return json.dumps(seal(content), indent=2, allow_nan=False) + "\n"
 
     @staticmethod
-    def load(path: Path) -> "Wisdom":
-        """Reads ``wisdom.json``.
+    def load(path: Path, kernel: str = "") -> "Wisdom":
+        """Reads ``wisdom.json``; with a name, only what is of this kernel, which takes less time.
 
         Raises:
             UsageError: when the file is missing, damaged, or of another format.
@@ -183,9 +174,12 @@ class Wisdom:
         try:
             content = parse(content_of(path))
             written = content.get("format") if isinstance(content, dict) else None
-            if type(written) is int and written != FORMAT:
+            if type(written) is int and written not in READABLE:
                 raise UsageError(f"{path} has format {written}, this reader knows {FORMAT}; emit it again")
-            return _wisdom(_checked(sealed(content, needed=True)))
+            content = sealed(content, needed=True)
+            if written == READABLE[0]:
+                content.pop("losses", None)
+            return _wisdom(_checked(_of_kernel(content, kernel) if kernel else content))
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
         except Unsound as error:
@@ -255,10 +249,6 @@ _ENTRY = {
     **{"speed_up": optional(as_amount), "regret": as_amount, "evidence": _EVIDENCE},
 }
 _FALLBACK = {"kernel": as_name, "baked": _VALUES, "config": as_config, "source_key": as_source_key, "inputs": _NAMES}
-_LOSS = {
-    **{"kernel": as_name, "where": as_word, "tier": as_word},
-    **{"n": as_count, "n_untold": as_count, "median": as_number, "worst": as_number},
-}
 _AHEAD = {"kernel": as_name, "arch": as_word, "baked": _VALUES, "config": as_config, "source_key": as_source_key}
 _CONTENT = {
     "format": as_count,
@@ -267,10 +257,21 @@ _CONTENT = {
     "devices": mapping_of(as_word, as_device),
     **{
         field: sequence_of(members_of(checks, needed=tuple(checks)))
-        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS), ("ahead", _AHEAD))
+        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("ahead", _AHEAD))
     },
 }
 _checked: Check = members_of(_CONTENT, needed=tuple(name for name in _CONTENT if name not in ("definitions", "ahead")))
+
+
+def _of_kernel(content: Mapping[str, Any], kernel: str) -> dict[str, Any]:
+    """Returns the content without the rows of other kernels."""
+
+    def is_own(row: object) -> bool:
+        return not isinstance(row, dict) or row.get("kernel") == kernel
+
+    return {
+        name: [row for row in rows if is_own(row)] if isinstance(rows, list) else rows for name, rows in content.items()
+    }
 
 
 def _wisdom(content: Mapping[str, Any]) -> Wisdom:
@@ -282,9 +283,8 @@ def _wisdom(content: Mapping[str, Any]) -> Wisdom:
         raise Unsound(f"an entry names the device {unknown[0]}, which the file does not describe")
     entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
     fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
-    losses = tuple(Loss(**row) for row in content["losses"])
     ahead = tuple(Ahead(**{**row, "config": Config(row["config"])}) for row in content.get("ahead", ()))
-    return Wisdom(entries, fallbacks, losses, ahead, content["tuner"], content.get("definitions", {}))
+    return Wisdom(entries, fallbacks, ahead, content["tuner"], content.get("definitions", {}), devices)
 
 
 def _entry(row: Mapping[str, Any], device: Device) -> Entry:

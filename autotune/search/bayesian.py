@@ -14,10 +14,10 @@ import numpy as np
 
 from ..core.config import Config, Value
 from ..core.errors import UsageError
+from ..recommend.covariance import Hyperparameters, squared_differences
+from ..recommend.posterior import Posterior
 from ..system.one_thread import one_thread
-from ..transfer.covariance import Hyperparameters, squared_differences
-from ..transfer.features import features_of, levels_of
-from ..transfer.posterior import Posterior
+from .features import features_of, levels_of
 from .sampler import ListSampler, Request
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..transfer.features import levels_of
+from .features import levels_of
 from .sampler import ListSampler, Request
 
 

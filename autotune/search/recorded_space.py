@@ -21,12 +21,12 @@ from ..core.errors import UsageError
 from ..core.files import content_of, unzipped
 from ..core.problem import Problem
 from ..core.schema import Unsound, as_number, as_scalar, plain
+from ..recommend.occupancy import known_of
 from ..records.about import About
 from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.packed import TABLE
 from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
-from ..transfer.occupancy import known_of
 
 MOST_BYTES = 1 << 30  # the bytes of a file, also when it is unpacked
 LEAST_CONFIGS = 10  # smaller spaces are refused: a search makes no sense there

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.config import Config, Value
-from ..transfer.features import ABSENT, levels_of
+from .features import ABSENT, levels_of
 
 NOTHING = "-"  # the choice for a parameter that a config lacks
 

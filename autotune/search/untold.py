@@ -4,7 +4,8 @@ from dataclasses import replace
 from math import prod
 
 from ..core.errors import UsageError
-from ..transfer.features import is_number, levels_of
+from ..recommend.distance import is_number
+from .features import levels_of
 from .recorded_space import RecordedSpace
 
 

@@ -74,9 +74,7 @@ def tolerance_of(kernel: Kernel[P], problem: P, output: str) -> Tolerance:
             why = f"returns {part}={value!r} for {output!r}; it must be a finite number, 0 or more"
             raise fault(kernel, "tolerance", why)
     if tolerance.nibbles and (dtype := kernel.arrays(problem)[output].dtype).name not in ("int8", "uint8"):
-        raise fault(
-            kernel, "tolerance", f"returns nibbles for {output!r}, which is {dtype}; nibbles are those of bytes"
-        )
+        raise fault(kernel, "tolerance", f"returns nibbles for {output!r}, which is {dtype}; only bytes have them")
     return tolerance
 
 

@@ -15,6 +15,7 @@ RECORDS = Path(__file__).parents[2] / "results" / "NVIDIA_H200" / "ddc"
 CELL_W, CELL_H, LEFT, TOP, GAP_X, GAP_Y = 72, 64, 74, 116, 26, 72
 WORDS = {"wgmma": "wgmma", "wgmma_int8": "int8", "mma_sync": "mma", "register": "-"}  # of the winner's instruction
 # From low to high: a scale that is told apart in grey, too.
+N_SAMPLES = 1 << 25  # of the grid; other problems were drawn
 SCALE = (
     (0.10, (122, 42, 60)),
     (0.40, (214, 96, 77)),
@@ -28,6 +29,8 @@ def efficiencies() -> dict[tuple[int, int, int], tuple[float, float, str]]:
     """(taps / decimation, decimation, bits) -> efficiency, time in us and instruction of the winner."""
     found = {}
     for sweep in map(SweepRecord.of, find_sweeps(RECORDS)):
+        if sweep.problem["n_samples"] != N_SAMPLES or sweep.problem["n_pols"] != 2:
+            continue
         winner, problem = sweep.winner, sweep.problem
         assert winner is not None and winner.efficiency is not None
         by = str(winner.config.get("MMA", winner.config["ALGORITHM"]))

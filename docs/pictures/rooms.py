@@ -26,9 +26,8 @@ ROOMS = {
     "records": ("what sweeps leave on the disk; exports", PURPLE),
     "system": ("processes, cache, locks, memory", BLUE),
     "source": ("registry of kernels and what is installed", BLUE),
-    "prediction": ("answers what nobody recorded", BLUE),
+    "recommend": ("answers what nobody recorded", BLUE),
     "rendering": ("templates to CUDA", BLUE),
-    "transfer": ("predicts times from elsewhere", BLUE),
     "runtime": ("lookup, launcher, GPU", BLUE),
     "core": ("definition, space, config, errors, files", BLUE),
 }
@@ -54,7 +53,7 @@ def picture() -> str:
     p.text(
         LEFT,
         bottom + 16,
-        "emit copies core, runtime, rendering, transfer and prediction into packages as they are.",
+        "emit copies core, runtime, rendering and recommend into packages as they are.",
         "small muted",
     )
     p.text(660, 56, "Added from outside, by entry points:", "muted")

@@ -15,7 +15,7 @@ from autotune.runtime.wisdom import Wisdom
 @pytest.mark.quick
 def test_a_source_is_what_its_key_says(package: Path, tmp_path: Path) -> None:
     inside = Package("tuned", package)
-    key = inside.wisdom.entries[0].source_key
+    key = inside.wisdom("detect").entries[0].source_key
     assert inside.source(key).startswith("// detect[")
     path = package / "sources" / f"{key}.cu"
     path.write_text(path.read_text().replace("sum", "mum", 1))

@@ -19,7 +19,7 @@ from autotune.runtime.tuned_here import all_outcomes
 
 from ..fake_gpu import import_package
 from ..family import descendants, gone
-from ..prediction.test_packaged import recorded_on
+from ..recommend.test_packaged import recorded_on
 from ..recorded import KERNELS
 from .asking import PARTIES, answer, faulty, statuses, ways
 

@@ -9,14 +9,14 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune import Config, UsageError
+from autotune.recommend.covariance import Hyperparameters, Prior, squared_differences
+from autotune.recommend.posterior import Posterior
 from autotune.search import SAMPLERS, actual_sampler, bayesian, searcher
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
+from autotune.search.features import features_of, levels_of
 from autotune.search.sampler import Request
 from autotune.search.search import Search
 from autotune.system import one_thread
-from autotune.transfer.covariance import Hyperparameters, Prior, squared_differences
-from autotune.transfer.features import features_of, levels_of
-from autotune.transfer.posterior import Posterior
 
 # MODE decides whether C is there; B is neither all powers of two nor without them.
 CONFIGS = [

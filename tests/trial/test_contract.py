@@ -278,7 +278,7 @@ def test_what_outputs_hold_before_a_launch_does_not_matter(text: str, complaint:
         (Tolerance(atol=float("nan")), "returns atol=nan"),
         (Tolerance(of_rms=-1.0), "returns of_rms=-1.0"),
         ({"z": Tolerance()}, "returns tolerances of z; it must return one for 'y'"),
-        (Tolerance(nibbles=True), "returns nibbles for 'y', which is float32; nibbles are those of bytes"),
+        (Tolerance(nibbles=True), "returns nibbles for 'y', which is float32; only bytes have them"),
         (1e-6, "returns float 1e-06; it must return a Tolerance"),
     ],
 )

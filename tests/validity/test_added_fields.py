@@ -8,12 +8,12 @@ import pytest
 
 from autotune import Config, UsageError, emit
 from autotune.core.problem import baked_values, named_fields, problem_name
+from autotune.recommend.distance import MISMATCH, apart
 from autotune.records.about import About
 from autotune.records.as_recorded import problem_of
 from autotune.records.folder import find_sweeps
 from autotune.rendering.render import render
 from autotune.source.registry import load_kernel
-from autotune.transfer.neighbour import MISMATCH, apart
 
 from ..conftest import EXAMPLE
 from ..sweep.test_verdict import copied_example

@@ -266,7 +266,7 @@ def test_records_and_winners_stay_valid_when_a_space_grows(swept: tuple[Path, Pa
     emit(results, tmp_path / "tuned", kernels=[definition])
     wisdom = json.loads((tmp_path / "tuned" / "wisdom.json").read_text())
     assert [entry["config"]["STRIDE"] for entry in wisdom["entries"]] == [1]
-    assert wisdom["entries"][0]["evidence"]["median_s"] > 0 and wisdom["losses"]
+    assert wisdom["entries"][0]["evidence"]["median_s"] > 0
     told = sweep(definition, results, "--only", "STRIDE=1")
     assert f"{n} {HELD}" in told and rows(results) == n, "nothing is swept anew"
     (folder,) = find_sweeps(results)

@@ -95,14 +95,13 @@ def _print(table: RegretTable, all_k: list[Portfolio], answer: Portfolio, regret
 def _row(portfolio: Portfolio, answer: Portfolio) -> tuple[str, ...]:
     total, left_out = portfolio.total, portfolio.left_out
     after = ("-", "-", "-") if left_out is None else _shares(left_out)
-    notes = [note for note, holds in (("no better ones", portfolio.exact), ("below", portfolio is answer)) if holds]
     return (
         str(len(portfolio.configs)),
         *_shares(total),
         *after,
         str(total.n_unserved),
         str(portfolio.n_untried),
-        ", ".join(notes),
+        "below" if portfolio is answer else "",
     )
 
 
@@ -124,7 +123,6 @@ def _as_json(table: RegretTable, all_k: list[Portfolio], answer: Portfolio) -> d
         "portfolios": [
             {
                 "k": len(p.configs),
-                "exact": p.exact,
                 "n_untried": p.n_untried,
                 "regret": _regret(p.total),
                 "left_out": _regret(p.left_out) if p.left_out else None,

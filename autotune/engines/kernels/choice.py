@@ -10,13 +10,13 @@ from ...core.config import Config
 from ...core.definition import AnyKernel
 from ...core.errors import TrialFailure, UsageError
 from ...core.problem import Problem
+from ...recommend.duration import HOW, ExpectedTime
 from ...rendering.render import render
 from ...runtime.tune_once import Effort, effort_of
 from ...source.registry import load_kernel
 from ...sweep.request import of_types
 from ...system.cache import cache_dir
 from ...system.limits import check_type
-from ...transfer.duration import HOW, ExpectedTime
 from ..machine.backend import Backend, Launcher
 from ..machine.host_backend import HostBackend
 from .known import ConfigSource, LookupAnswer, best

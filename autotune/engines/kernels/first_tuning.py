@@ -8,7 +8,6 @@ from ...core.errors import TrialFailure, UsageError, one_line
 from ...core.problem import Problem
 from ...devices import device_module
 from ...first_use.tuner import tune_first
-from ...prediction.promising import promising
 from ...rendering.render import render
 from ...rendering.texts import texts_digest
 from ...runtime import gpu
@@ -55,7 +54,5 @@ class FirstTuning:
         device = self.backend.device
         if device.kind == "cuda" and (why := gpu.shares_faults()) is not None:
             raise UsageError(why)
-        each = [one.hints(kernel, problem, device) for one in self.known]
-        predicted = [config for ranking, _ in each for config in ranking]
-        winners = [config for _, of_records in each for config in of_records]
-        return promising(kernel, problem, device, predicted, winners, self.effort.n)
+        found = [each for one in self.known for each in one.contenders(kernel, problem, device, self.effort.n)]
+        return list({one.config: one for one in found}.values())[: self.effort.n]

@@ -1,18 +1,19 @@
 """Sources of configurations for engines, their answers, and the choice of the best one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, TypeVar
+from math import inf
+from typing import Protocol, TypeVar
 
-from ...core.config import Config
 from ...core.definition import AnyKernel, Device, baked_values, runtime_fields
 from ...core.errors import UsageError, clipped, one_line
 from ...core.problem import Problem
+from ...recommend.duration import ExpectedTime
 from ...records.as_recorded import config_of
 from ...runtime.lookup import EXACT, NEAREST, TIERS, Choice, Predicting, choose
+from ...runtime.tune_once import Contender
 from ...runtime.wisdom import Entry, Fallback, Wisdom
-from ...transfer.duration import ExpectedTime
 
 NOTHING = "nothing is known of these baked fields"
 LONGEST_REASON = 300  # characters
@@ -44,13 +45,6 @@ class LookupAnswer:
         return self.is_exact or (is_near and not self.has_changed)
 
 
-class Hints(NamedTuple):
-    """Configs that may be fast: ``predicted`` ones, and recorded ``winners`` of problems like the one asked for."""
-
-    predicted: Iterable[Config] = ()
-    winners: Iterable[Config] = ()
-
-
 class ConfigSource(Protocol):
     """A place that may know configurations: a package, or recorded sweeps."""
 
@@ -59,8 +53,8 @@ class ConfigSource(Protocol):
     def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
         """Returns the lookup's choice, or one line that says why there is none."""
 
-    def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
-        """Returns configs to try on ``device``, the most promising first."""
+    def contenders(self, kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Contender]:
+        """Returns up to ``n`` configs to try on ``device``, the most promising first."""
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
         """Returns the time of a launch with the best known config; None if it is not known."""
@@ -70,8 +64,17 @@ class ConfigSource(Protocol):
 
 
 def best(answers: Iterable[LookupAnswer]) -> LookupAnswer | None:
-    """Returns the first answer of the best tier. Answers whose source has changed come after all others."""
-    return min(answers, key=lambda a: (a.has_changed, TIERS.index(a.choice.tier)), default=None)
+    """Returns the exact answer, or else the one with the least bound, or of the best tier if none has one.
+
+    Answers whose source has changed come after all others.
+    """
+    return min(answers, key=_rank, default=None)
+
+
+def _rank(answer: LookupAnswer) -> tuple[bool, bool, float, int]:
+    choice = answer.choice
+    bound = inf if choice.left_out is None else choice.left_out.bound
+    return answer.has_changed, choice.tier != EXACT, bound, TIERS.index(choice.tier)
 
 
 def chosen(

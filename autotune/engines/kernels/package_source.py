@@ -4,20 +4,20 @@ Definitions and templates are the installed ones.
 """
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ...core.definition import AnyKernel, Device
 from ...core.errors import TrialFailure, UsageError, one_line
 from ...core.problem import Problem
-from ...prediction.packaged import MEASURED, Experiences, read_measured
-from ...prediction.predictor import Predictor
-from ...prediction.promising import recorded_winners
+from ...recommend.duration import Durations, ExpectedTime
+from ...recommend.packaged import MEASURED, Experiences, read_measured
+from ...recommend.predictor import Predictor
 from ...rendering.render import render
+from ...runtime.tune_once import Contender
 from ...runtime.wisdom import Wisdom
-from ...transfer.duration import Durations, ExpectedTime
-from .foreseen import predictor_of
-from .known import Hints, LookupAnswer, chosen
+from .known import LookupAnswer, chosen
 
 
 class PackageSource:
@@ -33,10 +33,10 @@ class PackageSource:
         self._wisdom = Wisdom.load(folder / "wisdom.json")
         measured = folder / MEASURED  # an older package has none
         self._experiences = Experiences(read_measured(measured), measured) if measured.exists() else {}
-        self._predictors, self._durations = dict[str, Predictor](), dict[str, Durations]()
+        self._predictor, self._durations = Predictor(lambda: self._experiences), dict[str, Durations]()
 
     def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
-        choice = chosen(self._wisdom, kernel, problem, device, self._predictor(kernel, device))
+        choice = chosen(self._wisdom, kernel, problem, device, self._predictor)
         if isinstance(choice, str):
             return choice
         try:
@@ -48,10 +48,8 @@ class PackageSource:
         unknown = replace(choice, why=why, expected_loss=None, left_out=None, bound=None, evidence=None)
         return LookupAnswer(unknown, self.name, has_changed=True)
 
-    def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
-        predictor = self._predictor(kernel, device)
-        ranking = predictor.ranking(kernel, problem, device) if predictor else ()
-        return Hints(ranking, recorded_winners(self._wisdom, kernel, problem, device))
+    def contenders(self, kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Contender]:
+        return self._predictor.contenders(kernel, problem, device, n)
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
         if (experience := self._experiences.get(kernel.name)) is None:
@@ -62,15 +60,6 @@ class PackageSource:
 
     def read_again(self) -> None:
         """Do nothing: a package does not change."""
-
-    def _predictor(self, kernel: AnyKernel, device: Device) -> Predictor | None:
-        """Returns a predictor for the device; None without records from its architecture."""
-        experience = self._experiences.get(kernel.name)
-        if experience is None or device.kind == "host" or not experience.knows(device):
-            return None
-        if kernel.name not in self._predictors:
-            self._predictors[kernel.name] = predictor_of(kernel, experience)
-        return self._predictors[kernel.name]
 
 
 def _folder(package: str | Path) -> Path:

@@ -1,61 +1,36 @@
 """Configurations and times from recorded sweeps."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ...analysis.predictions import measured_problem
+from ...analysis.experiences import experiences, measured_problem
 from ...core.definition import AnyKernel, Device, baked_values
 from ...core.errors import UsageError, clipped, one_line
 from ...core.problem import Problem
-from ...emit.foresight import Foresight, foresight
 from ...emit.winners import Gathered, gather
-from ...prediction.predictor import Predictor
-from ...prediction.promising import recorded_winners
+from ...recommend.duration import Durations, ExpectedTime
+from ...recommend.predictor import Predictor
 from ...records.about import About
 from ...records.damage import Damaged
 from ...records.folder import SweepFolder, find_sweeps
-from ...runtime.lookup import PREDICTED, Prediction
-from ...transfer.duration import Durations, ExpectedTime
-from .foreseen import predictor_of
-from .known import LONGEST_REASON, NOTHING, Hints, LookupAnswer, chosen
+from ...runtime.tune_once import Contender
+from .known import LONGEST_REASON, NOTHING, LookupAnswer, chosen
 
 
 @dataclass(frozen=True)
 class RecordedKernel:
-    """The valid sweeps of a kernel on one architecture.
-
-    Implements ``runtime.lookup.Predicting``.
-    """
+    """The valid sweeps of a kernel on one architecture."""
 
     kernel: AnyKernel
     gathered: Gathered
     tell: Callable[[str], None] = field(repr=False)
 
-    def predicted(self, kernel: AnyKernel, problem: Problem, device: Device) -> Prediction | str:
-        return self._predictor.predicted(kernel, problem, device)
-
-    def default(self, kernel: AnyKernel, problem: Problem, device: Device) -> Prediction | str:
-        return self._predictor.default(kernel, problem, device)
-
     def answer(self, problem: Problem, device: Device, where: str) -> LookupAnswer | str:
-        """Returns the lookup's choice, which may be predicted on a GPU."""
-        predicting = None if device.kind == "host" else self
-        choice = chosen(self.gathered.wisdom, self.kernel, problem, device, predicting)
-        if isinstance(choice, str):
-            return choice
-        if choice.tier == PREDICTED:
-            losses = replace(self.gathered.wisdom, losses=self._foresight.losses)
-            if (loss := losses.loss(self.kernel.name, device, PREDICTED)) is not None:
-                expected = loss.median if loss.where == device.name else None
-                choice = replace(choice, expected_loss=expected, left_out=loss)
-        return LookupAnswer(choice, where)
-
-    def hints(self, problem: Problem, device: Device) -> Hints:
-        """Returns what the model ranks first on a GPU, and winners of these sweeps."""
-        ranking = () if device.kind == "host" else self._predictor.ranking(self.kernel, problem, device)
-        return Hints(ranking, recorded_winners(self.gathered.wisdom, self.kernel, problem, device))
+        """Returns the lookup's choice, which may be learnt."""
+        choice = chosen(self.gathered.wisdom, self.kernel, problem, device, self.predictor)
+        return choice if isinstance(choice, str) else LookupAnswer(choice, where)
 
     @cached_property
     def durations(self) -> Durations:
@@ -63,13 +38,9 @@ class RecordedKernel:
         return Durations(self.kernel, [measured_problem(sweep) for sweep in self.gathered.sweeps if sweep.median_s])
 
     @cached_property
-    def _foresight(self) -> Foresight:
-        return foresight(self.gathered.sweeps, {self.kernel.name: self.kernel}, self.tell)
-
-    @cached_property
-    def _predictor(self) -> Predictor:
-        experience = self._foresight.experiences.get(self.kernel.name)
-        return Predictor(dict) if experience is None else predictor_of(self.kernel, experience)
+    def predictor(self) -> Predictor:
+        """Returns what predicts from these sweeps."""
+        return Predictor(lambda: experiences(self.gathered.sweeps, {self.kernel.name: self.kernel}, self.tell))
 
 
 class RecordSource:
@@ -101,18 +72,20 @@ class RecordSource:
         recorded = self._recorded(kernel, device.arch, list(here))
         return recorded if isinstance(recorded, str) else recorded.answer(problem, device, self.name)
 
-    def hints(self, kernel: AnyKernel, problem: Problem, device: Device) -> Hints:
-        alike = [
-            p for p, about in self._abouts.items() if (about.kernel, about.device.arch) == (kernel.name, device.arch)
-        ]
-        known = self._recorded(kernel, device.arch, alike) if alike else ""
-        return Hints() if isinstance(known, str) else known.hints(problem, device)
+    def contenders(self, kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Contender]:
+        known = self._on(kernel, device)
+        return () if known is None else known.predictor.contenders(kernel, problem, device, n)
 
     def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
+        known = self._on(kernel, device)
+        return None if known is None else known.durations.expected(problem, device)
+
+    def _on(self, kernel: AnyKernel, device: Device) -> RecordedKernel | None:
+        """Returns what is valid on the device's architecture, or None."""
         place = kernel.name, device.arch
         here = [path for path, about in self._abouts.items() if (about.kernel, about.device.arch) == place]
         recorded = self._recorded(kernel, device.arch, here) if here else ""
-        return None if isinstance(recorded, str) else recorded.durations.expected(problem, device)
+        return None if isinstance(recorded, str) else recorded
 
     def _recorded(self, kernel: AnyKernel, arch: str, paths: Sequence[Path]) -> RecordedKernel | str:
         """Returns the valid ones of these sweeps, with any baked fields, or one line that says why there are none.

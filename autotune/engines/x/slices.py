@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...core.definition import ceil_div
 from ...core.units import seconds_text
-from ...transfer.duration import EXPECTED
+from ...recommend.duration import EXPECTED
 from ..kernels.choice import Kernels
 from .x_settings import XSettings, accumulate_fields, correlate_fields
 

@@ -49,13 +49,13 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
 def test_a_problem_near_the_recorded_ones_is_tuned_once_on_the_engines_device(tmp_path: Path) -> None:
     results, told = recorded(tmp_path / "results", SLOW), list[str]()
     config = asked(told, results=results, tune="first")
-    assert config in (DEFAULT, SLOW)
     start, line = told
-    assert start == f"{STARTS}first use on host, trying 2 configs"
-    assert ", from this machine (first use: the fastest of 2 configs on this machine's host, " in line
+    assert start == f"{STARTS}first use on host, trying 4 configs"
+    assert ", from this machine (first use: the fastest of 4 configs on this machine's host, " in line
     assert line.endswith("; expected slowdown: measured here as the fastest of these; a sweep may find a faster one")
     (outcome,) = all_outcomes(pytest.fail)
-    assert [one.origin for one in outcome.attempts] == ["nearest record", "default"] and len(outcome.checked) > 1
+    assert [one.origin for one in outcome.attempts] == ["default", "nearest", "predicted", "predicted"]
+    assert len(outcome.checked) > 1 and {DEFAULT, SLOW} < {one.config for one in outcome.attempts}
     again = list[str]()
     assert asked(again, results=results, tune="first") == config and again == [line], "it is known now"
 
@@ -64,9 +64,9 @@ def test_a_problem_near_the_recorded_ones_is_tuned_once_on_the_engines_device(tm
 def test_what_is_exactly_recorded_is_not_tuned(tmp_path: Path, answered: list[Mapping[str, Any]]) -> None:
     results = recorded(recorded(tmp_path / "results", SLOW), FAST, n_channels=50)
     assert asked([], FIELDS, results=results, tune="first") == SLOW and not answered
-    assert asked([], results=results, tune="first") in (FAST, SLOW) and len(answered) == 1
+    asked([], results=results, tune="first")
     configs = [one["config"] for one in answered[0]["candidates"]]
-    assert configs == [dict(SLOW), dict(DEFAULT), dict(FAST)], "the nearest one first"
+    assert len(answered) == 1 and dict(SLOW) in configs[:3] and dict(DEFAULT) in configs[:3]
 
 
 def test_the_environment_asks_for_it_too(

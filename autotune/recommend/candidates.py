@@ -1,0 +1,128 @@
+"""The list of configs that are worth running or trying at a problem, the best first, each with its reason."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from math import exp, inf
+
+import numpy as np
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel
+from ..core.problem import Problem, named_fields
+from ..core.units import percent
+from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, PREDICTED
+from ..runtime.wisdom import Loss
+from .distance import SAME_DEVICE, kinship
+from .experience import Experience
+
+N_NEAREST = 8  # recorded problems whose winners are candidates
+N = 8  # candidates, unless the caller says so
+
+Scores = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A config, the tier of the lookup that it belongs to, and ``why`` it is worth running, in words.
+
+    ``loss``: what choices of this tier lose at problems that were left out; None: unknown. ``predicted``: log(time /
+    best), by the trees.
+    """
+
+    config: Config
+    tier: str
+    why: str
+    predicted: float
+    loss: Loss | None = None
+
+    @property
+    def bound(self) -> float:
+        """Returns the loss that nine choices of ten like this one do not exceed."""
+        return self.loss.bound if self.loss else inf
+
+
+def candidates(
+    experience: Experience,
+    kernel: Kernel[Problem],
+    problem: Problem,
+    device: Device,
+    n: int = N,
+    configs: Sequence[Config] | None = None,
+    ranked: Scores | None = None,
+) -> tuple[Candidate, ...]:
+    """Returns up to ``n`` allowed configs, each once, the first of them the one to run without a trial.
+
+    The first three are that with the least predicted time, the kernel's own default (the rule), and the winner of the
+    nearest recorded problem, in the order of their bounds: a learnt one goes before the rule only if its bound is
+    lower. Then follow the first of the trees that do not know the rule, and further ones of each in turn.
+
+    ``configs``: those that are allowed, if they are known. ``ranked``: their ``scores``, likewise.
+
+    Raises:
+        UsageError: if no configuration is allowed.
+    """
+    rule = kernel.default_config(problem, device)
+    allowed = tuple(configs) if configs is not None else kernel.space.enumerate(problem, device).configs
+    place = {config: row for row, config in enumerate(allowed)}
+    by_rule, alone = ranked or scores(experience, kernel, problem, device, allowed)
+
+    def told(config: Config, tier: str, why: str) -> Candidate:
+        predicted = float(by_rule[place[config]]) if config in place else 0.0
+        return Candidate(config, tier, why, predicted, experience.loss(device, tier, predicted))
+
+    learned = _learned(experience, allowed, by_rule, told, "")
+    unlike = _learned(experience, allowed, alone, told, " without the kernel's rule")
+    nearest = _nearest(experience, kernel, problem, device, place, told)
+    firsts = [told(rule, DEFAULT, "where this kernel starts")]
+    firsts += [each for each in (next(nearest, None), next(learned, None)) if each is not None]
+    firsts.sort(key=lambda each: each.bound)  # equal ones stay: the rule, then what was measured, then what was learnt
+    rest = chain.from_iterable(zip_longest(unlike, learned, nearest))
+    found: dict[Config, Candidate] = {}
+    for each in chain(firsts, rest):
+        if each is not None and len(found) < n:
+            found.setdefault(each.config, each)
+    return tuple(found.values())
+
+
+def scores(
+    experience: Experience, kernel: Kernel[Problem], problem: Problem, device: Device, configs: Sequence[Config]
+) -> Scores:
+    """Returns the predicted log(time / best) of each config, float [n_configs]: by trees that know the rule, and
+    by those that do not.
+    """
+    rule = kernel.default_config(problem, device)
+    table = experience.columns.table(kernel, problem, device, configs, rule)
+    return experience.by_rule(table), experience.alone(table[:, : experience.columns.n_plain])
+
+
+def _learned(
+    experience: Experience, allowed: Sequence[Config], predicted: np.ndarray, told: Callable[..., Candidate], how: str
+) -> Iterator[Candidate]:
+    for row in np.argsort(predicted, kind="stable").tolist():
+        slower = percent(max(0.0, exp(float(predicted[row])) - 1))
+        why = f"{slower} slower than the best, by trees of {len(experience.problems)} recorded problems{how}"
+        yield told(allowed[row], PREDICTED, why)
+
+
+def _nearest(
+    experience: Experience,
+    kernel: Kernel[Problem],
+    problem: Problem,
+    device: Device,
+    place: dict[Config, int],
+    told: Callable[..., Candidate],
+) -> Iterator[Candidate]:
+    near = experience.nearest(named_fields(problem), device)
+    allowed = ((octaves, one) for octaves, one in near if one.measured[0][0] in place)
+    for octaves, one in islice(allowed, N_NEAREST):
+        tier = NEAREST if kinship(one.device, device) == SAME_DEVICE else ARCHITECTURE
+        where = "here" if tier == NEAREST else f"on {one.device.name}"
+        yield told(one.measured[0][0], tier, f"the winner {where} of a problem {octaves:.2g} octaves away")
+
+
+def loss_of(
+    experience: Experience, kernel: Kernel[Problem], problem: Problem, device: Device, tier: str, config: Config
+) -> Loss | None:
+    """Returns what choices like ``config`` of ``tier`` lose; None: unknown."""
+    return experience.loss(device, tier, float(scores(experience, kernel, problem, device, [config])[0][0]))

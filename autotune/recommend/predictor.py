@@ -1,0 +1,221 @@
+"""Renders the best candidate for a problem without a record, and makes sure that it compiles.
+
+If a configuration does not compile, spills many registers, needs more shared memory than the device has, or (if
+verification is requested) is wrong at an edge size, the next candidate replaces it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from importlib.util import find_spec
+from threading import RLock
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel, Launch, baked_values, runtime_fields
+from ..core.errors import TrialFailure, UsageError, one_line
+from ..core.launch import function_named
+from ..core.problem import Problem
+from ..runtime import gpu, nvrtc
+from ..runtime.edge_check import check_edges
+from ..runtime.lookup import DEFAULT, FAR, Prediction, refusal
+from ..runtime.tune_once import Contender
+from ..runtime.wisdom import Loss
+from .candidates import Candidate, N, candidates, loss_of
+from .distance import apart
+from .experience import Experience
+
+JINJA = "jinja2>=3.1"
+AHEAD = "predicted and rendered when the package was written"
+RULE = "where this kernel starts"
+LITTLE = 500  # bytes that a thread may spill: the fastest recorded configs of channelise spill up to 464
+Text = Callable[[], tuple[str, str]]  # returns (key, source)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Implements ``runtime.lookup.Predicting``, and keeps its rendered sources.
+
+    Args:
+        experiences: returns the experiences, by kernel.
+        ahead: returns configurations that were rendered in advance, each with its text, for (kernel, problem, device).
+        verifies: whether predictions are checked at edge sizes on the current GPU.
+    """
+
+    experiences: Callable[[], Mapping[str, Experience]]
+    ahead: Callable[[str, Problem, Device], Iterable[tuple[Config, Text]]] = lambda kernel, problem, device: ()
+    verifies: bool = False
+    _sources: dict[str, str] = field(default_factory=dict)
+    _predictions: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock)
+
+    def verifying(self) -> "Predictor":
+        """Returns a predictor that checks its predictions."""
+        return replace(self, verifies=True, _predictions={})
+
+    def source(self, key: str) -> str | None:
+        """Returns the source of one of this predictor's predictions, or None."""
+        return self._sources.get(key)
+
+    def rendered(self, kernel: Kernel[Problem], problem: Problem, config: Config) -> str:
+        """Renders a config and keeps its source, whose key it returns. Raises TrialFailure if it does not render."""
+        key, self._sources[key] = _text(kernel, problem, config)
+        return key
+
+    def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        """Returns the first of ``candidates`` that is usable, or one line that says why there is none.
+
+        A prediction is reused for all runtime sizes within FAR octaves.
+        """
+        place = kernel.name, device, tuple(baked_values(problem).items())
+        with self._lock:
+            for at, known in self._predictions.get(place, ()):
+                if apart(_sizes(at), _sizes(problem)) <= FAR and refusal(kernel, problem, known.config, device) is None:
+                    return known
+            answer = self._predict(kernel, problem, device)
+            if not isinstance(answer, str):
+                self._predictions.setdefault(place, []).append((problem, answer))
+            return answer
+
+    def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        """Returns the kernel's own default, rendered, or one line that says why there is none."""
+        if find_spec("jinja2") is None:
+            return self._no_jinja
+        try:
+            config = kernel.default_config(problem, device)
+        except (UsageError, TrialFailure) as error:
+            return one_line(str(error))
+        loss = self.loss(kernel, problem, device, DEFAULT, config)
+        asked = Prediction(config, "", RULE, tier=DEFAULT, left_out=loss)
+        return self._first([(asked, partial(_text, kernel, problem, config))], kernel, problem, device)
+
+    def loss(self, kernel: Kernel[Problem], problem: Problem, device: Device, tier: str, config: Config) -> Loss | None:
+        """Returns what choices like this one lose at problems that were left out; None: unknown."""
+        experience = self._experience_of(kernel, device)
+        return None if experience is None else loss_of(experience, kernel, problem, device, tier, config)
+
+    def candidates(
+        self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int = N
+    ) -> tuple[Candidate, ...]:
+        """Returns ``candidates`` from what was recorded on any device; (): nothing was.
+
+        Raises UsageError if no configuration is allowed.
+        """
+        experience = self._by_kernel.get(kernel.name)
+        return () if experience is None else candidates(experience, kernel, problem, device, n)
+
+    def contenders(self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int) -> tuple[Contender, ...]:
+        """Returns up to ``n`` candidates that render and that the device allows, to be tried at a first use.
+
+        Raises UsageError if no configuration is allowed.
+        """
+        found: list[Contender] = []
+        for one in self.candidates(kernel, problem, device, 2 * n):
+            if len(found) < n and refusal(kernel, problem, one.config, device) is None:
+                with suppress(TrialFailure):
+                    found.append(Contender(one.config, one.tier, _text(kernel, problem, one.config)[0]))
+        return tuple(found)
+
+    # ------------------------------------------------------------------ parts
+    @cached_property
+    def _by_kernel(self) -> Mapping[str, Experience]:
+        return self.experiences()
+
+    def _experience_of(self, kernel: Kernel[Problem], device: Device) -> Experience | None:
+        experience = self._by_kernel.get(kernel.name)
+        return experience if experience is not None and experience.knows(device) else None
+
+    def _predict(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
+        answer: Prediction | str = ""
+        ahead = [(Prediction(config, "", AHEAD), text) for config, text in self.ahead(kernel.name, problem, device)]
+        if ahead and not isinstance(answer := self._first(ahead, kernel, problem, device), str):
+            return answer
+        if find_spec("jinja2") is None:
+            return answer or self._no_jinja
+        if self._experience_of(kernel, device) is None:
+            where = f"a GPU of {device.arch}" if device.kind == "cuda" else device.name
+            return f"no problem of {kernel.name} was recorded on {where}"
+        try:
+            found = self.candidates(kernel, problem, device)
+        except (UsageError, TrialFailure) as error:
+            return one_line(str(error))
+        texts = (
+            (
+                Prediction(one.config, "", one.why, tier=one.tier, left_out=one.loss),
+                partial(_text, kernel, problem, one.config),
+            )
+            for one in found
+        )
+        return self._first(texts, kernel, problem, device)
+
+    @property
+    def _no_jinja(self) -> str:
+        return f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{JINJA}"'
+
+    def _first(
+        self, asked: Iterable[tuple[Prediction, Text]], kernel: Kernel[Problem], problem: Problem, device: Device
+    ) -> Prediction | str:
+        """Returns the first usable one, or why there is none; if all spill, the first that does."""
+        refused: list[str] = []
+        spilling: list[tuple[Prediction, str]] = []
+        for one, text in asked:
+            try:
+                if (reason := refusal(kernel, problem, one.config, device)) is not None:
+                    raise UsageError(reason)
+                key, source = text()
+                built, spills = _built(kernel, kernel.launch(problem, one.config), source, device)
+                if self.verifies:
+                    checked = check_edges(kernel, problem, one.config, source, device, gpu.current())
+                    built += f", right at {len(checked)} edge sizes"
+            except (TrialFailure, UsageError) as error:
+                refused.append(f"{one.config} gives way: {one_line(str(error))}")
+                continue
+            why = "; ".join([f"{one.why}, {built}", *refused])
+            found = replace(one, source_key=key, why=why, verified=self.verifies)
+            if not spills:
+                self._sources[key] = source
+                return found
+            spilling.append((found, source))
+            refused.append(f"{one.config} gives way: it {built}")
+        if spilling:
+            found, self._sources[spilling[0][0].source_key] = spilling[0]
+            return replace(found, why=f"{found.why}; so do all others that were tried")
+        return "; ".join(refused)
+
+
+def _text(kernel: Kernel[Problem], problem: Problem, config: Config) -> tuple[str, str]:
+    """Returns the key and the source of a config. Raises TrialFailure if it does not render."""
+    from ..rendering.render import render  # it imports Jinja2, which a package may lack
+
+    variant = render(kernel, problem, config)
+    return variant.key, variant.source
+
+
+def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device) -> tuple[str, bool]:
+    """Compiles a source. Returns the compiler's figures in words, and whether it spills many registers.
+
+    Raises:
+        UsageError: when the source does not compile, or needs more shared memory than the device has.
+    """
+    if device.kind != "cuda":
+        return f"not compiled for {device.name}", False
+    if nvrtc.available() is not None:
+        return "not compiled: there is no NVRTC here", False
+    own = function_named(kernel.name, launch)
+    names = dict.fromkeys((own, *(step.function or own for step in launch.steps)))
+    cubin = gpu.cubin_of(source, own, device.arch, tuple(names)[1:])
+    n_spilled = 0
+    for step in launch.steps:
+        figures = cubin.of(step.function or own)
+        n_spilled = max(n_spilled, figures.spill_bytes or 0)
+        n_shared = step.shared_bytes + (figures.shared_bytes or 0)
+        if n_shared > device.max_shared_bytes:
+            raise UsageError(f"{step.function or own} needs {n_shared} bytes of shared memory, {device.name} has fewer")
+    if n_spilled > LITTLE:
+        return f"spills {n_spilled} bytes of registers", True
+    spills = f"spills {n_spilled} bytes" if n_spilled else "no spills"
+    return f"compiled for {device.arch}: {cubin.registers} registers, {spills}", False
+
+
+def _sizes(problem: Problem) -> dict[str, object]:
+    return {name: getattr(problem, name) for name in runtime_fields(type(problem))}
