@@ -45,7 +45,7 @@ def _ahead(kernel: AnyKernel, experience: Experience, problem: Problem, device: 
     rendered = []
     for one in candidates(experience, kernel, problem, device, N_AHEAD):
         try:
-            variant = render(kernel, problem, one.config)
+            variant = render(kernel, problem, one.config, numbered=False)
         except TrialFailure:
             continue
         ahead = Ahead(kernel.name, device.arch, baked_values(problem), one.config, variant.key)

@@ -83,11 +83,11 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
     for sweep in fresh:
         try:
             kernel = definitions[sweep.kernel]
-            fallback = of_definition(kernel, _fallback, sweep, kernel, orders, sources)
+            winner = winners[sweep.path].variant
+            fallback = of_definition(kernel, _fallback, sweep, kernel, winner, orders, sources)
             fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
                 raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
-            winner = winners[sweep.path].variant
             entry = of_definition(kernel, _entry, sweep, winner, *chosen[sweep.path], kernel, sources)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
@@ -188,7 +188,9 @@ def _entry(
     )
 
 
-def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: dict[str, str]) -> Fallback:
+def _fallback(
+    sweep: SweepRecord, kernel: AnyKernel, winner: Variant, orders: Orders, sources: dict[str, str]
+) -> Fallback:
     """Returns the sweep's default configuration, or one for any GPU if this one needs certain GPUs; adds its source.
 
     Raises TrialFailure if it does not render.
@@ -198,7 +200,8 @@ def _fallback(sweep: SweepRecord, kernel: AnyKernel, orders: Orders, sources: di
     if sweep.about.device.kind == ANY_GPU.kind and refusal(kernel, problem, config, ANY_GPU) is not None:
         with suppress(UsageError, TrialFailure):  # no default runs on any GPU
             config = kernel.default_config(problem, ANY_GPU)
-    default = render(kernel, problem, config)
+    is_winner = winner.config == kernel.space.completed(config)
+    default = winner if is_winner else render(kernel, problem, config, numbered=False)
     place = kernel.name, fields_text(baked)
     if place not in orders:
         orders[place] = call_order(kernel, problem, default.config)

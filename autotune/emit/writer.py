@@ -20,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +83,18 @@ def write_package(
         **{f"kernels/{file}": text for k in definitions.values() for file, text in definition_sources(k).items()},
         **template_sources(definitions.values()),
     }
+    rooms = room_sources()
+    digest = sha256("\0".join(f"{name}\0{text}" for name, text in sorted({**follows, **rooms}.items())).encode())
     files = {
         "pyproject.toml": _pyproject(folder.name, wisdom),
         "__init__.py": _init(folder.name, wisdom, definitions),
         "py.typed": "",
         MARK: wisdom.as_json(),
-        MEASURED: measured_text(as_json(known.values())),
+        MEASURED: measured_text({**as_json(known.values()), "files": digest.hexdigest()}),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
         **follows,
         **{f"sources/{key}.cu": text for key, text in sorted({**sources, **more}.items())},
-        **room_sources(),
+        **rooms,
     }
     _replace(folder, files)
     return folder

@@ -80,7 +80,9 @@ def candidates(
     rest = chain.from_iterable(zip_longest(unlike, learned, nearest))
     found: dict[Config, Candidate] = {}
     for each in chain(firsts, rest):
-        if each is not None and len(found) < n:
+        if len(found) == n:
+            break
+        if each is not None:
             found.setdefault(each.config, each)
     return tuple(found.values())
 

@@ -166,12 +166,13 @@ _COLUMNS = {
     **dict.fromkeys(("fields", "parameters"), sequence_of(as_name)),
     "words": mapping_of(as_name, sequence_of(as_text)),
 }
+AS_LOSS: Check = _whole(_LOSS)
 _row: Check = _whole(
     {
         "problems": sequence_of(_whole(_PROBLEM)),
         "columns": _whole(_COLUMNS),
         **dict.fromkeys(("by_rule", "alone"), _as_trees),
-        "losses": sequence_of(_whole(_LOSS)),
+        "losses": sequence_of(AS_LOSS),
     }
 )
 _devices: Check = mapping_of(as_word, as_device)

@@ -10,7 +10,7 @@ from ..core.definition import Device, baked_values
 from ..core.errors import UsageError
 from ..core.files import content_of
 from ..core.problem import Problem
-from ..core.schema import Unsound, parse, seal, sealed
+from ..core.schema import SEAL, Unsound, parse, seal, sealed
 from ..runtime.package import Package
 from ..runtime.tune_once import Effort, TellLine
 from .experience import Experience, read_experience
@@ -25,7 +25,7 @@ class PredictingPackage(Package):
 
     @cached_property
     def predicting(self) -> Predictor:
-        return Predictor(self._experiences, self._ahead)
+        return Predictor(self._experiences, self._ahead, self._identity)
 
     def source(self, key: str) -> str:
         text = self.predicting.source(key)
@@ -42,8 +42,16 @@ class PredictingPackage(Package):
     def _text(self, key: str) -> tuple[str, str]:
         return key, Package.source(self, key)
 
+    def _identity(self) -> str:
+        """Returns the seal of ``measured.json``, whose content includes a digest of all other files of the package."""
+        return str(self._content.get(SEAL, ""))
+
+    @cached_property
+    def _content(self) -> Mapping[str, object]:
+        return read_measured(self.folder / MEASURED)
+
     def _experiences(self) -> "Experiences":
-        return Experiences(read_measured(self.folder / MEASURED), self.folder / MEASURED)
+        return Experiences(self._content, self.folder / MEASURED)
 
 
 def read_measured(path: Path) -> Mapping[str, object]:

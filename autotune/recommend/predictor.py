@@ -24,6 +24,7 @@ from ..runtime.wisdom import Loss
 from .candidates import Candidate, N, candidates, loss_of
 from .distance import apart
 from .experience import Experience
+from .kept_candidates import kept_candidates
 
 JINJA = "jinja2>=3.1"
 AHEAD = "predicted and rendered when the package was written"
@@ -39,11 +40,13 @@ class Predictor:
     Args:
         experiences: returns the experiences, by kernel.
         ahead: returns configurations that were rendered in advance, each with its text, for (kernel, problem, device).
+        identity: returns a digest of everything that determines candidates, which are then kept in the user's cache.
         verifies: whether predictions are checked at edge sizes on the current GPU.
     """
 
     experiences: Callable[[], Mapping[str, Experience]]
     ahead: Callable[[str, Problem, Device], Iterable[tuple[Config, Text]]] = lambda kernel, problem, device: ()
+    identity: Callable[[], str] = lambda: ""
     verifies: bool = False
     _sources: dict[str, str] = field(default_factory=dict)
     _predictions: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
@@ -102,7 +105,11 @@ class Predictor:
         Raises UsageError if no configuration is allowed.
         """
         experience = self._by_kernel.get(kernel.name)
-        return () if experience is None else candidates(experience, kernel, problem, device, n)
+        if experience is None:
+            return ()
+        if not (identity := self.identity()):
+            return candidates(experience, kernel, problem, device, n)
+        return kept_candidates(identity, experience, kernel, problem, device, n)
 
     def contenders(self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int) -> tuple[Contender, ...]:
         """Returns up to ``n`` candidates that render and that the device allows, to be tried at a first use.
@@ -187,7 +194,7 @@ def _text(kernel: Kernel[Problem], problem: Problem, config: Config) -> tuple[st
     """Returns the key and the source of a config. Raises TrialFailure if it does not render."""
     from ..rendering.render import render  # it imports Jinja2, which a package may lack
 
-    variant = render(kernel, problem, config)
+    variant = render(kernel, problem, config, numbered=False)
     return variant.key, variant.source
 
 

@@ -43,8 +43,10 @@ class Variant:
     also: tuple[str, ...] = ()  # the other launched __global__ functions
 
 
-def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
+def render(kernel: Kernel[P], problem: P, config: Config, numbered: bool = True) -> Variant:
     """Returns the variant of ``problem``'s baked fields and ``config``, which may lack parameters that are newer.
+
+    ``numbered``: whether to render the text with #line directives, too, without which its ``numbered`` is the source.
 
     Raises:
         TrialFailure: render_failed, with the template's file and line, also if an included file is missing;
@@ -59,15 +61,16 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     name = f"{kernel.name}[{_fields(baked_values(problem))}|{config}]"
     header = f"// {name}\n"
     texts = []
-    for numbered in (False, True):
+    for has_lines in (False, True) if numbered else (False,):
         try:
-            texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
+            texts.append(_environment(path.parent, has_lines).get_template(path.name).render(context))
         except Exception as error:  # an expression of a template may raise anything
             raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel, config)) from error
-    source, compiled = texts
+    source, compiled = texts[0], texts[-1]
     if INCLUDES.search(source):
         folders = (path.parent, library_path())
-        compiled = with_includes(compiled, path.name, folders, numbered=True)  # first: it knows the template's lines
+        if numbered:  # first: it knows the template's lines
+            compiled = with_includes(compiled, path.name, folders, numbered=True)
         source = with_includes(source, path.name, folders, numbered=False)
     arguments = kernel.arguments_for(problem)
     launch = kernel.launch(problem, config)
@@ -80,6 +83,8 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
         check_order(kernel, step.function or kernel.name, step.own((*arguments, *launch.workspace)), source, path)
     specs = kernel.arrays(problem)
     check_arrays(kernel, arguments, specs)
+    if not numbered:
+        compiled = source.removeprefix(header)
     check_textures(compiled, path)
     constants = tuple((array, spec) for array, spec in specs.items() if spec.constant)
     if constants and sum(spec.n_bytes for _, spec in constants) <= CONSTANT_BYTES // 2:

@@ -55,9 +55,10 @@ def as_measured(
     chosen = config_of(kernel, config)
     if (reason := refusal(kernel, problem, chosen, device)) is not None:
         raise UsageError(f"{device.name} can no longer run {chosen}: {reason}. {again}")
-    variant = render(kernel, problem, chosen)
+    variant = render(kernel, problem, chosen, numbered=False)
     if key == variant.key:
         return MeasuredVariant(variant, TEXT)
+    variant = render(kernel, problem, chosen)
     was = f"the template of {kernel.name} has changed since: {key}, which was measured, is now {variant.key}, and"
     try:
         if not _is_same_code(folder.of_space(kernel.space), device, variant):

@@ -57,7 +57,7 @@ class Wisdoms:
         from autotune.runtime.package import Package
 
         package = Package("tuned", self.package)
-        key = package.wisdom.entries[0].source_key
+        key = package.wisdom("detect").entries[0].source_key
         path = self.package / "sources" / f"{key}.cu"
         whole = path.read_bytes()
         for i in range(n):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -81,6 +82,33 @@ def test_sizes_far_from_the_recorded_ones_are_predicted_too(tuned: ModuleType) -
 def test_its_source_is_what_autotune_renders(tuned: ModuleType) -> None:
     choice = asked(tuned, n_time=100)
     assert tuned._package.source(choice.source_key).startswith(f"// detect[n_time=100|{choice.config}]")
+
+
+@pytest.mark.parametrize(
+    "damage", ["[]x", "[{", '[{"config": {"UNROLL": 5}}]', '[{"config": {"X": "; evil"}, "tier": "exact"}]']
+)
+def test_a_second_start_computes_nothing_unless_what_was_kept_is_damaged(
+    folder: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    from autotune.core.kept import keep
+
+    choice = asked(import_package(folder, "tuned_a"), n_time=100)
+    (kept,) = (own_cache / "candidates").glob("detect-*.candidates")
+    second, calls = import_package(folder, "tuned_b"), []
+    room = sys.modules["tuned_b._autotune.recommend.kept_candidates"]
+    compute = room.candidates
+    monkeypatch.setattr(room, "candidates", lambda *words: calls.append(words) or compute(*words))
+    again = asked(second, n_time=100)
+    assert (again.config, again.line, calls) == (choice.config, choice.line, [])
+    keep(kept, damage.encode(), {})
+    third = import_package(folder, "tuned_c")
+    assert asked(third, n_time=100).config == choice.config
+
+
+def test_without_a_writable_cache_it_answers(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "file"))
+    assert asked(import_package(folder, "tuned_d"), n_time=100).config == WIDE
 
 
 def test_a_package_of_an_older_version_has_no_trees_and_answers_without(folder: Path) -> None:

@@ -175,7 +175,7 @@ class Kernels:
         config = default if found is None else found.choice.config
         self._tell(_line(name, config, default, found, reasons))
         try:
-            return KernelChoice(kernel, problem, config, render(kernel, problem, config).source)
+            return KernelChoice(kernel, problem, config, render(kernel, problem, config, numbered=False).source)
         except TrialFailure as failure:
             raise UsageError(f"{name} cannot be rendered: {failure.message}") from failure
 

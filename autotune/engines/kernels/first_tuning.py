@@ -46,7 +46,7 @@ class FirstTuning:
             return one_line(str(error))
         if isinstance(outcome, str):
             return outcome
-        choice = choice_of(outcome, kernel, problem, lambda config: render(kernel, problem, config).key)
+        choice = choice_of(outcome, kernel, problem, lambda config: render(kernel, problem, config, numbered=False).key)
         return choice if isinstance(choice, str) else LookupAnswer(choice, HERE)
 
     def _candidates(self, kernel: AnyKernel, problem: Problem) -> Sequence[Contender]:

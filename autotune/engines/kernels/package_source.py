@@ -40,7 +40,7 @@ class PackageSource:
         if isinstance(choice, str):
             return choice
         try:
-            if render(kernel, problem, choice.config).key == choice.source_key:
+            if render(kernel, problem, choice.config, numbered=False).key == choice.source_key:
                 return LookupAnswer(choice, self.name)
         except TrialFailure as failure:
             return one_line(f"{choice.config} cannot be rendered: {failure.message}")
