@@ -11,11 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "autotune"
 MOST = 3500
+FIRST_USE = ("bounds", "chooser", "edge_check", "first_use_choice", "tune_once", "tuned_here")
 MODULES = (
     "recommend/*.py",
     "first_use/*.py",
     "engines/kernels/*.py",
-    *(f"runtime/{name}.py" for name in ("bounds", "chooser", "edge_check", "first_use_choice", "tune_once", "tuned_here")),
+    *(f"runtime/{name}.py" for name in FIRST_USE),
     *(f"search/{name}.py" for name in ("begun_elsewhere", "features", "neighbours", "warm_start")),
     *(f"analysis/{name}.py" for name in ("experiences", "portfolio")),
     "emit/rendered_ahead.py",
