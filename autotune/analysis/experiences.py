@@ -22,9 +22,7 @@ from ..system.installation import VERSION
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
     """Returns the measured times of a sweep, which must have some."""
-    best = min(sweep.median_s.values())
-    pairs = sorted(((config, median / best) for config, median in sweep.median_s.items()), key=lambda pair: pair[1])
-    return MeasuredProblem(sweep.about.problem, sweep.device, tuple(pairs), best, sweep.n_configs)
+    return MeasuredProblem.of(sweep.about.problem, sweep.device, sweep.median_s, sweep.n_configs)
 
 
 def experiences(

@@ -18,6 +18,7 @@ from .experience import Experience
 
 N_NEAREST = 8  # recorded problems whose winners are candidates
 N = 8  # candidates, unless the caller says so
+RULE = "where this kernel starts"
 
 Scores = tuple[np.ndarray, np.ndarray]
 
@@ -68,13 +69,16 @@ def candidates(
     by_rule, alone = ranked or scores(experience, kernel, problem, device, allowed)
 
     def told(config: Config, tier: str, why: str) -> Candidate:
-        predicted = float(by_rule[place[config]]) if config in place else 0.0
+        if config in place:
+            predicted = float(by_rule[place[config]])
+        else:  # the allowed ones are a sample
+            predicted = float(scores(experience, kernel, problem, device, [config])[0][0])
         return Candidate(config, tier, why, predicted, experience.loss(device, tier, predicted))
 
     learned = _learned(experience, allowed, by_rule, told, "")
     unlike = _learned(experience, allowed, alone, told, " without the kernel's rule")
     nearest = _nearest(experience, kernel, problem, device, place, told)
-    firsts = [told(rule, DEFAULT, "where this kernel starts")]
+    firsts = [told(rule, DEFAULT, RULE)]
     firsts += [each for each in (next(nearest, None), next(learned, None)) if each is not None]
     firsts.sort(key=lambda each: each.bound)  # equal ones stay: the rule, then what was measured, then what was learnt
     rest = chain.from_iterable(zip_longest(unlike, learned, nearest))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import log2
+from typing import TypeGuard
 
 from ..core.definition import Device
 
@@ -10,7 +11,7 @@ AWAY = {SAME_DEVICE: 0.0, SAME_ARCHITECTURE: 1.0, OTHER_DEVICE: 3.0}  # distance
 MISMATCH = 8.0  # distance of two different words or truth values, in octaves
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Returns whether ``value`` is a number, and not a truth value."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -30,7 +31,7 @@ def _apart(a: object, b: object) -> float:
         return 0.0
     if not is_number(a) or not is_number(b):
         return MISMATCH
-    return abs(octave(float(a)) - octave(float(b)))  # type: ignore[arg-type]
+    return abs(octave(float(a)) - octave(float(b)))
 
 
 def kinship(other: Device, device: Device) -> int:

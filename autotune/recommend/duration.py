@@ -156,8 +156,9 @@ def _place(points: Sequence[tuple[dict[str, object], Floor]]) -> tuple[np.ndarra
 def _field(values: Sequence[object]) -> list[np.ndarray]:
     """Returns the columns of a problem's field, each float [n_values]: octaves, or words that are MISMATCH apart."""
     given = [str(value) if isinstance(value, (list, tuple, dict)) else value for value in values]
-    if all(is_number(value) for value in given):
-        return [np.array([octave(float(value)) for value in given])]  # type: ignore[arg-type]
+    numbers = [float(value) for value in given if is_number(value)]
+    if len(numbers) == len(given):
+        return [np.array([octave(number) for number in numbers])]
     return [MISMATCH / 2**0.5 * np.array([value == word for value in given]) for word in dict.fromkeys(given)]
 
 

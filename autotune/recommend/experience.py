@@ -47,6 +47,15 @@ class MeasuredProblem:
     seconds: float
     n_configs: int | None = None
 
+    @staticmethod
+    def of(
+        problem: Mapping[str, object], device: Device, median_s: Mapping[Config, float], n_configs: int | None = None
+    ) -> "MeasuredProblem":
+        """Returns what was measured, from the median of each config, of which there is at least one."""
+        best = min(median_s.values())
+        pairs = sorted(((config, median / best) for config, median in median_s.items()), key=lambda pair: pair[1])
+        return MeasuredProblem(problem, device, tuple(pairs), best, n_configs)
+
 
 @dataclass(frozen=True)
 class Experience:
@@ -148,7 +157,7 @@ def _whole(checks: Mapping[str, Check]) -> Check:
 
 def _as_trees(value: object) -> Sequence[Any]:
     if not isinstance(value, list):
-        raise Unsound("is no list of trees")
+        raise Unsound("is not a list of trees")
     return value
 
 

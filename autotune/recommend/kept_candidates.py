@@ -4,6 +4,7 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 from ..core.definition import Device, Kernel
 from ..core.errors import UsageError
@@ -52,8 +53,7 @@ def kept_candidates(
     return found
 
 
-def _candidate(kernel: Kernel[Problem], row: dict[str, object]) -> Candidate:
+def _candidate(kernel: Kernel[Problem], row: dict[str, Any]) -> Candidate:
     """Returns the candidate; its config is in the space, since its values end up in code."""
-    loss, config = row["loss"], row["config"]
-    known = Loss(**loss) if isinstance(loss, dict) else None
-    return Candidate(**{**row, "config": kernel.space.parse(config), "loss": known})  # type: ignore[arg-type]
+    loss = None if row["loss"] is None else Loss(**row["loss"])
+    return Candidate(**{**row, "config": kernel.space.parse(row["config"]), "loss": loss})

@@ -23,7 +23,7 @@ from .distance import SAME_ARCHITECTURE, SAME_DEVICE, apart, kinship
 from .experience import Experience, MeasuredProblem
 from .model_columns import ModelColumns
 from .occupancy import occupancy
-from .trees import N_TREES, Trees
+from .trees import Trees
 
 CAP = 2.5  # relative times are capped here: how slow a slow config is carries no information about fast ones
 N_FOLDS = 5  # groups of problems, each of which is left out once
@@ -44,18 +44,18 @@ class _Learnt:
     values: np.ndarray
 
 
-def learnt(kernel: Kernel[Any], problems: Iterable[MeasuredProblem], n_trees: int = N_TREES) -> Experience:
+def learnt(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Experience:
     """Returns the experience without losses; raises ValueError if nothing was measured.
 
     Problems that the present definition refuses are left out.
     """
-    return _experience(kernel, *_prepared(kernel, problems), n_trees)
+    return _experience(kernel, *_prepared(kernel, problems))
 
 
 def with_losses(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Experience:
     """Returns the experience with the losses of its choices; raises ValueError if nothing was measured."""
     columns, prepared = _prepared(kernel, problems)
-    experience = _experience(kernel, columns, prepared, N_TREES)
+    experience = _experience(kernel, columns, prepared)
     lost = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
     for where, others, left_out in _left_out(prepared):
         trees = _fitted(others, len(columns.names))
@@ -86,19 +86,19 @@ def _prepared(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> tuple
     return columns, prepared
 
 
-def _experience(kernel: Kernel[Any], columns: ModelColumns, prepared: Sequence[_Learnt], n_trees: int) -> Experience:
+def _experience(kernel: Kernel[Any], columns: ModelColumns, prepared: Sequence[_Learnt]) -> Experience:
     if not prepared:
         raise ValueError(f"nothing was measured of {kernel.name}")
     kept = tuple(replace(one.given, measured=one.given.measured[:1]) for one in prepared)
-    by_rule, alone = (_fitted(prepared, n, n_trees) for n in (len(columns.names), columns.n_plain))
+    by_rule, alone = (_fitted(prepared, n) for n in (len(columns.names), columns.n_plain))
     return Experience(kernel.name, kept, columns, by_rule, alone)
 
 
-def _fitted(prepared: Sequence[_Learnt], n_columns: int, n_trees: int = N_TREES) -> Trees:
+def _fitted(prepared: Sequence[_Learnt], n_columns: int) -> Trees:
     """Returns trees of the first columns. A sweep of four times as many trials counts twice as much."""
     weights = np.concatenate([np.full(len(one.values), len(one.values) ** -0.5) for one in prepared])
     table = np.vstack([one.table[:, :n_columns] for one in prepared])
-    return Trees.fitted(table, np.concatenate([one.values for one in prepared]), weights / weights.mean(), n_trees)
+    return Trees.fitted(table, np.concatenate([one.values for one in prepared]), weights / weights.mean())
 
 
 # ---------------------------------------------------------------------- leaving out

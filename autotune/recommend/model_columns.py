@@ -30,7 +30,7 @@ class ModelColumns:
 
     fields: tuple[str, ...]
     parameters: tuple[str, ...]
-    words: Mapping[str, tuple[str, ...]]  # name -> values that are no numbers, as text
+    words: Mapping[str, tuple[str, ...]]  # name -> values other than numbers, as text
 
     @staticmethod
     def of(problems: Iterable[tuple[Mapping[str, object], Sequence[Config]]]) -> "ModelColumns":
@@ -80,6 +80,6 @@ class ModelColumns:
         if value is None:
             return ABSENT
         if is_number(value):
-            return octave(float(value))  # type: ignore[arg-type]
+            return octave(float(value))
         words = self.words.get(name, ())
         return float(words.index(str(value))) if str(value) in words else -1.0

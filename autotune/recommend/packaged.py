@@ -43,7 +43,7 @@ class PredictingPackage(Package):
         return key, Package.source(self, key)
 
     def _identity(self) -> str:
-        """Returns the seal of ``measured.json``, whose content includes a digest of all other files of the package."""
+        """Returns the seal of ``measured.json``, which covers a digest of definitions, templates and rooms."""
         return str(self._content.get(SEAL, ""))
 
     @cached_property

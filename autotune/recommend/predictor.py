@@ -21,14 +21,13 @@ from ..runtime.edge_check import check_edges
 from ..runtime.lookup import DEFAULT, FAR, Prediction, refusal
 from ..runtime.tune_once import Contender
 from ..runtime.wisdom import Loss
-from .candidates import Candidate, N, candidates, loss_of
+from .candidates import RULE, Candidate, N, candidates, loss_of
 from .distance import apart
 from .experience import Experience
 from .kept_candidates import kept_candidates
 
 JINJA = "jinja2>=3.1"
 AHEAD = "predicted and rendered when the package was written"
-RULE = "where this kernel starts"
 LITTLE = 500  # bytes that a thread may spill: the fastest recorded configs of channelise spill up to 464
 Text = Callable[[], tuple[str, str]]  # returns (key, source)
 

@@ -65,7 +65,7 @@ class Trees:
 
     @staticmethod
     def read(content: Sequence[Any], n_columns: int) -> "Trees":
-        """Returns the trees in ``content``; raises ValueError if they are none of so many columns."""
+        """Returns the trees in ``content``; raises ValueError if they are damaged, or of more columns."""
         if not content or not all(isinstance(tree, list) and tree for tree in content[1:]):
             raise ValueError("has no trees")
         return Trees(
@@ -86,7 +86,7 @@ def _node(node: Any, place: int, tree: Sequence[Any], n_columns: int) -> Node:
 
 def _number(value: Any) -> float:
     if type(value) not in (int, float) or not np.isfinite(value):
-        raise ValueError("has a value that is no number")
+        raise ValueError("has a value that is not a number")
     return float(value)
 
 
@@ -119,15 +119,15 @@ def _tree(
 
     def best(total: np.ndarray) -> tuple[float, int, int]:
         """Returns the largest gain of a split, its column, and the last bin of its lower part."""
+        if n_bins == 1:
+            return -np.inf, 0, 0
         low = total.cumsum(axis=2)[:, :, :-1]
         high = total.sum(axis=2, keepdims=True) - low
         gain = sum(v * v / (w + SHRINKAGE) for v, w, _ in (low, high))
         gain[(low[2] < LEAST_ROWS) | (high[2] < LEAST_ROWS)] = -np.inf
         whole = total[:, 0].sum(axis=1)
-        place = int(gain.argmax()) if gain.size else 0
-        return (float(gain.flat[place] - whole[0] ** 2 / (whole[1] + SHRINKAGE)) if gain.size else -np.inf), *divmod(
-            place, max(1, n_bins - 1)
-        )
+        column, last = divmod(int(gain.argmax()), n_bins - 1)
+        return float(gain[column, last] - whole[0] ** 2 / (whole[1] + SHRINKAGE)), column, last
 
     nodes: list[Node] = [0.0]
     everything = np.arange(len(left))

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -29,7 +30,6 @@ from ..records.record import earlier_medians, medians
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # most sweeps whose trials are read
 
 Stamp = tuple[str, int, int]  # path of a file, its modification time in ns, its size in bytes
-Measured = tuple[tuple[Config, float], ...]  # configs with the ratio of their median to the least one, best first
 
 
 def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[MeasuredProblem, ...]:
@@ -54,9 +54,8 @@ def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Devi
             for octaves, folder, each in sorted(places):
                 if n_others == N_READ[kin]:
                     break
-                about = _about(folder, each)
-                if about is not None and (measured := _measured(folder, each, kernel.space.added)):
-                    near.append(MeasuredProblem(*about, *measured))
+                if (measured := _measured(folder, each, kernel.space.added)) is not None:
+                    near.append(measured)
                     n_others += octaves > 0
         return tuple(near)
 
@@ -70,7 +69,7 @@ def winners_elsewhere(results: Path, kernel: Kernel[Problem], problem: Problem, 
             about = _about(folder, name)
             if folder != own and about is not None and kinship(about[1], device) == SAME_ARCHITECTURE:
                 measured = _measured(folder, name, kernel.space.added)
-                found |= {config: None for config, _ in (measured[0][:1] if measured else ())}
+                found |= {measured.measured[0][0]: None} if measured is not None else {}
     return tuple(found)
 
 
@@ -82,15 +81,7 @@ def earlier(
     Only configs that are still ``allowed`` count; None if none of them was measured.
     """
     median_s = {config: median for config, median in earlier_medians(folder).items() if config in allowed}
-    if not median_s:
-        return None
-    return MeasuredProblem(named_fields(problem), device, best_first(median_s), min(median_s.values()))
-
-
-def best_first(median_s: Mapping[Config, float]) -> Measured:
-    """Returns configs with the ratio of their median to the least one, best first."""
-    best = min(median_s.values(), default=1.0)
-    return tuple(sorted(((c, m / best) for c, m in median_s.items()), key=lambda pair: pair[1]))
+    return MeasuredProblem.of(named_fields(problem), device, median_s) if median_s else None
 
 
 # ---------------------------------------------------------------------- folders
@@ -124,10 +115,18 @@ def _about(folder: str, name: str) -> tuple[Mapping[str, object], Device] | None
     return _read_about(*stamp) if (stamp := _stamp(folder, name, SWEEP)) else None
 
 
-def _measured(folder: str, name: str, added: tuple[Parameter, ...]) -> tuple[Measured, float] | None:
-    """Returns what was measured, and the least median in seconds; None: nothing."""
-    stamps = tuple(_stamp(folder, name, file) for file in FILES)
-    return _read_measured(os.path.join(folder, name), stamps, added) if any(stamps) else None
+def _measured(folder: str, name: str, added: tuple[Parameter, ...]) -> MeasuredProblem | None:
+    """Returns what a sweep measured; None for nothing. The fastest config comes first or, if it took part in a final
+    round, the winner of that round.
+    """
+    about, stamps = _about(folder, name), tuple(_stamp(folder, name, file) for file in FILES)
+    if about is None or not any(stamps):
+        return None
+    median_s, winner = _read_measured(os.path.join(folder, name), stamps, added)
+    if not median_s:
+        return None
+    one = MeasuredProblem.of(*about, median_s)
+    return replace(one, measured=tuple(sorted(one.measured, key=lambda pair: pair[0] != winner)))
 
 
 def _stamp(folder: str, name: str, file: str) -> Stamp | None:
@@ -153,16 +152,11 @@ def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, objec
 @lru_cache(maxsize=1024)
 def _read_measured(
     path: str, stamps: tuple[Stamp | None, ...], added: tuple[Parameter, ...]
-) -> tuple[Measured, float] | None:
-    """Returns what was measured, and the least median; damaged lines are skipped, with a warning.
-
-    The fastest config comes first; if it took part in a final round, the winner of that round comes first.
-    """
+) -> tuple[Mapping[Config, float], Config | None]:
+    """Returns medians, and the config to name first; damaged lines are skipped, with a warning."""
     folder = SweepFolder(Path(path), added)
-    if not (median_s := medians(folder)):
-        return None
-    measured, outcome = best_first(median_s), folder.current_outcome()
-    if outcome is not None and tuple(map(Objective.read, outcome.objectives)) == FASTEST.each:
-        winner = outcome.winner.config if outcome.finalist(measured[0][0]) else measured[0][0]
-        measured = tuple(sorted(measured, key=lambda pair: pair[0] != winner))
-    return measured, min(median_s.values())
+    median_s, outcome = medians(folder), folder.current_outcome()
+    fastest = min(median_s, key=lambda config: median_s[config], default=None)
+    if fastest is None or outcome is None or tuple(map(Objective.read, outcome.objectives)) != FASTEST.each:
+        return median_s, fastest
+    return median_s, outcome.winner.config if outcome.finalist(fastest) else fastest

@@ -13,7 +13,6 @@ from ..recommend.distance import AWAY, OTHER_DEVICE, apart, kinship, octave
 from ..recommend.experience import MeasuredProblem
 from ..recommend.learning import learnt
 from ..recommend.occupancy import known_of
-from .neighbours import best_first
 
 N_FIRST = 3  # candidates besides the hints: the rule, a winner, and one that does not know the rule
 
@@ -43,7 +42,7 @@ def warm_start(
     allowed = set(enumeration.configs).difference(done)
     same = [one for one in everything if kinship(one.device, device) != OTHER_DEVICE and not apart(one.problem, fields)]
     first = list(_winners(same, allowed))
-    here = [MeasuredProblem(fields, device, best_first(own), min(own.values()))] if own and everything else []
+    here = [MeasuredProblem.of(fields, device, own)] if own and everything else []
     try:
         experience = learnt(kernel, [*everything, *here])
     except ValueError:  # nothing near was measured

@@ -56,7 +56,7 @@ def _is_same_text(context: Context[P], trial: Trial) -> bool:
     try:
         if trial.key is None and (reason := context.kernel.unsupported(trial.config, context.target.device)):
             return trial.message == plain(reason)
-        return trial.key == render(context.kernel, context.problem, trial.config, numbered=False).key
+        return trial.key == render(context.kernel, context.problem, trial.config).key
     except TrialFailure as failure:
         return trial.key is None and trial.message == plain(failure.message)
 

@@ -79,6 +79,17 @@ def test_what_is_learnt_goes_before_the_rule_only_if_its_bound_is_lower() -> Non
     assert candidates(equal, KERNEL, PROBLEM, H200)[0].tier == "default"
 
 
+def test_a_rule_outside_of_a_sample_is_scored_itself() -> None:
+    """Where the allowed configs are a sample, the kernel's own default may lie outside of it."""
+    rule = KERNEL.default_config(PROBLEM, H200)
+    some = tuple(config for config in CONFIGS if config != rule)
+    whole, sample = (
+        next(one for one in candidates(EXPERIENCE, KERNEL, PROBLEM, H200, 8, configs) if one.config == rule)
+        for configs in (CONFIGS, some)
+    )
+    assert sample == whole and sample.predicted > 0
+
+
 def test_a_loss_counts_what_the_left_out_sweep_itself_missed() -> None:
     """All of each space was measured here; of a few, as much as sweeps of so few miss is added."""
     few = [measured(*size, configs=[DEFAULT, WIDE, TALL, *CONFIGS[:9]]) for size in SIZES]

@@ -73,7 +73,7 @@ def best(answers: Iterable[LookupAnswer]) -> LookupAnswer | None:
 
 def _rank(answer: LookupAnswer) -> tuple[bool, bool, float, int]:
     choice = answer.choice
-    bound = inf if choice.left_out is None else choice.left_out.bound
+    bound = inf if choice.bound is None else choice.bound
     return answer.has_changed, choice.tier != EXACT, bound, TIERS.index(choice.tier)
 
 

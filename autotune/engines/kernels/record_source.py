@@ -88,10 +88,7 @@ class RecordSource:
         return None if isinstance(recorded, str) else recorded
 
     def _recorded(self, kernel: AnyKernel, arch: str, paths: Sequence[Path]) -> RecordedKernel | str:
-        """Returns the valid ones of these sweeps, with any baked fields, or one line that says why there are none.
-
-        Sweeps with other baked fields show the loss of each tier of the lookup.
-        """
+        """Returns the valid ones of these sweeps, with any baked fields, or one line that says why there are none."""
         if (kernel.name, arch) not in self._kernels:
             try:
                 recorded: RecordedKernel | str = RecordedKernel(kernel, gather(paths), self._tell)
