@@ -1,17 +1,19 @@
 """What a package states and loses at problems that nobody recorded, beside a sweep on the device at hand.
 
-    python benchmarks/unrecorded.py tuned --seed 7 --problems 8 --trials 80 --out unrecorded.json
+    python benchmarks/unrecorded.py tuned --seed 7 --problems 8 --trials 80 --out unrecorded.json --keep records
 
 Problems of each kernel are drawn by the seed from ``benchmarks/drawn``, in turn over its whole ranges and as telescopes
 have them. At each: the package's answer with its stated loss and bound, its first four candidates, the first of the
 trees with the kernel's rule and without it, the rule itself, the answer of another package (--before), and a sweep that
 begins with the records. All that these name is measured side by side; the loss of each is its median over the least.
+The sweeps are records like others: --keep adds them to a folder of results.
 """
 
 import argparse
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -85,6 +87,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no problem after so long")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--keep", type=Path, help="a folder of results to which the sweeps are added")
     given = parser.parse_args()
     target, began = find_device(given.device), time.monotonic()
     modules = [imported(path) for path in (given.package, given.before) if path]
@@ -110,6 +113,9 @@ def main() -> int:
                 return compared(kernel, problem, bench, known[kernel.name], beside, modules, given.trials)
             except told_errors as error:
                 return Found(kernel.name, problem_name(problem), error=str(error)[:300])
+            finally:
+                if given.keep:
+                    kept(Path(folder) / str(number), given.keep)
 
         pool, found = ThreadPoolExecutor(given.threads), list[Found]()
         under_way = [pool.submit(at, number) for number in range(len(wanted))]
@@ -148,6 +154,14 @@ def records_beside(results: Path, folder: Path) -> Path:
         for sweep in shelf.iterdir():
             os.symlink(sweep.resolve(), folder / shelf.parent.name / shelf.name / sweep.name)
     return folder
+
+
+def kept(folder: Path, results: Path) -> None:
+    """Adds the sweeps of a folder that are not links to other results."""
+    for path in folder.glob("*/*/*"):
+        if not path.is_symlink():
+            (results / path.relative_to(folder).parent).mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, results / path.relative_to(folder))
 
 
 def compared(
