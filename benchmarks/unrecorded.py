@@ -157,9 +157,9 @@ def records_beside(results: Path, folder: Path) -> Path:
 
 
 def kept(folder: Path, results: Path) -> None:
-    """Adds the sweeps of a folder that are not links to other results."""
+    """Adds the sweeps of a folder that are not links to other results, and the files that sweeps share."""
     for path in folder.glob("*/*/*"):
-        if not path.is_symlink():
+        if path.is_file() or not path.is_symlink():
             (results / path.relative_to(folder).parent).mkdir(parents=True, exist_ok=True)
             (shutil.copytree if path.is_dir() else shutil.copy)(path, results / path.relative_to(folder))
 
