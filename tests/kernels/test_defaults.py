@@ -28,9 +28,9 @@ KERNELS = first_is_quick(sorted(all_kernels()))
 # The most that defaults lose on the records, median and worst, and the least number of sweeps that tell.
 BOUNDS = {
     "accumulate": (1.04, 1.35, 50),
-    "channelise": (1.03, 1.50, 60),
+    "channelise": (1.04, 1.50, 60),
     "correlate": (1.02, 1.50, 150),
-    "ddc": (1.07, 5.00, 140),
+    "ddc": (1.07, 17.0, 140),
     "dequantize": (1.03, 1.10, 60),
     "pfb_fir": (1.02, 1.50, 20),
     "postproc": (1.03, 1.30, 75),
