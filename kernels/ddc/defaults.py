@@ -22,6 +22,7 @@ STAGE_BYTES = 330  # bytes of a row in a stage: stages of 160 to 330 bytes were 
 MOST_REGISTERS = 236  # estimated registers with mma.sync: above it, compilers often needed more than a thread has
 ALL_REGISTERS = 255
 MOST_SAMPLES = 128  # samples in a step with mma_sync: 224 spilled
+FAR_APART = 16  # decimation from which threads read samples too far apart: they took 1.3 (18) to 14 times (181) as long
 FEW_TAPS = 16  # taps up to which threads are as fast as products of two bytes for each sample
 
 
@@ -52,7 +53,7 @@ def products(problem: Problem, device: Device) -> tuple[str, ...]:
     if it is two, each is an operand. With few samples per output, mma_sync has less overhead than either.
     """
     bits, taps, decimation = problem.sample_bits, problem.taps, problem.decimation
-    if taps < 4 or (bits > MAX_HALF_BITS and taps <= FEW_TAPS):
+    if decimation < FAR_APART and (taps < 4 or (bits > MAX_HALF_BITS and taps <= FEW_TAPS)):
         return ()
     if "wgmma" not in instructions(device) or (bits <= MAX_HALF_BITS and taps <= 64 and decimation in (2, 4)):
         return instructions(device)
