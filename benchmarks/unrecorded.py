@@ -157,11 +157,14 @@ def records_beside(results: Path, folder: Path) -> Path:
 
 
 def kept(folder: Path, results: Path) -> None:
-    """Adds the sweeps of a folder that are not links to other results, and the files that sweeps share."""
+    """Adds the sweeps of a folder that are not links to other results, and the files that sweeps share, if they are not
+    there.
+    """
     for path in folder.glob("*/*/*"):
-        if path.is_file() or not path.is_symlink():
-            (results / path.relative_to(folder).parent).mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if path.is_dir() else shutil.copy)(path, results / path.relative_to(folder))
+        copy = results / path.relative_to(folder)
+        if not copy.exists() and (path.is_file() or not path.is_symlink()):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
 
 
 def compared(
