@@ -78,7 +78,8 @@ def test_two_sizes_are_two_problems_of_one_kernel(tmp_path: Path) -> None:
     found = choices(results, first["definition"], {"n": 100}, {"n": 333}, {"n": 200})
     assert [each["tier"] for each in found[:2]] == ["exact", "exact"]
     assert found[2]["tier"] in ("nearest", "predicted", "default")  # whichever lost least; times on a host vary
-    assert all("verified on 1 problem," in each["text"] for each in found)
+    of_winners = [each for each in found if each["tier"] in ("exact", "nearest")]  # others may never have been run
+    assert all("verified on 1 problem," in each["text"] for each in of_winners)
 
 
 def test_a_size_without_a_call_is_swept_and_said_to_be_unverified(tmp_path: Path) -> None:
