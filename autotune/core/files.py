@@ -14,6 +14,7 @@ from .errors import UsageError
 
 MOST_TEXT = 1 << 26  # bytes of a file that people write
 PIECE = 1 << 20
+UNZIPPED, MOST_TIMES = 1 << 26, 100
 
 
 def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bool = False) -> Path:
@@ -79,13 +80,16 @@ def unzipped(data: bytes, most: int) -> bytes:
     """Returns what gzip has compressed; of a file that was cut off, the part that exists.
 
     Raises:
-        OSError: for more than ``most`` bytes, of which none is kept before they are counted.
+        OSError: for more than ``most`` bytes, of which none is kept before they are counted; for more than UNZIPPED
+            that are MOST_TIMES as many as they were, which no measurements are.
         zlib.error: when it is damaged.
     """
     counting, n_bytes, rest = zlib.decompressobj(wbits=31), 0, data
     while rest and n_bytes <= most:
         n_bytes += len(counting.decompress(rest, PIECE))
         rest = counting.unconsumed_tail
+        if n_bytes > max(UNZIPPED, MOST_TIMES * (len(data) - len(rest))):
+            raise OSError(errno.EFBIG, f"it was more than {MOST_TIMES} times as long before it was packed")
     if n_bytes > most:
         raise OSError(errno.EFBIG, f"it has more than {most} bytes when it is unpacked")
     return zlib.decompressobj(wbits=31).decompress(data)

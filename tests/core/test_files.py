@@ -22,6 +22,9 @@ def test_what_is_packed_is_bounded_before_it_is_kept(n: int) -> None:
     assert data.startswith(unzipped(gzip.compress(data)[:-9], 1000)), "of what was cut off there is a part"
     with pytest.raises(OSError, match="more than 1000 bytes when it is unpacked"):
         unzipped(gzip.compress(bytes(1 << 26)), 1000)
+    with pytest.raises(OSError, match="more than 100 times as long"):
+        unzipped(gzip.compress(bytes((1 << 26) + 1)), 1 << 30)
+    assert unzipped(gzip.compress(bytes(1 << 26)), 1 << 30) == bytes(1 << 26)
 
 
 def test_damage_in_what_is_packed_is_an_error() -> None:
