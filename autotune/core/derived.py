@@ -7,6 +7,7 @@ not know ``Kernel``: a definition is passed as functions of a problem.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, prod
 from typing import NamedTuple, TypeVar
 
@@ -169,9 +170,15 @@ def _least(problem: P, names: Sequence[str], grid_at: Callable[[P], Grid], shape
     """Returns the problem with the smallest sizes that have no empty array or grid."""
     least = problem
     for name in names:
-        tried = (replaced(least, {name: size}) for size in range(1, MOST_LEAST))
+        tried = (replaced(least, {name: size}) for size in range(_first_size(least, name), MOST_LEAST))
         least = next((at for at in tried if at is not None and _n_elements(at, grid_at, shapes_at) < inf), least)
     return least
+
+
+@lru_cache(maxsize=256)  # it is the same for all configs, and a class may refuse hundreds of sizes
+def _first_size(problem: Problem, name: str) -> int:
+    """Returns the first size that the problem's class accepts; MOST_LEAST if there is none below."""
+    return next((size for size in range(1, MOST_LEAST) if replaced(problem, {name: size}) is not None), MOST_LEAST)
 
 
 def _n_elements(at: P, grid_at: Callable[[P], Grid], shapes_at: Callable[[P], Shapes]) -> float:

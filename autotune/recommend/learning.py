@@ -8,6 +8,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import ceil
 from statistics import median
 from typing import Any
@@ -25,9 +26,9 @@ from .model_columns import ModelColumns
 from .occupancy import occupancy
 from .trees import Trees
 
-CAP = 2.5  # relative times are capped here: how slow a slow config is carries no information about fast ones
+CAP = 1.5  # relative times are capped here: how slow a slow config is carries no information about fast ones
 N_FOLDS = 5  # groups of problems, each of which is left out once
-BIN = 15  # left-out problems that a row of losses has at least, if it is not the only one
+BIN = 20  # left-out problems that a row of losses has at least, if it is not the only one
 MOST_ROWS = 3
 COVERAGE = 0.9  # share of choices that lose no more than the bound
 OF_OTHER_KERNELS = 0.3  # the bound that most choices of recorded kernels have; few problems prove no lower one
@@ -58,9 +59,10 @@ def with_losses(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Exp
     experience = _experience(kernel, columns, prepared)
     lost = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
     for where, others, left_out in _left_out(prepared):
-        trees = _fitted(others, len(columns.names))
-        for one in left_out:
-            for tier, predicted, loss in _lost(one, trees(one.table), [other.given for other in others]):
+        everything = _fitted(others, len(columns.names))(np.vstack([one.table for one in left_out]))
+        ends = np.cumsum([len(one.table) for one in left_out])
+        for one, predictions in zip(left_out, np.split(everything, ends[:-1]), strict=True):
+            for tier, predicted, loss in _lost(one, predictions, [other.given for other in others]):
                 lost[where or one.given.device.name, tier].append((predicted, loss))
     rows = (row for (where, tier), pairs in sorted(lost.items()) for row in _rows(where, tier, pairs))
     return replace(experience, losses=tuple(rows))
@@ -137,14 +139,26 @@ def _lost(one: _Learnt, predicted: np.ndarray, others: Sequence[MeasuredProblem]
 
 
 def _rows(where: str, tier: str, pairs: list[tuple[float, float]]) -> list[Loss]:
-    """Returns the losses of choices in up to MOST_ROWS rows by what was predicted, in which they do not decrease."""
+    """Returns the losses of choices in up to MOST_ROWS rows by what was predicted, in which no bound decreases.
+
+    Neighbouring rows whose bounds would decrease are one row.
+    """
     pairs.sort()
-    rows, typical, bound = list[Loss](), 0.0, 0.0
-    for part in np.array_split(np.arange(len(pairs)), max(1, min(MOST_ROWS, len(pairs) // BIN))):
-        losses = sorted(pairs[i][1] for i in part)
-        place = ceil(COVERAGE * (len(losses) + 1)) - 1
-        least = losses[place] if place < len(losses) else max(losses[-1], OF_OTHER_KERNELS)
-        typical, bound = max(typical, median(losses)), max(bound, least)
-        up_to = ceil(pairs[part[-1]][0] * 10**DECIMALS) / 10**DECIMALS
-        rows.append(Loss(where, tier, up_to, len(losses), round(typical, DECIMALS), round(bound, DECIMALS)))
-    return rows
+    found = list[tuple[float, list[float]]]()
+    for part in np.array_split(np.array(pairs), max(1, min(MOST_ROWS, len(pairs) // BIN))):
+        row = float(part[-1, 0]), sorted(part[:, 1].tolist())
+        while found and _bound(found[-1][1]) >= _bound(row[1]):
+            row = row[0], sorted(found.pop()[1] + row[1])
+        found.append(row)
+    up_to = (ceil(most * 10**DECIMALS) / 10**DECIMALS for most, _ in found)
+    typical = accumulate((median(losses) for _, losses in found), max)
+    return [
+        Loss(where, tier, most, len(losses), round(middle, DECIMALS), round(_bound(losses), DECIMALS))
+        for most, middle, (_, losses) in zip(up_to, typical, found, strict=True)
+    ]
+
+
+def _bound(losses: Sequence[float]) -> float:
+    """Returns what nine of ten further losses do not exceed, given ascending ones of the same distribution."""
+    place = ceil(COVERAGE * (len(losses) + 1)) - 1
+    return losses[place] if place < len(losses) else max(losses[-1], OF_OTHER_KERNELS)

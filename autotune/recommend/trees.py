@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-N_TREES, N_LEAVES, RATE = 100, 8, 0.1
+N_TREES, N_LEAVES, RATE = 100, 16, 0.1
 MOST_BINS = 32  # a column has no more
-LEAST_ROWS = 6  # a leaf has no fewer
+LEAST_ROWS = 3  # a leaf has no fewer
 SHRINKAGE = 1.0  # weight of a leaf's rows at which its value is halved
 SHARE = 0.6  # a tree may use this share of the columns
 LEAST_GAIN = 1e-6
@@ -117,22 +117,24 @@ def _tree(
         found = [np.bincount(places, None if w is None else np.repeat(w, n_columns), n_columns * n_bins) for w in each]
         return np.array(found).reshape(3, n_columns, n_bins)
 
-    def best(total: np.ndarray) -> tuple[float, int, int]:
-        """Returns the largest gain of a split, its column, and the last bin of its lower part."""
+    def best(*totals: np.ndarray) -> list[tuple[float, int, int]]:
+        """Returns, for each leaf, the largest gain of a split, its column, and the last bin of its lower part."""
         if n_bins == 1:
-            return -np.inf, 0, 0
-        low = total.cumsum(axis=2)[:, :, :-1]
-        high = total.sum(axis=2, keepdims=True) - low
-        gain = sum(v * v / (w + SHRINKAGE) for v, w, _ in (low, high))
-        gain[(low[2] < LEAST_ROWS) | (high[2] < LEAST_ROWS)] = -np.inf
-        whole = total[:, 0].sum(axis=1)
-        column, last = divmod(int(gain.argmax()), n_bins - 1)
-        return float(gain[column, last] - whole[0] ** 2 / (whole[1] + SHRINKAGE)), column, last
+            return [(-np.inf, 0, 0)] * len(totals)
+        low = np.array(totals).cumsum(axis=3)
+        whole, low = low[..., -1:], low[..., :-1]
+        high = whole - low
+        gain = low[:, 0] ** 2 / (low[:, 1] + SHRINKAGE) + high[:, 0] ** 2 / (high[:, 1] + SHRINKAGE)
+        gain[(low[:, 2] < LEAST_ROWS) | (high[:, 2] < LEAST_ROWS)] = -np.inf
+        places = gain.reshape(len(totals), -1).argmax(axis=1)
+        value, weight, _ = whole[:, :, 0, 0].T
+        most = gain.reshape(len(totals), -1)[range(len(totals)), places] - value**2 / (weight + SHRINKAGE)
+        return [(float(m), *divmod(int(place), n_bins - 1)) for m, place in zip(most, places, strict=True)]
 
     nodes: list[Node] = [0.0]
     everything = np.arange(len(left))
     total = sums(everything)
-    leaves = {0: (everything, total, best(total))}
+    leaves = {0: (everything, total, best(total)[0])}
     while len(leaves) < N_LEAVES:
         number = max(leaves, key=lambda leaf: leaves[leaf][2][0])
         rows, total, (gain, column, last) = leaves[number]
@@ -147,7 +149,7 @@ def _tree(
         low, high = len(nodes), len(nodes) + 1
         nodes[number] = (int(used[column]), float(edges[used[column]][last]), low, high)
         nodes += [0.0, 0.0]
-        leaves |= {n: (part, t, best(t)) for n, part, t in zip((low, high), parts, totals, strict=True)}
+        leaves |= zip((low, high), zip(parts, totals, best(*totals), strict=True), strict=True)
     predicted = np.zeros(len(left))
     for number, (rows, _, _) in leaves.items():
         value = RATE * float(weighted[rows].sum() / (weights[rows].sum() + SHRINKAGE))

@@ -252,7 +252,7 @@ DELETING = """
 import shutil, sys, time
 while True:
     shutil.rmtree(sys.argv[1], ignore_errors=True)
-    time.sleep(0.001)
+    time.sleep(0.004)
 """
 
 

@@ -1,7 +1,6 @@
 """Chooses the configurations that an engine runs, and reports the origin of each."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -19,23 +18,13 @@ from ...system.cache import cache_dir
 from ...system.limits import check_type
 from ..machine.backend import Backend, Launcher
 from ..machine.host_backend import HostBackend
-from .known import ConfigSource, LookupAnswer, best
-from .package_source import PackageSource
+from .sources import ConfigSource, LookupAnswer, PackageSource, RecordSource, best
 
 FIRST = "first"  # the value of ``tune`` for tuning at first use
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
 KernelKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the requested fields
+Rendered = tuple[AnyKernel, Any, Config, str]  # a kernel, its problem, the chosen config, and its source
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class KernelChoice:
-    """A rendered configuration of a kernel for a problem, from which launchers are made."""
-
-    kernel: AnyKernel
-    problem: Problem
-    config: Config
-    source: str
 
 
 class Kernels:
@@ -79,7 +68,7 @@ class Kernels:
         self._backend, self._tell, self.filter_bank = backend, tell, filter_bank
         is_asked = kernels_on_host or filter_bank != AUTO
         self.uses_numpy = isinstance(backend, HostBackend) and backend.device.kind == "host" and not is_asked
-        self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, KernelChoice](), dict[Hashable, Any]()
+        self._lock, self._chosen, self._decided = RLock(), dict[KernelKey, Rendered](), dict[Hashable, Any]()
         first = effort_of(None) if tune in (None, FIRST) else None
         if tune == FIRST:
             first, tune = first or Effort(), None
@@ -95,8 +84,6 @@ class Kernels:
         self._results = None if results is None else Path(results)
         self._known: list[ConfigSource] = [] if package is None else [PackageSource(package)]
         if self._results is not None:
-            from .record_source import RecordSource  # it imports what learns from sweeps, which takes a while
-
             self._known.append(RecordSource(self._results, tell, may_be_empty=tune is not None))
         self._first = None
         if first is not None and not self.uses_numpy:
@@ -117,7 +104,7 @@ class Kernels:
         with self._lock:
             if (chosen := self._chosen.get(key)) is None:
                 chosen = self._chosen[key] = self._choose(name, fields)
-        return self._backend.launcher(chosen.kernel, chosen.problem, chosen.config, chosen.source), chosen.problem
+        return self._backend.launcher(*chosen), chosen[1]
 
     def expected_time(self, name: str, **fields: object) -> ExpectedTime | None:
         """Returns the time of a launch with the best known config, and its origin.
@@ -155,7 +142,7 @@ class Kernels:
             problem = kernel.problem_with(values)  # raises UsageError
         return kernel, problem, kernel.default_config(problem, self._backend.device)
 
-    def _choose(self, name: str, fields: Mapping[str, object]) -> KernelChoice:
+    def _choose(self, name: str, fields: Mapping[str, object]) -> Rendered:
         kernel, problem, default = self._problem(name, fields)
         found, reasons = self._answer(kernel, problem)
         if self._tune is not None and not (found and found.is_good):
@@ -175,7 +162,7 @@ class Kernels:
         config = default if found is None else found.choice.config
         self._tell(_line(name, config, default, found, reasons))
         try:
-            return KernelChoice(kernel, problem, config, render(kernel, problem, config, numbered=False).source)
+            return kernel, problem, config, render(kernel, problem, config, numbered=False).source
         except TrialFailure as failure:
             raise UsageError(f"{name} cannot be rendered: {failure.message}") from failure
 

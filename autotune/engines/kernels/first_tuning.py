@@ -17,7 +17,7 @@ from ...runtime.tuned_here import Surroundings
 from ...source.registry import kernel_reference
 from ...system.memory import available_bytes
 from ..machine.backend import Backend
-from .known import ConfigSource, LookupAnswer
+from .sources import ConfigSource, LookupAnswer
 
 HERE = "this machine"
 

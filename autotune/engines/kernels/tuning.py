@@ -1,7 +1,7 @@
 """Tunes a kernel for an engine before it starts: a short sweep on its device, with plain lines of progress."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from ...core.definition import AnyKernel
@@ -9,6 +9,7 @@ from ...core.errors import Status
 from ...core.problem import Problem
 from ...devices import find_device
 from ...records.trial import Trial
+from ...sweep.progress import Quiet
 from ...sweep.run import run_sweep
 from ...sweep.settings import Settings, effort
 from ...system.memory import check_memory
@@ -17,12 +18,14 @@ from ...trial.bench import Bench
 LINE_EVERY_S = 5.0
 
 
-class LineProgress:
-    """Implements ``sweep.progress.Progress`` with a line now and then."""
+class LineProgress(Quiet):
+    """Tells a line now and then."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        self.note = tell
-        self._n_total, self._n_failed, self._last = 0, 0, time.monotonic()
+        self._tell, self._n_total, self._n_failed, self._last = tell, 0, 0, time.monotonic()
+
+    def note(self, text: str) -> None:
+        self._tell(text)
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:
         self._n_total = n_total
@@ -39,9 +42,6 @@ class LineProgress:
 
     def finalists(self, n: int) -> None:
         self.note(f"  final round: measuring the best {n} configs again")
-
-    def end(self, counts: Mapping[str, int]) -> None:
-        pass
 
 
 def tune(

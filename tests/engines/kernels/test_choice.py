@@ -10,7 +10,7 @@ from autotune import Config, Device, Space, UsageError, since
 from autotune.core.definition import problem_name
 from autotune.emit.writer import write_package
 from autotune.engines.kernels import choice as choices
-from autotune.engines.kernels import package_source
+from autotune.engines.kernels import sources
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.recommend import predictor
@@ -106,7 +106,7 @@ def test_the_loss_told_is_the_lookups(tmp_path: Path) -> None:
 
 def test_records_of_another_device_are_not_for_this_one(tmp_path: Path) -> None:
     config, line = asked([], results=recorded(tmp_path / "results", FAST, H200))
-    why = "nothing is known of these baked fields on host, nor on another device of host"
+    why = "nothing of accumulate is recorded on host, nor on another device of host"
     assert config == DEFAULT and f"{why}); expected slowdown: unknown" in line
 
 
@@ -128,7 +128,7 @@ def test_one_record_proves_nothing_of_other_problems_two_do(tmp_path: Path, devi
         assert config == KERNEL.default_config(KERNEL.problem(MORE), H200)
         assert "(default: where this kernel starts, compiled for sm_90: " in line and line.endswith("slowdown: unknown")
     assert asked([], MORE, Uncompiled(A100), results=tmp_path / "results")[1].endswith("expected slowdown: unknown")
-    why = "nothing is known of these baked fields on NVIDIA A100, nor on another device of sm_80"
+    why = "nothing of accumulate is recorded on NVIDIA A100, nor on another device of sm_80"
     assert why in asked([], FIELDS, Uncompiled(A100), results=tmp_path / "results")[1]
 
 
@@ -188,9 +188,7 @@ def test_the_best_known_time_is_expected(tmp_path: Path) -> None:
 
 
 def test_a_source_that_has_changed_is_told(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        package_source, "render", lambda kernel, problem, config, numbered: SimpleNamespace(key="another")
-    )
+    monkeypatch.setattr(sources, "render", lambda kernel, problem, config, numbered: SimpleNamespace(key="another"))
     config, line = asked([], package=package)
     assert config == FAST and line.endswith("; but its source has changed since); expected slowdown: unknown")
 
