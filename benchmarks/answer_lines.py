@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "autotune"
 MOST = 3500
-FIRST_USE = ("bounds", "chooser", "edge_check", "first_use_choice", "tune_once", "tuned_here")
+FIRST_USE = ("bounds", "chooser", "edge_check", "tune_once")
 MODULES = (
     "recommend/*.py",
     "first_use/*.py",

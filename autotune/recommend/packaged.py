@@ -12,9 +12,9 @@ from ..core.files import content_of
 from ..core.problem import Problem
 from ..core.schema import SEAL, Unsound, parse, seal, sealed
 from ..runtime.package import Package
-from ..runtime.tune_once import Effort, TellLine
+from ..runtime.tune_once import Effort, FirstUse, TellLine
 from .experience import Experience, read_experience
-from .package_tuning import PackageTuning
+from .package_tuning import installed_tuner, this_gpu
 from .predictor import Predictor, Text
 
 MEASURED = "measured.json"
@@ -31,8 +31,8 @@ class PredictingPackage(Package):
         text = self.predicting.source(key)
         return super().source(key) if text is None else text
 
-    def tuning(self, kernel: str, effort: Effort, tell: TellLine) -> PackageTuning:
-        return PackageTuning(self.wisdom(kernel), self.predicting, effort, tell)
+    def tuning(self, effort: Effort, tell: TellLine) -> FirstUse:
+        return FirstUse(effort, tell, this_gpu, self.predicting.contenders, self.predicting.rendered, installed_tuner)
 
     def _ahead(self, kernel: str, problem: Problem, device: Device) -> Iterator[tuple[Config, Text]]:
         for entry in self.wisdom(kernel).ahead:

@@ -19,7 +19,7 @@ from ..core.problem import Problem
 from ..runtime import gpu, nvrtc
 from ..runtime.edge_check import check_edges
 from ..runtime.lookup import DEFAULT, FAR, Prediction, refusal
-from ..runtime.tune_once import Contender
+from ..runtime.tune_once import Attempt
 from ..runtime.wisdom import Loss
 from .candidates import RULE, Candidate, N, candidates, loss_of
 from .distance import apart
@@ -110,16 +110,16 @@ class Predictor:
             return candidates(experience, kernel, problem, device, n)
         return kept_candidates(identity, experience, kernel, problem, device, n)
 
-    def contenders(self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int) -> tuple[Contender, ...]:
+    def contenders(self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int) -> tuple[Attempt, ...]:
         """Returns up to ``n`` candidates that render and that the device allows, to be tried at a first use.
 
         Raises UsageError if no configuration is allowed.
         """
-        found: list[Contender] = []
+        found: list[Attempt] = []
         for one in self.candidates(kernel, problem, device, 2 * n):
             if len(found) < n and refusal(kernel, problem, one.config, device) is None:
                 with suppress(TrialFailure):
-                    found.append(Contender(one.config, one.tier, _text(kernel, problem, one.config)[0]))
+                    found.append(Attempt(one.config, one.tier, _text(kernel, problem, one.config)[0]))
         return tuple(found)
 
     # ------------------------------------------------------------------ parts

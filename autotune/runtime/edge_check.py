@@ -4,12 +4,8 @@ A sweep checks more: it also watches the memory around the arrays, and runs the 
 configuration whose results are wrong.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from ..core.array import Array
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Tolerance, problem_name
 from ..core.errors import Status, TrialFailure
@@ -32,33 +28,23 @@ def check_edges(
     """
     names: list[str] = []
     for edge in kernel.edge_problems(problem, config):
-        inputs = kernel.inputs(edge, np.random.default_rng(len(names)))
-        reference = kernel.reference(edge, **inputs)
-        specs = kernel.arrays(edge)
-        prepared = PreparedKernel(kernel, edge, config, source, device, index)
-        arrays = {name: _on_gpu(name, spec, inputs, index) for name, spec in specs.items()}
+        inputs, specs = kernel.inputs(edge, np.random.default_rng(len(names))), kernel.arrays(edge)
+        reference, tolerances = kernel.reference(edge, **inputs), kernel.tolerance(edge)
+        arrays = {}
+        for name, spec in specs.items():
+            given = np.full(spec.n_bytes, POISON, np.uint8).view(spec.dtype)
+            if spec.read:
+                given = np.ascontiguousarray(np.asarray(inputs[name], spec.dtype))
+            arrays[name] = gpu.array(given.reshape(spec.shape), index)
         numbers = {name: value for name, value in inputs.items() if name not in specs}
+        prepared = PreparedKernel(kernel, edge, config, source, device, index)
         prepared.launch(edge, arrays, numbers, gpu.current_stream())
         gpu.synchronize()
         for name, spec in specs.items():
-            if not spec.is_compared:
-                continue
-            tolerance = _tolerance(kernel, edge, name)
-            found = compare_arrays(arrays[name].get(), np.asarray(reference[name]).reshape(spec.shape), tolerance)
-            if found.n_bad:
-                raise TrialFailure(Status.WRONG, f"{differs(name, found, tolerance)} (at {problem_name(edge)})")
+            if spec.is_compared:
+                tolerance = tolerances if isinstance(tolerances, Tolerance) else tolerances[name]
+                found = compare_arrays(arrays[name].get(), np.asarray(reference[name]).reshape(spec.shape), tolerance)
+                if found.n_bad:
+                    raise TrialFailure(Status.WRONG, f"{differs(name, found, tolerance)} (at {problem_name(edge)})")
         names.append(problem_name(edge))
     return tuple(dict.fromkeys(names))
-
-
-def _on_gpu(name: str, spec: Array, inputs: Mapping[str, object], index: int) -> Any:
-    """Returns the array for an argument, on the GPU: the input, or poison."""
-    given = np.full(spec.n_bytes, POISON, np.uint8).view(spec.dtype).reshape(spec.shape)
-    if spec.read:
-        given = np.ascontiguousarray(np.asarray(inputs[name], spec.dtype)).reshape(spec.shape)
-    return gpu.array(given, index)
-
-
-def _tolerance(kernel: Kernel[Problem], problem: Problem, name: str) -> Tolerance:
-    found = kernel.tolerance(problem)
-    return found if isinstance(found, Tolerance) else found[name]

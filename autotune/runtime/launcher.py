@@ -32,14 +32,14 @@ from .arrays import (
     readers,
 )
 from .binding import Binding
-from .chooser import Chooser
+from .chooser import ONLY_READ, Chooser
 from .constants import ConstantMemory, memory_for
-from .first_use_choice import ONLY_READ, TuningHere
 from .loaded import Enqueue, LoadedKernel
 from .lookup import Choice, Predicting, asked_problem
 from .named_devices import device_named
 from .prepared import PreparedKernel
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature, call_order
+from .tune_once import FirstUse
 from .wisdom import Wisdom, fields_text
 
 N_PLANS = 1024  # plans in memory; a caller whose sizes never repeat must not fill it
@@ -89,7 +89,7 @@ class TunedKernel:
         device: Device | str | None,
         log: logging.Logger,
         predicting: Predicting | None = None,
-        tuning: TuningHere | None = None,
+        tuning: FirstUse | None = None,
     ) -> None:
         self._kernel, self._wisdom, self._source = kernel, wisdom, source
         problem = asked_problem(wisdom, kernel, values)

@@ -1,7 +1,7 @@
 """Chooses the configuration to run (the tuned one, or the nearest known one), and reports how it was chosen.
 
 Tiers: ``exact``; ``first use`` (tuned on this machine when it was first used, at these sizes, if the caller asks for
-it: ``tuned_here``); ``nearest`` (the same GPU, the nearest runtime sizes) or ``architecture`` (another GPU of the same
+it: ``tune_once``); ``nearest`` (the same GPU, the nearest runtime sizes) or ``architecture`` (another GPU of the same
 one); ``predicted`` (not recorded, but learnt from recorded problems); ``default``. After the first two, the tier with
 the least bound goes first: what nine of ten such choices did not lose when recorded problems were left out. A
 configuration is chosen only if the constraints and the limits of the device allow it. Configurations tuned on ``host``

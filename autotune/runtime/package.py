@@ -10,10 +10,9 @@ from ..core.definition import Device, Kernel, kernel_classes
 from ..core.errors import UsageError
 from ..core.files import content_of
 from ..core.problem import Problem
-from .first_use_choice import TuningHere
 from .launcher import TunedKernel
 from .lookup import Verifying
-from .tune_once import Effort, TellLine, effort_of
+from .tune_once import Effort, FirstUse, TellLine, effort_of
 from .wisdom import KEY, Wisdom
 
 
@@ -78,10 +77,10 @@ class Package:
         log, able = logging.getLogger(self.name), self.predicting
         predicting = able.verifying() if verify and able is not None else able
         effort = effort_of(tune)
-        tuning = None if effort is None else self.tuning(kernel, effort, lambda text: log.warning("%s", text))
+        tuning = None if effort is None else self.tuning(effort, lambda text: log.warning("%s", text))
         wisdom = self.wisdom(kernel)
         return TunedKernel(self.kernel(kernel), wisdom, self.source, given, device, log, predicting, tuning)
 
-    def tuning(self, kernel: str, effort: Effort, tell: TellLine) -> TuningHere | None:
-        """Returns what tunes problems of a kernel at their first use, or None."""
+    def tuning(self, effort: Effort, tell: TellLine) -> FirstUse | None:
+        """Returns what tunes problems at their first use, or None."""
         return None

@@ -30,7 +30,7 @@ from ..records.record import SweepRecord
 from ..records.table import load_trials
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
-from ..runtime.tuned_here import fastest_here
+from ..runtime.tune_once import fastest_here
 from ..search import actual_sampler, check_sampler, searcher
 from ..search.begun_elsewhere import begun_elsewhere
 from ..search.neighbours import earlier, known, winners_elsewhere

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.runtime.tuned_here import Attempt, Surroundings, TunedHere, keep_outcome, outcome_path
+from autotune.runtime.tune_once import Attempt, Surroundings, TunedHere, keep_outcome
 
 from ..commands import ended, typed
 from ..recorded import DEFAULT, H200, TALL, WIDE
@@ -27,7 +27,7 @@ NONE = replace(FIRST, problem={"n_time": 100, "n_chan": 800}, winner=None, why="
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
     for one in (FIRST, NONE):
-        assert keep_outcome(outcome_path("detect", one.problem, AROUND), one) is None
+        assert keep_outcome(one) is None
     return tmp_path / "cache"
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from autotune import Config
 from autotune.core.problem import named_fields
+from autotune.devices import find_device
 from autotune.first_use.tuner import tune_first
 from autotune.rendering.render import render
-from autotune.runtime.tune_once import REQUEST_FORMAT
+from autotune.runtime.tune_once import FORMAT, Attempt, Surroundings, TunedHere, checked_outcome
 from autotune.source.registry import load_kernel
 
 from ..conftest import DEFINITIONS, FAULTY
@@ -35,29 +36,26 @@ def request(
     """What a package would ask of the tuner."""
     kernel = load_kernel(definition)
     problem = kernel.problem(fields or {"n": 3001})
+    around = Surroundings(find_device("host").device, "", "", "")
+    attempts = tuple(Attempt(config, "predicted", render(kernel, problem, config).key) for config in configs)
     return {
-        "format": REQUEST_FORMAT,
-        "kernel": kernel.name,
+        "format": FORMAT,
         "reference": definition,
-        "problem": named_fields(problem),
         "identifier": "host",
         "free_bytes": None,
         "seconds": LONG_S,
         "wait_s": LONG_S,
-        "candidates": [
-            {"config": dict(config), "origin": "predicted", "source_key": render(kernel, problem, config).key}
-            for config in configs
-        ],
+        "outcome": TunedHere(kernel.name, named_fields(problem), around, attempts=attempts).as_json(),
         **changes,
     }
 
 
-def answer(configs: Iterable[Config], **asked: Any) -> dict[str, Any]:
-    """The tuner's answer; without ``refused``."""
+def answer(configs: Iterable[Config], **asked: Any) -> TunedHere:
+    """The outcome in the tuner's answer, which is not ``refused``."""
     found = tune_first(request(configs, **asked), lambda line: None)
     assert "refused" not in found, found
-    return found
+    return checked_outcome(found["outcome"].encode())
 
 
-def statuses(found: dict[str, Any]) -> list[str]:
-    return [attempt["status"] for attempt in found["attempts"]]
+def statuses(found: TunedHere) -> list[str]:
+    return [attempt.status for attempt in found.attempts]

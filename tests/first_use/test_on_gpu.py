@@ -15,7 +15,7 @@ import pytest
 from autotune.devices import find_device
 from autotune.emit.writer import write_package
 from autotune.first_use import tuner
-from autotune.runtime.tuned_here import all_outcomes
+from autotune.runtime.tune_once import all_outcomes
 
 from ..fake_gpu import import_package
 from ..family import descendants, gone
@@ -149,8 +149,8 @@ def test_faulty_candidates_leave_the_callers_context_and_arrays_whole(fault: str
     mine = cupy.arange(1 << 20, dtype=np.int64)
     cupy.cuda.runtime.deviceSynchronize()
     found = answer(faulty(fault, "none", "none"), identifier="cuda:0", seconds=8.0)
-    assert statuses(found)[0] == ends and statuses(found)[1:] == ["measured"] * 2, found["attempts"]
-    assert found["winner"] in (1, 2)
+    assert statuses(found)[0] == ends and statuses(found)[1:] == ["measured"] * 2, found.attempts
+    assert found.winner in (1, 2)
     assert int(mine.sum()) == (1 << 20) * ((1 << 20) - 1) // 2, "the context and the array are whole"
 
 
@@ -158,7 +158,7 @@ def test_a_majority_at_the_callers_sizes_decides_on_the_gpu_too(monkeypatch: pyt
     monkeypatch.setattr(tuner, "LITTLE_FLOPS", 0)
     names = ("low", "right", "right")
     found = answer(ways(*names), definition=PARTIES, fields={"n": 100_000}, identifier="cuda:0")
-    assert names[found["winner"]] == "right" and statuses(found) == ["wrong", "measured", "measured"]
+    assert names[found.winner] == "right" and statuses(found) == ["wrong", "measured", "measured"]
 
 
 CALLER = """

@@ -1,12 +1,14 @@
 """The tuner of first use on the host, with real faults: none is chosen, and each costs only its own candidate."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,13 @@ import pytest
 
 from autotune import Config
 from autotune.devices import find_device
-from autotune.first_use import contest, tuner
+from autotune.first_use import tuner
 from autotune.first_use.tuner import tune_first
-from autotune.source.registry import load_kernel
+from autotune.runtime.tune_once import TunedHere, checked_outcome
 from autotune.system.cache import cache_dir
 from autotune.system.lock import device_lock
-from autotune.trial.case import bytes_of
 
+from ..conftest import DEFINITIONS
 from ..family import descendants, gone, name_of
 from .asking import PARTIES, answer, faulty, request, statuses, ways
 
@@ -30,12 +32,12 @@ from .asking import PARTIES, answer, faulty, request, statuses, ways
 def test_the_fastest_of_a_few_is_chosen_with_what_was_checked() -> None:
     found = answer(faulty("none", "none", "wrong_element"))
     assert statuses(found) == ["measured", "measured", "wrong"]
-    assert found["winner"] in (0, 1) and found["is_final"] and found["why"] == ""
-    assert found["checked"][:2] == ["factor=2,n=7", "factor=2,n=1025"]
-    assert len(found["checked"]) == 5 and found["checked"][-1] == "factor=2,n=3001 (against NumPy)"  # two are drawn
-    for attempt in found["attempts"][:2]:
-        assert attempt["q1_s"] <= attempt["median_s"] <= attempt["q3_s"] and 5 <= attempt["n_samples"] <= 40
-    assert found["attempts"][2]["median_s"] is None and "y[3]" in found["attempts"][2]["message"]
+    assert found.winner in (0, 1) and found.is_final and found.why == ""
+    assert found.checked[:2] == ("factor=2,n=7", "factor=2,n=1025")
+    assert len(found.checked) == 5 and found.checked[-1] == "factor=2,n=3001 (against NumPy)"  # two are drawn
+    for attempt in found.attempts[:2]:
+        assert attempt.q1_s <= attempt.median_s <= attempt.q3_s and 5 <= attempt.n_samples <= 40
+    assert found.attempts[2].median_s is None and "y[3]" in found.attempts[2].message
 
 
 @pytest.mark.parametrize(
@@ -58,27 +60,27 @@ def test_a_fault_costs_only_its_candidate(fault: str, ends: str) -> None:
     resource_tracker.ensure_running()  # Python's own process, which stays until this one ends
     before = set(descendants(os.getpid()))
     found = answer(faulty(fault, "none", "none"))
-    assert statuses(found) == [ends, "measured", "measured"], found["attempts"][0]
-    assert found["winner"] != 0 or ends == "measured"
+    assert statuses(found) == [ends, "measured", "measured"], found.attempts[0]
+    assert found.winner != 0 or ends == "measured"
     assert set(descendants(os.getpid())) <= before, "its processes have ended"
 
 
 def test_a_candidate_that_never_ends_costs_a_quarter_of_the_time() -> None:
     found = answer(faulty("endless_loop", "none"), seconds=8.0)
-    assert statuses(found) == ["timed_out", "measured"] and found["winner"] == 1
-    assert "longer than 2 s" in found["attempts"][0]["message"]
+    assert statuses(found) == ["timed_out", "measured"] and found.winner == 1
+    assert "longer than 2 s" in found.attempts[0].message
 
 
 def test_after_too_many_faults_the_rest_is_not_tried() -> None:
     found = answer(faulty("trap", "trap", "exits", "none"))
-    assert statuses(found) == ["launch_failed"] * 3 + ["not_tried"] and found["winner"] is None
-    assert not found["is_final"], "the next start may be luckier"
+    assert statuses(found) == ["launch_failed"] * 3 + ["not_tried"] and found.winner is None
+    assert not found.is_final, "the next start may be luckier"
 
 
 def test_where_all_are_wrong_none_is_chosen_and_that_is_final() -> None:
     found = answer(faulty("wrong_element", "unwritten_element"))
-    assert found["winner"] is None and found["checked"] == [] and found["is_final"]
-    assert found["why"].startswith("no config passed, the first ended as wrong: y[3] is "), found["why"]
+    assert found.winner is None and found.checked == () and found.is_final
+    assert found.why.startswith("no config passed, the first ended as wrong: y[3] is "), found.why
 
 
 # ---------------------------------------------------------------------- kills
@@ -111,7 +113,7 @@ def test_a_device_process_that_is_killed_costs_one_candidate() -> None:
     found = answer(faulty("endless_loop", "none", "none"), seconds=240.0)
     thread.join()
     assert statuses(found) == ["launch_failed", "measured", "measured"]
-    assert found["attempts"][0]["message"] == "the verification killed its process: SIGKILL (Killed)"
+    assert found.attempts[0].message == "the verification killed its process: SIGKILL (Killed)"
 
 
 def test_a_caller_that_is_killed_takes_all_its_processes_along() -> None:
@@ -124,7 +126,7 @@ def test_a_caller_that_is_killed_takes_all_its_processes_along() -> None:
     while not all(map(gone, everyone)):
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert answer(faulty("none", "none"))["winner"] is not None
+    assert answer(faulty("none", "none")).winner is not None
     left = [path.name for path in cache_dir("scratch").iterdir()]
     assert not any(f"-{caller.pid}-" in name for name in left), "its folder goes with the next first use"
 
@@ -140,11 +142,11 @@ def test_those_that_agree_outvote_one_that_is_wrong_only_at_the_callers_sizes() 
     for faults in (("near_write_when_timed", "none", "none"), ("none", "near_write_when_timed", "none")):
         found = answer(faulty(*faults))
         wrong = faults.index("near_write_when_timed")
-        assert found["winner"] not in (None, wrong) and statuses(found)[wrong] == "wrong"
-        assert found["checked"][-1] == "factor=2,n=3001 (against each other)"
+        assert found.winner not in (None, wrong) and statuses(found)[wrong] == "wrong"
+        assert found.checked[-1] == "factor=2,n=3001 (against each other)"
 
 
-def voted(*names: str) -> dict[str, Any]:
+def voted(*names: str) -> TunedHere:
     return answer(ways(*names), definition=PARTIES, fields={"n": 5000})
 
 
@@ -153,9 +155,9 @@ def voted(*names: str) -> dict[str, Any]:
 def test_a_majority_at_the_callers_sizes_is_right(others: str) -> None:
     names = (*others.split(), "right", "right", "right")
     found = voted(*names)
-    assert names[found["winner"]] == "right"
+    assert names[found.winner] == "right"
     assert statuses(found) == ["measured" if name == "right" else "wrong" for name in names]
-    told = found["attempts"][names.index("low")]["message"]
+    told = found.attempts[names.index("low")].message
     assert told == "at these sizes its outputs differ from those of 3 others"
 
 
@@ -163,31 +165,25 @@ def test_a_majority_at_the_callers_sizes_is_right(others: str) -> None:
 @pytest.mark.parametrize("names", ["low right", "low low right right", "low high right right"])
 def test_without_a_majority_nothing_is_chosen(names: str) -> None:
     found = voted(*names.split())
-    assert found["winner"] is None and set(statuses(found)) == {"wrong"} and found["is_final"]
+    assert found.winner is None and set(statuses(found)) == {"wrong"} and found.is_final
     n = len(names.split())
-    assert found["why"] == f"the outputs of {n} configs differ at these sizes, and no more than half of them agree"
+    assert found.why == f"the outputs of {n} configs differ at these sizes, and no more than half of them agree"
 
 
 def test_where_numpy_is_quick_it_decides_also_against_a_majority() -> None:
     found = voted("low", "low", "right")
-    assert found["winner"] == 2 and statuses(found) == ["wrong", "wrong", "measured"]
+    assert found.winner == 2 and statuses(found) == ["wrong", "wrong", "measured"]
 
 
 def test_a_config_that_needs_too_much_memory_is_left_out() -> None:
     found = answer(ways("greedy", "right", "right"), definition=PARTIES, free_bytes=1 << 30)
     assert statuses(found) == ["resources", "measured", "measured"]
-    assert found["attempts"][0]["message"] == "its workspace of 1.1e+03 GB does not fit into 1.07 GB"
+    assert found.attempts[0].message == "its workspace of 1.1e+03 GB does not fit into 1.07 GB"
 
 
 def test_the_fastest_wins_and_ties_go_by_the_rule_of_sweeps() -> None:
     found = voted("patient", "right", "patient")
-    assert found["winner"] == 1
-
-
-@pytest.fixture
-def without_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tuner, contest):
-        monkeypatch.setattr(module, "REFERENCES_S", -1.0)
+    assert found.winner == 1
 
 
 # ---------------------------------------------------------------------- requests that cannot be served
@@ -211,9 +207,10 @@ def test_a_device_in_use_is_waited_for_only_so_long() -> None:
 
 def test_other_versions_and_other_sources_are_refused_in_one_line() -> None:
     assert "emit it again" in refused(format=0)
-    asked = request(faulty("none", "none"))
-    asked["candidates"][0]["source_key"] = "0" * 12
-    assert "renders another source of faulty" in tune_first(asked, lambda line: None)["refused"]
+    asked = checked_outcome(request(faulty("none", "none"))["outcome"].encode())
+    others = replace(asked, attempts=tuple(replace(one, source_key="0" * 12) for one in asked.attempts))
+    assert "renders another source of faulty" in refused(outcome=others.as_json())
+    assert "it has format 1" in refused(outcome='{"format": 1}')
     assert "does not exist" in refused(reference="/nowhere/x.py")
     assert "device 'cuda:99' is not here" in refused(identifier="cuda:99")
 
@@ -225,32 +222,23 @@ def test_inputs_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) 
     assert "NumPy needs more than 0 s for inputs of these sizes" in refused()
 
 
-def test_only_edge_sizes_that_are_soon_made_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel, fields, host = load_kernel("dequantize"), {"n_times": 320, "n_freqs": 3}, find_device("host")
-    problem = kernel.problem(fields)
-    first = kernel.default_config(problem, host.device)
-    configs = [Config({**first, **changes}) for changes in ({"WGS": 256}, {}, {"STORE": "plain"})]
-    sizes = [sum(bytes_of(kernel.arrays(edge)) for edge in kernel.edge_problems(problem, one)) for one in configs]
-    assert sizes[0] > sizes[1] == sizes[2]
-
-    def ready(seconds: float) -> tuple[int, ...]:
-        return contest.get_ready(host.module.open("host"), "dequantize", fields, configs, seconds)
-
-    assert ready(60.0) == (0, 1, 2) and ready(-1.0) == ()
-    monkeypatch.setattr(contest, "REFERENCES_BYTES", sizes[1])
-    assert ready(60.0) == (1, 2)
-
-
-@pytest.mark.usefixtures("without_references")
-def test_without_references_nothing_is_chosen_and_that_is_final() -> None:
-    found = answer(faulty("none", "none"))
-    assert statuses(found) == ["not_tried"] * 2 and found["winner"] is None and found["is_final"]
-    assert found["why"].startswith("no config passed, the first ended as not_tried: NumPy takes too long")
+def test_references_that_take_numpy_too_long_cost_their_candidates(tmp_path: Path) -> None:
+    for name in ("parties.py", "parties.cu.j2"):
+        shutil.copy(DEFINITIONS / name, tmp_path)
+    slow = tmp_path / "parties.py"
+    line = '        return {"y": problem.factor * x'
+    assert line in slow.read_text()
+    delayed = f"        import time; time.sleep(3 * (problem.n < 300))\n{line}"
+    slow.write_text(slow.read_text().replace(line, delayed))
+    found = answer(ways("right", "right"), definition=str(slow), seconds=4.0)
+    assert statuses(found) == ["timed_out"] * 2 and found.winner is None and not found.is_final
+    why = "no config passed, the first ended as timed_out: the verification took longer than 1 s"
+    assert found.why == why and found.took_s < 60
 
 
 def test_the_simulated_device_chooses_its_best(tmp_path: Path) -> None:
     configs = [Config(FAULT="none", WGS=wgs) for wgs in (64, 128, 256)]
-    found = tune_first(request(configs, identifier="simulated:0"), lambda line: None)
-    times = [attempt["median_s"] for attempt in found["attempts"]]
+    found = answer(configs, identifier="simulated:0")
+    times = [attempt.median_s for attempt in found.attempts]
     known = [time for time in times if time is not None]
-    assert known and found["winner"] is not None and times[found["winner"]] <= 1.006 * min(known)
+    assert known and found.winner is not None and times[found.winner] <= 1.006 * min(known)

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ import pytest
 
 from autotune.emit.writer import write_package
 from autotune.first_use import tuner as installed
-from autotune.runtime.tuned_here import TunedHere, all_outcomes
+from autotune.runtime.tune_once import TunedHere, all_outcomes, checked_outcome, keep_outcome
 
 from ..fake_gpu import FakeGpu, array, import_package, install
 from ..recorded import DEFAULT, H200, KERNELS, TALL, WIDE, record
@@ -55,15 +56,15 @@ class OnHost:
         self.requests.append(request)
         if self.fastest is None:
             return installed.tune_first({**request, "identifier": "host", "seconds": 60.0}, tell)
-        configs = [one["config"] for one in request["candidates"]]
+        asked = checked_outcome(request["outcome"].encode())
         times = {"median_s": 1e-5, "q1_s": 1e-5, "q3_s": 1e-5, "n_samples": 9, "registers": 30}
-        attempts = [{"status": "measured", "message": "", **times} for _ in configs]
-        ended = {"winner": configs.index(dict(self.fastest)), "checked": ["n_chan=1"], "why": "", "is_final": True}
-        return {"attempts": attempts, "took_s": 1.0, **ended}
+        attempts = tuple(replace(one, status="measured", **times) for one in asked.attempts)
+        winner = [one.config for one in attempts].index(self.fastest)
+        return {"outcome": replace(asked, attempts=attempts, winner=winner, checked=("n_chan=1",)).as_json()}
 
 
 def tuning_with(tuner: T, tuned: ModuleType, monkeypatch: pytest.MonkeyPatch) -> T:
-    room = sys.modules[f"{tuned.__name__}._autotune.recommend.package_tuning"]
+    room = sys.modules[f"{tuned.__name__}._autotune.recommend.packaged"]
     monkeypatch.setattr(room, "installed_tuner", lambda: tuner)
     return tuner
 
@@ -91,9 +92,10 @@ def test_a_package_tunes_its_own_definition_with_the_installed_autotune(
     detect(voltage())
     assert (detect.choice.tier, detect.choice.verified, len(tuner.requests)) == ("first use", True, 1)
     (request,) = tuner.requests
-    origins = [one["origin"] for one in request["candidates"]]
+    asked = checked_outcome(request["outcome"].encode()).attempts
+    origins = [one.origin for one in asked]
     assert origins[:2] == ["nearest", "default"] and len(origins) == 3
-    assert request["candidates"][0]["config"] == dict(WIDE) and request["candidates"][1]["config"] == dict(DEFAULT)
+    assert asked[0].config == WIDE and asked[1].config == DEFAULT
     assert Path(request["reference"]).parts[-2:] == ("kernels", "detect.py") and request["identifier"] == "cuda:0"
     (outcome,) = all_outcomes(pytest.fail)
     assert {one.status for one in outcome.attempts} == {"measured"} and outcome.fastest is not None
@@ -189,8 +191,6 @@ def test_what_may_change_the_times_tunes_it_again(
     if what == "driver":
         fake.driver = "590.1"
     elif what == "card":
-        from dataclasses import replace
-
         fake.devices[0] = replace(H200, name="NVIDIA H200 NVL")
     else:
         template = copy / "kernels" / "detect.cu.j2"
@@ -255,14 +255,10 @@ def test_another_autotune_that_renders_other_code_is_refused(
 def test_an_outcome_of_another_source_is_removed(
     tuned: ModuleType, gpu: FakeGpu, answered: OnHost, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
-    from autotune.runtime.tuned_here import keep_outcome, outcome_path
-
     tuned.detect(n_time=100, tune=4)(voltage())
     (outcome,) = all_outcomes(pytest.fail)
     changed = replace(outcome, attempts=tuple(replace(one, source_key="f" * 12) for one in outcome.attempts))
-    assert keep_outcome(outcome_path("detect", outcome.problem, outcome.surroundings), changed) is None
+    assert keep_outcome(changed) is None
     caplog.clear()
     assert without(tuned, caplog).startswith("the outcome that was kept belongs to another source")
     assert list(all_outcomes(pytest.fail)) == []
@@ -273,14 +269,9 @@ def test_where_no_candidate_is_right_the_prediction_runs(
 ) -> None:
     class Failing(OnHost):
         def __call__(self, request: Mapping[str, Any], tell: Any) -> Mapping[str, Any]:
-            found = super().__call__(request, tell)
-            wrong = {"status": "wrong", "median_s": None, "q1_s": None, "q3_s": None}
-            return {
-                **found,
-                "winner": None,
-                "why": "none is right",
-                "attempts": [{**a, **wrong} for a in found["attempts"]],
-            }
+            found = checked_outcome(super().__call__(request, tell)["outcome"].encode())
+            wrong = tuple(replace(one, status="wrong", median_s=None) for one in found.attempts)
+            return {"outcome": replace(found, attempts=wrong, winner=None, why="none is right").as_json()}
 
     failing = tuning_with(Failing(DEFAULT), tuned, monkeypatch)
     assert without(tuned, caplog) == "none is right"

@@ -1,13 +1,15 @@
 """One process tunes a problem at its first use, the others wait and read; what is kept is whole, or made anew."""
 
 import dataclasses
+import json
 import multiprocessing
 import os
 import re
 import signal
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,20 @@ import pytest
 from autotune import Config, UsageError
 from autotune.core import kept
 from autotune.core.problem import named_fields
-from autotune.runtime import tune_once
-from autotune.runtime.tune_once import Contender, Effort, TuningPlace, effort_of, tuned_once
-from autotune.runtime.tuned_here import (
+from autotune.core.schema import Unsound
+from autotune.runtime import gpu, tune_once
+from autotune.runtime.tune_once import (
+    Attempt,
+    Effort,
+    FirstUse,
     Surroundings,
     TunedHere,
     all_outcomes,
+    checked_outcome,
+    effort_of,
     fastest_here,
     folder_of_outcomes,
-    outcome_path,
+    keep_outcome,
 )
 from autotune.source.registry import load_kernel
 
@@ -34,46 +41,68 @@ from ..recorded import DEFAULT, H100, H200, TALL, WIDE
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 100, "n_chan": 5000})
 AROUND = Surroundings(H200, "580.82.07", "NVRTC 13.0.88 sm_90", "0" * 64)
-PLACE = TuningPlace(AROUND, "cuda:0", EXAMPLE, 1 << 30)
 CANDIDATES = [
-    Contender(config, origin, "0" * 12)
+    Attempt(config, origin, "0" * 12)
     for config, origin in ((WIDE, "predicted"), (DEFAULT, "default"), (TALL, "nearest record"))
 ]
 SECONDS = (3e-5, 4e-5, 2e-5)
 
 
+def without_gpu(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gpu, "synchronize", lambda: None)
+    patch.setattr(gpu, "free_bytes", lambda index: 1 << 30)
+
+
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    without_gpu(monkeypatch)
     return tmp_path / "cache"
 
 
-def measured(seconds: float) -> dict[str, Any]:
+def measured(one: Attempt, seconds: float) -> Attempt:
     times = {"median_s": seconds, "q1_s": 0.9 * seconds, "q3_s": 1.1 * seconds}
-    return {"status": "measured", "message": "", **times, "n_samples": 40, "registers": 32}
+    return dataclasses.replace(one, status="measured", **times, n_samples=40, registers=32)
 
 
 def answering(request: Mapping[str, Any], tell: Any, **changes: Any) -> dict[str, Any]:
-    found = {"winner": 2, "checked": ["n_time=100,n_chan=1"], "why": "", "is_final": True, "took_s": 1.5}
-    return {"attempts": [measured(seconds) for seconds in SECONDS], **found, **changes}
+    asked = checked_outcome(request["outcome"].encode())
+    attempts = tuple(measured(one, seconds) for one, seconds in zip(asked.attempts, SECONDS, strict=True))
+    at = datetime.now(UTC).isoformat()
+    found = {"attempts": attempts, "winner": 2, "checked": ("n_time=100,n_chan=1",), "took_s": 1.5, "at": at}
+    return {"outcome": dataclasses.replace(asked, **{**found, **changes}).as_json()}
 
 
 class Tuner:
     """Counts what it is asked, and answers alike."""
 
-    def __init__(self, **changes: Any) -> None:
+    def __init__(self, refused: str = "", **changes: Any) -> None:
         self.asked: list[Mapping[str, Any]] = []
-        self.changes = changes
+        self.refused, self.changes = refused, changes
 
     def __call__(self, request: Mapping[str, Any], tell: Any) -> dict[str, Any]:
         self.asked.append(request)
-        return answering(request, tell, **self.changes)
+        return {"refused": self.refused} if self.refused else answering(request, tell, **self.changes)
 
 
-def use(tuner: Any, told: list[str] | None = None, place: TuningPlace = PLACE, **given: Any) -> TunedHere | str:
+def use(
+    tuner: Any,
+    told: list[str] | None = None,
+    around: Surroundings = AROUND,
+    candidates: Sequence[Attempt] = CANDIDATES,
+    tell: Any = None,
+) -> TunedHere | str:
     """One first use."""
-    lines = [] if told is None else told
-    return tuned_once(KERNEL, PROBLEM, place, lambda: CANDIDATES, Effort(3), tuner, lines.append, **given)
+    tell = tell or ([] if told is None else told).append
+    asked = FirstUse(
+        Effort(3),
+        tell,
+        place=lambda kernel, device: (around, "cuda:0", EXAMPLE),
+        candidates=lambda kernel, problem, device, n: candidates,
+        key_of=lambda kernel, problem, config: "0" * 12,
+        tuner=lambda: tuner,
+    )
+    return asked.outcome(KERNEL, PROBLEM, around.device)
 
 
 # ---------------------------------------------------------------------- what is asked for
@@ -84,7 +113,7 @@ def use(tuner: Any, told: list[str] | None = None, place: TuningPlace = PLACE, *
         (None, None),
         (0, None),
         (2, Effort(2)),
-        (4, Effort(4, 3.0)),
+        (4, Effort(4, 6.0)),
         ("16", Effort(16)),
         ("2 s", Effort(8, 2.0)),
         ("1.5s", Effort(8, 1.5)),
@@ -119,7 +148,8 @@ def test_a_second_use_reads_what_the_first_one_kept() -> None:
     assert told == ["detect[n_time=100,n_chan=5000]: first use on NVIDIA H200, trying 3 configs"]
     assert use(tuner, told) == first and len(tuner.asked) == len(told) == 1
     (request,) = tuner.asked
-    assert request["seconds"] == 3.0 and request["candidates"][0] == dataclasses.asdict(CANDIDATES[0])
+    assert request["seconds"] == 6.0 and request["free_bytes"] == 1 << 30
+    assert checked_outcome(request["outcome"].encode()).attempts == tuple(CANDIDATES)
     assert first.told() == f"the fastest of 3 configs on this machine's NVIDIA H200, {first.at[:10]}"
     assert list(all_outcomes(told.append)) == [first]
 
@@ -137,20 +167,24 @@ def test_a_second_use_reads_what_the_first_one_kept() -> None:
 def test_another_driver_compiler_template_or_card_does_it_again(changed: dict[str, Any]) -> None:
     tuner = Tuner()
     use(tuner)
-    use(tuner, place=dataclasses.replace(PLACE, surroundings=dataclasses.replace(AROUND, **changed)))
+    use(tuner, around=dataclasses.replace(AROUND, **changed))
     assert len(tuner.asked) == 2 and len(list(all_outcomes(pytest.fail))) == 2
 
 
-def test_outcomes_without_a_winner_are_kept_only_if_they_are_final() -> None:
-    attempts = [{**measured(1.0), "status": "wrong", "median_s": None, "q1_s": None, "q3_s": None}] * 3
-    failed = {"attempts": attempts, "winner": None, "checked": [], "why": "no candidate could be checked"}
-    passing = Tuner(**failed, is_final=False)
+def test_what_is_kept_is_found_by_what_was_asked_not_by_what_the_tuner_says() -> None:
+    tuner = Tuner(problem={"n_time": 1}, surroundings=dataclasses.replace(AROUND, driver="another"))
+    assert use(tuner) == use(tuner) and len(tuner.asked) == 1
+
+
+@pytest.mark.parametrize(("last", "is_final"), [("wrong", True), ("timed_out", False), ("not_tried", False)])
+def test_outcomes_without_a_winner_are_kept_only_if_they_are_final(last: str, is_final: bool) -> None:
+    ends = ("wrong", "compile_failed", last)
+    attempts = tuple(dataclasses.replace(one, status=end) for one, end in zip(CANDIDATES, ends, strict=True))
+    tuner = Tuner(attempts=attempts, winner=None, checked=(), why="no candidate could be checked")
     for _ in range(2):
-        found = use(passing)
+        found = use(tuner)
         assert isinstance(found, TunedHere) and found.fastest is None and found.why
-    assert len(passing.asked) == 2
-    final = Tuner(**failed)
-    assert use(final) == use(final) and len(final.asked) == 1
+    assert len(tuner.asked) == (1 if is_final else 2)
 
 
 def test_refusals_are_not_kept() -> None:
@@ -160,15 +194,15 @@ def test_refusals_are_not_kept() -> None:
 
 def test_with_the_default_alone_nothing_is_tuned() -> None:
     tuner = Tuner()
-    found = tuned_once(KERNEL, PROBLEM, PLACE, lambda: CANDIDATES[1:2], Effort(3), tuner, pytest.fail)
+    found = use(tuner, candidates=CANDIDATES[1:2], tell=pytest.fail)
     assert "nothing to compare" in str(found) and not tuner.asked
 
 
 def path() -> Path:
-    return outcome_path(KERNEL.name, named_fields(PROBLEM), AROUND)
+    return TunedHere(KERNEL.name, named_fields(PROBLEM), AROUND).path
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": 1}', b'{"format": 9}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": 1}', b'{"format": 2}', b"\xff"])
 def test_a_damaged_outcome_is_told_in_one_line_and_made_anew(content: bytes) -> None:
     tuner, told = Tuner(), list[str]()
     first = use(tuner)
@@ -181,6 +215,36 @@ def test_a_damaged_outcome_is_told_in_one_line_and_made_anew(content: bytes) -> 
     assert isinstance(first, TunedHere) and isinstance(again, TunedHere)
     assert dataclasses.replace(again, at=first.at) == first and len(tuner.asked) == 2
     assert use(tuner) == again and len(tuner.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("kernel",), "rm -rf"),
+        (("took_s",), -1.0),
+        (("winner",), 3),
+        (("winner",), -1),
+        (("checked",), "all"),
+        (("further",), 1),
+        (("surroundings", "device", "name"), None),
+        (("surroundings", "driver"), 580),
+        (("attempts", 2, "median_s"), None),
+        (("attempts", 0, "median_s"), 0.0),
+        (("attempts", 0, "source_key"), "../../x"),
+        (("attempts", 0, "status"), "fine"),
+        (("attempts", 0, "config"), ["BLOCK_C"]),
+        (("attempts", 0, "n_samples"), 1.5),
+    ],
+)
+def test_each_value_is_checked_as_it_is_read(place: tuple[Any, ...], value: object) -> None:
+    found = use(Tuner())
+    assert isinstance(found, TunedHere) and checked_outcome(found.as_json().encode()) == found
+    content = part = json.loads(found.as_json())
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    with pytest.raises(Unsound):
+        checked_outcome(json.dumps(content).encode())
 
 
 def test_an_outcome_that_others_may_write_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
@@ -203,11 +267,10 @@ def test_a_cache_that_cannot_be_written_costs_only_the_keeping(tmp_path: Path, m
 
 def test_the_latest_configs_of_a_problem_come_first_for_a_sweep() -> None:
     use(Tuner())
-    other = dataclasses.replace(PLACE, surroundings=dataclasses.replace(AROUND, driver="later"))
-    use(Tuner(winner=0), place=other)
+    use(Tuner(winner=0), around=dataclasses.replace(AROUND, driver="later"))
     found = sorted(all_outcomes(pytest.fail), key=lambda one: one.surroundings.driver == "later")
     later = dataclasses.replace(found[1], at="2999-01-01T00:00:00+00:00")
-    assert tune_once.keep_outcome(outcome_path("detect", later.problem, later.surroundings), later) is None
+    assert keep_outcome(later) is None
     assert fastest_here(KERNEL, PROBLEM, H200, pytest.fail) == (WIDE, TALL)
     assert fastest_here(KERNEL, PROBLEM, H100, pytest.fail) == ()
     assert fastest_here(KERNEL, KERNEL.problem({"n_time": 100, "n_chan": 5001}), H200, pytest.fail) == ()
@@ -215,7 +278,7 @@ def test_the_latest_configs_of_a_problem_come_first_for_a_sweep() -> None:
 
 def test_configs_that_the_space_no_longer_has_do_not_begin_a_sweep() -> None:
     gone = [dataclasses.replace(one, config=Config({**one.config, "BLOCK_C": 7})) for one in CANDIDATES]
-    tuned_once(KERNEL, PROBLEM, PLACE, lambda: gone, Effort(3), Tuner(), lambda line: None)
+    assert isinstance(use(Tuner(), candidates=gone), TunedHere)
     assert fastest_here(KERNEL, PROBLEM, H200, pytest.fail) == ()
 
 
@@ -243,7 +306,9 @@ def one_of_many(pipe: Any, hangs: bool) -> None:
         return {}
 
     tuner = hanging if hangs else slowly
-    pipe.send(tuned_once(KERNEL, PROBLEM, PLACE, lambda: CANDIDATES, Effort(3), tuner, tell, 60.0))
+    with pytest.MonkeyPatch.context() as patch:
+        without_gpu(patch)
+        pipe.send(use(tuner, tell=tell))
 
 
 def started(n: int, hangs: bool = False) -> list[tuple[Any, Any]]:
@@ -297,11 +362,12 @@ def test_a_process_that_is_killed_while_it_tunes_leaves_nothing_and_those_who_wa
         process.join()
 
 
-def test_who_waits_too_long_goes_on_without(tmp_path: Path) -> None:
+def test_who_waits_too_long_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune_once, "WAIT_S", 0.1)
     ((first, _),) = started(1, hangs=True)
     until(tmp_path, "tunes-*")
     tuner, told = Tuner(), list[str]()
-    found = use(tuner, told, wait_s=0.1)
+    found = use(tuner, told)
     assert found == "another process began to tune it, and has kept nothing after at most 0.1 s" and not tuner.asked
     assert told == ["detect[n_time=100,n_chan=5000]: waiting, since another process tunes it"]
     first.kill()

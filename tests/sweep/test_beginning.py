@@ -16,7 +16,7 @@ from autotune.core.problem import named_fields
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
 from autotune.records.trial import Trial
-from autotune.runtime.tuned_here import Attempt, Surroundings, TunedHere, keep_outcome, outcome_path
+from autotune.runtime.tune_once import Attempt, Surroundings, TunedHere, keep_outcome
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
@@ -126,7 +126,7 @@ def test_the_fastest_config_of_a_first_use_is_tried_next(
     attempts = tuple(Attempt(c, "predicted", "0" * 12, "measured", median_s=s) for c, s in ((TALL, 2.0), (WIDE, 1.0)))
     around = Surroundings(TARGET.device, "", "formula", "")
     found = TunedHere("detect", named_fields(PROBLEM), around, "2026-11-27T07:00:00+00:00", 1.0, attempts, winner=1)
-    assert keep_outcome(outcome_path("detect", found.problem, around), found) is None
+    assert keep_outcome(found) is None
     record(tmp_path / "results", OTHER, {TALL: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
     assert [t.config for t in trials(bench, tmp_path / "results", trials=3)] == [DEFAULT, WIDE, TALL]
     cold = [t.config for t in trials(bench, tmp_path / "cold", trials=2, n_hints=0)]

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from ...analysis.fields import assignments
 from ...core.units import seconds_text
-from ...runtime.tuned_here import Attempt, TunedHere, all_outcomes, folder_of_outcomes
+from ...runtime.tune_once import Attempt, TunedHere, all_outcomes, folder_of_outcomes
 from ..console import note, print_json, stdout
 from ..tables import print_table
 

@@ -87,9 +87,9 @@ class Kernels:
             self._known.append(RecordSource(self._results, tell, may_be_empty=tune is not None))
         self._first = None
         if first is not None and not self.uses_numpy:
-            from .first_tuning import FirstTuning  # it imports what compiles and measures
+            from .first_tuning import first_tuning  # it imports what compiles and measures
 
-            self._first = FirstTuning(backend, self._known, first, tell)
+            self._first = first_tuning(backend.identifier, self._known, first, tell)
 
     def launcher(self, name: str, **fields: object) -> tuple[Launcher, Any]:
         """Returns a loaded launcher for the baked fields, and the problem with the largest sizes.
@@ -154,11 +154,11 @@ class Kernels:
                 one.read_again()
             found, reasons = self._answer(kernel, problem)
         if self._first is not None and not (found and found.is_exact):
-            here = self._first.answer(kernel, problem)
+            here = self._first.choice(kernel, problem, self._backend.device)
             if isinstance(here, str):
                 self._tell(f"{name}: without a first use: {here}")
             else:
-                found = here
+                found = LookupAnswer(here, "this machine")
         config = default if found is None else found.choice.config
         self._tell(_line(name, config, default, found, reasons))
         try:

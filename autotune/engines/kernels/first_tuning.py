@@ -1,58 +1,33 @@
 """Tunes an engine's kernels at their first use on its device, while the engine is built."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from ...core.definition import AnyKernel
-from ...core.errors import TrialFailure, UsageError, one_line
+from ...core.config import Config
+from ...core.definition import AnyKernel, Device
 from ...core.problem import Problem
 from ...devices import device_module
 from ...first_use.tuner import tune_first
 from ...rendering.render import render
 from ...rendering.texts import texts_digest
 from ...runtime import gpu
-from ...runtime.first_use_choice import choice_of
-from ...runtime.tune_once import Contender, Effort, TuningPlace, tuned_once
-from ...runtime.tuned_here import Surroundings
+from ...runtime.tune_once import Attempt, Effort, FirstUse, Surroundings, TellLine
 from ...source.registry import kernel_reference
-from ...system.memory import available_bytes
-from ..machine.backend import Backend
-from .sources import ConfigSource, LookupAnswer
-
-HERE = "this machine"
+from .sources import ConfigSource
 
 
-@dataclass(frozen=True)
-class FirstTuning:
-    """Tunes at first use with configs from ``known``; ``tell`` takes lines of progress."""
+def first_tuning(identifier: str, known: Sequence[ConfigSource], effort: Effort, tell: TellLine) -> FirstUse:
+    """Returns what tunes the configs that ``known`` ranks first, on the device ``identifier``."""
 
-    backend: Backend
-    known: Sequence[ConfigSource]
-    effort: Effort
-    tell: Callable[[str], None]
+    def place(kernel: AnyKernel, device: Device) -> tuple[Surroundings, str, str]:
+        driver = gpu.driver() if device.kind == "cuda" else ""
+        around = Surroundings(device, driver, device_module(device.kind).compiler(device), texts_digest(kernel))
+        return around, identifier, kernel_reference(kernel)
 
-    def answer(self, kernel: AnyKernel, problem: Problem) -> LookupAnswer | str:
-        """Returns the fastest of a few configs, tuned now or earlier; or one line that says why there is none."""
-        is_gpu, index = self.backend.device.kind == "cuda", int(self.backend.identifier.partition(":")[2] or 0)
-        compiler = device_module(self.backend.device.kind).compiler(self.backend.device)
-        around = Surroundings(self.backend.device, gpu.driver() if is_gpu else "", compiler, texts_digest(kernel))
-        free_bytes = gpu.free_bytes(index) if is_gpu else available_bytes()
-        place = TuningPlace(around, self.backend.identifier, kernel_reference(kernel), free_bytes)
-        try:
-            outcome = tuned_once(
-                kernel, problem, place, lambda: self._candidates(kernel, problem), self.effort, tune_first, self.tell
-            )
-        except (UsageError, TrialFailure) as error:
-            return one_line(str(error))
-        if isinstance(outcome, str):
-            return outcome
-        choice = choice_of(outcome, kernel, problem, lambda config: render(kernel, problem, config, numbered=False).key)
-        return choice if isinstance(choice, str) else LookupAnswer(choice, HERE)
+    def candidates(kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Attempt]:
+        found = [each for one in known for each in one.contenders(kernel, problem, device, n)]
+        return list({one.config: one for one in found}.values())[:n]
 
-    def _candidates(self, kernel: AnyKernel, problem: Problem) -> Sequence[Contender]:
-        """Returns the most promising configs. Raises UsageError if none may be tried beside other processes."""
-        device = self.backend.device
-        if device.kind == "cuda" and (why := gpu.shares_faults()) is not None:
-            raise UsageError(why)
-        found = [each for one in self.known for each in one.contenders(kernel, problem, device, self.effort.n)]
-        return list({one.config: one for one in found}.values())[: self.effort.n]
+    def key_of(kernel: AnyKernel, problem: Problem, config: Config) -> str:
+        return render(kernel, problem, config, numbered=False).key
+
+    return FirstUse(effort, tell, place, candidates, key_of, lambda: tune_first)

@@ -24,7 +24,7 @@ from ...records.damage import Damaged
 from ...records.folder import find_sweeps
 from ...rendering.render import render
 from ...runtime.lookup import EXACT, NEAREST, TIERS, Choice, choose
-from ...runtime.tune_once import Contender
+from ...runtime.tune_once import Attempt
 from ...runtime.wisdom import Entry, Fallback, Wisdom
 
 LONGEST_REASON = 300  # characters
@@ -133,7 +133,7 @@ class ConfigSource:
         found = known if isinstance(known, str) else known.choice(problem, device)
         return found if isinstance(found, str) else LookupAnswer(found, self.name)
 
-    def contenders(self, kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Contender]:
+    def contenders(self, kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Attempt]:
         """Returns up to ``n`` configs to try on ``device``, the most promising first."""
         known = self._known(kernel, device)
         return () if isinstance(known, str) else known.predictor.contenders(kernel, problem, device, n)

@@ -1,6 +1,7 @@
 """Engines that ask for it tune their kernels at first use: before anything streams, and once."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from autotune import UsageError
 from autotune.engines.kernels import first_tuning
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
-from autotune.runtime.tuned_here import all_outcomes
+from autotune.runtime.tune_once import all_outcomes, checked_outcome
 
 from .test_choice import BACKEND, DEFAULT, FAST, FIELDS, SLOW, recorded
 
@@ -37,10 +38,10 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
 
     def answer(request: Mapping[str, Any], tell: Any) -> Mapping[str, Any]:
         requests.append(request)
-        n = len(request["candidates"])
-        times = {"median_s": 1e-5, "q1_s": 1e-5, "q3_s": 1e-5, "n_samples": 9, "registers": None}
-        attempts = [{"status": "measured", "message": "", **times}] * n
-        return {"attempts": attempts, "winner": n - 1, "checked": [], "why": "", "is_final": True, "took_s": 1.0}
+        asked = checked_outcome(request["outcome"].encode())
+        times = {"median_s": 1e-5, "q1_s": 1e-5, "q3_s": 1e-5, "n_samples": 9}
+        attempts = tuple(replace(one, status="measured", **times) for one in asked.attempts)
+        return {"outcome": replace(asked, attempts=attempts, winner=len(attempts) - 1).as_json()}
 
     monkeypatch.setattr(first_tuning, "tune_first", answer)
     return requests
@@ -65,8 +66,8 @@ def test_what_is_exactly_recorded_is_not_tuned(tmp_path: Path, answered: list[Ma
     results = recorded(recorded(tmp_path / "results", SLOW), FAST, n_channels=50)
     assert asked([], FIELDS, results=results, tune="first") == SLOW and not answered
     asked([], results=results, tune="first")
-    configs = [one["config"] for one in answered[0]["candidates"]]
-    assert len(answered) == 1 and dict(SLOW) in configs[:3] and dict(DEFAULT) in configs[:3]
+    configs = [one.config for one in checked_outcome(answered[0]["outcome"].encode()).attempts]
+    assert len(answered) == 1 and SLOW in configs[:3] and DEFAULT in configs[:3]
 
 
 def test_the_environment_asks_for_it_too(
