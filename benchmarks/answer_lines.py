@@ -17,7 +17,7 @@ MODULES = (
     "first_use/*.py",
     "engines/kernels/*.py",
     *(f"runtime/{name}.py" for name in FIRST_USE),
-    *(f"search/{name}.py" for name in ("begun_elsewhere", "features", "neighbours", "warm_start")),
+    *(f"search/{name}.py" for name in ("features", "warm_start")),
     *(f"analysis/{name}.py" for name in ("experiences", "portfolio")),
     "emit/rendered_ahead.py",
     "report/lookup_costs.py",

@@ -22,14 +22,14 @@ def main(records: str = str(RECORDS), kernel: str = "postproc") -> None:
     sweeps, _ = read_sweeps([Path(records)])
     (table,) = tables(sweep for sweep in sweeps if sweep.kernel == kernel)  # one for each kernel and device
     n_problems, n_configs = table.regret.shape
-    print(f"{kernel} on {table.device}: {n_problems} problems, {n_configs} configs")
+    print(f"{kernel} on {table.sweeps[0].device.name}: {n_problems} problems, {n_configs} configs")
     for few in portfolios(table, MOST):
-        total = few.total  # infinite if none of them serves some problem
-        print(f"{len(few.configs)} configs: regret {total.worst:.1%} at worst, {total.mean:.1%} in the mean")
+        worst, mean = few.regret.max(), few.regret.mean()  # infinite if none of them serves some problem
+        print(f"{len(few.configs)} configs: regret {worst:.1%} at worst, {mean:.1%} in the mean")
 
     # `chosen` maps each problem to the member that serves it. The last portfolio is the largest.
     member = few.configs[few.chosen[0]]
-    print(f"{table.problems[0]}\n  is served by {member}\n  with a regret of {few.regret[0]:.1%}")
+    print(f"{table.sweeps[0].title}\n  is served by {member}\n  with a regret of {few.regret[0]:.1%}")
 
     # The package has the sources of these few configs, whatever the number of problems.
     package = autotune.emit([records], "tuned_few", portfolio=MOST)

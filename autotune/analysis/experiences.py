@@ -1,18 +1,17 @@
 """Experience with kernels from recorded sweeps. Measuring its losses takes seconds, so the user's cache keeps it."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ..core.definition import AnyKernel
+from ..core.digest import digest
 from ..core.errors import UsageError
 from ..core.kept import keep, take
 from ..core.schema import Unsound, parse
 from ..recommend import learning
 from ..recommend.experience import Experience, MeasuredProblem, as_json, read_experience
-from ..recommend.learning import with_losses
 from ..records.record import SweepRecord
 from ..runtime import bounds
 from ..source.registry import recorded_kernel
@@ -26,9 +25,7 @@ def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
 
 
 def experiences(
-    sweeps: Sequence[SweepRecord],
-    kernels: Mapping[str, AnyKernel],
-    tell: Callable[[str], None] = lambda line: None,
+    sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel], tell: Callable[[str], None] = lambda line: None
 ) -> dict[str, Experience]:
     """Returns the experience, with losses, that the sweeps give for each kernel; none for one without a measurement.
 
@@ -37,8 +34,7 @@ def experiences(
     found = {}
     for name, kernel in kernels.items():
         own = [sweep for sweep in sweeps if sweep.kernel == name and sweep.median_s]
-        path = _kept_path(kernel, own)
-        if own and (one := _kept(path, name) or _learnt(path, kernel, own, tell)) is not None:
+        if own and (one := _experience(kernel, own, tell)) is not None:
             found[name] = one
     return found
 
@@ -56,34 +52,22 @@ def recorded_experiences(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyK
     return experiences(valid, kernels)
 
 
-def _learnt(
-    path: Path, kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable[[str], None]
-) -> Experience | None:
+def _experience(kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable[[str], None]) -> Experience | None:
+    """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible."""
+    code = (*sorted(Path(learning.__file__).parent.glob("*.py")), Path(bounds.__file__), Path(__file__))
+    texts = [path.read_bytes() for path in (*kernel.source_paths, *code)]
+    times = sorted(repr((one.identity, one.device, sorted(map(repr, one.median_s.items())))) for one in sweeps)
+    path = cache_dir("experience") / f"{kernel.name}-{digest(VERSION, texts, times)}.experience"
+    with suppress(OSError, Unsound, KeyError, TypeError):  # another version wrote it
+        if (stored := take(path)) is not None:
+            content = parse(stored[0])
+            return read_experience(kernel.name, content["kernels"][kernel.name], content["devices"])
     if len(sweeps) > 1:
         tell(f"{kernel.name}: learning from {len(sweeps)} sweeps, choosing for each from the others")
     try:
-        one = with_losses(kernel, map(measured_problem, sweeps))
-    except ValueError:  # no problem is possible any more
+        one = learning.with_losses(kernel, map(measured_problem, sweeps))
+    except ValueError:
         return None
     with suppress(OSError):  # the next call computes it again
         keep(path, json.dumps(as_json([one]), allow_nan=False).encode(), {})
     return one
-
-
-def _kept_path(kernel: AnyKernel, sweeps: Iterable[SweepRecord]) -> Path:
-    """Returns the path in the cache, named by a digest of the sweeps' medians, the definition and the learning code."""
-    digest = hashlib.sha256(f"{kernel.name} {VERSION}".encode())
-    code = (*sorted(Path(learning.__file__).parent.glob("*.py")), Path(bounds.__file__), Path(__file__))
-    for path in (*kernel.source_paths, *code):
-        digest.update(path.read_bytes())
-    for sweep in sorted(sweeps, key=lambda one: one.identity):
-        digest.update(repr((sweep.identity, sweep.device, sorted(map(repr, sweep.median_s.items())))).encode())
-    return cache_dir("experience") / f"{kernel.name}-{digest.hexdigest()[:32]}.experience"
-
-
-def _kept(path: Path, kernel: str) -> Experience | None:
-    with suppress(OSError, Unsound, KeyError, TypeError):  # another version wrote it
-        if (stored := take(path)) is not None:
-            content = parse(stored[0])
-            return read_experience(kernel, content["kernels"][kernel], content["devices"])
-    return None

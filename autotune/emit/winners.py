@@ -150,14 +150,12 @@ def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> Measured
 
 def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
     """Returns path of a sweep -> the member of its portfolio that serves it, and the regret."""
-    by_identity = {sweep.identity: sweep for sweep in sweeps}
     members = {}
-    for table in tables(by_identity.values()):
-        portfolio = portfolios(table, n_portfolio, cross_validate=False)[-1]
-        for problem, member, regret in zip(table.problems, portfolio.chosen, portfolio.regret, strict=True):
+    for table in tables(sweeps):
+        portfolio = portfolios(table, n_portfolio)[-1]
+        for sweep, member, regret in zip(table.sweeps, portfolio.chosen, portfolio.regret, strict=True):
             if member is not None:
-                sweep = by_identity[table.kernel, table.device, problem]
-                members[sweep.path] = portfolio.configs[member], round(regret, 4)
+                members[sweep.path] = portfolio.configs[member], round(float(regret), 4)
     return members
 
 

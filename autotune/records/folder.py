@@ -178,7 +178,7 @@ class SweepFolder:
 
     def _recorded(self) -> list[Trial]:
         """Returns the trials with the configs that were recorded; warns of damaged lines. They are read once."""
-        files = tuple(map(self._stamp, FILES))
+        files = tuple(map(self.stamp, FILES))
         if self._read_trials is None or self._read_trials[0] != files:
             found, damaged = self._read_recorded()
             for name, lines in damaged.items():
@@ -195,7 +195,7 @@ class SweepFolder:
         trials.sort(key=lambda trial: trial.number)
         return trials, {TABLE: dict(table.damaged), TRIALS: of_log}
 
-    def _stamp(self, name: str) -> tuple[int, ...]:
+    def stamp(self, name: str) -> tuple[int, ...]:
         with suppress(OSError):
             status = os.stat(self.path / name)
             return status.st_ino, status.st_mtime_ns, status.st_size
@@ -237,7 +237,7 @@ class SweepFolder:
         Raises:
             Damaged: when it cannot be read, or a later version wrote it.
         """
-        file = self._stamp(SWEEP)
+        file = self.stamp(SWEEP)
         if self._about is None or self._about[0] != file:
             self._about = file, self._read_about()
         return self._about[1]

@@ -90,7 +90,6 @@ def _of_kernel(
         Facts(tuple(facts)),
         maps.efficiency(measured),
         _gains(lines, telling),
-        lookup_costs.portfolio_picture([sweep for _, sweep in pairs]),
         lookup_costs.tiers(losses),
         *parameters_of_many.parameter_blocks([sweep for _, sweep in pairs]),
         _table(lines),

@@ -55,7 +55,7 @@ class GaussianProcess(ListSampler):
         self.levels = levels_of(self.configs)
         with one_thread():
             self.features = features_of(self.levels, request.known)
-        self.hyper = Hyperparameters(self.features.n_groups)
+        self.hyper = Hyperparameters(len(self.features.names))
         self.n_first = min(limits.n_first, max(4, self.budget // limits.first_share))
         self._posterior: Posterior | None = None
         self._counted: set[int] = set()  # rows that were offered to the posterior; it may have left some out
@@ -130,7 +130,7 @@ class GaussianProcess(ListSampler):
         given += [row for row in self.pending if row not in rows]
         if not given:
             return dict.fromkeys(rows, 0.0)
-        hyper = Hyperparameters(self.features.n_groups)
+        hyper = Hyperparameters(len(self.features.names))
         posterior = Posterior(self.features.columns, self.features.groups, hyper, given, np.array(rows))
         ended = np.array([row not in self.pending for row in given])
         mean, deviation = posterior.predict(self._failures(given), ended)
@@ -165,7 +165,7 @@ class GaussianProcess(ListSampler):
         fastest = sorted(costs, key=costs.__getitem__)
         columns, groups = self.features.columns, self.features.groups
         fitted = self._thinned(fastest, self.limits.n_fit)
-        squares = squared_differences(columns[fitted], groups, self.features.n_groups)
+        squares = squared_differences(columns[fitted], groups, len(self.features.names))
         self.hyper.fit(squares, standardized(np.array([costs[row] for row in fitted])))
         rows = self._thinned(fastest, self.limits.n_model)
         rows += self._thinned(list(self.failed), self.limits.n_model // 4)

@@ -52,7 +52,7 @@ class LocalSearch(ListSampler):
         # parameters take turns: the one with the most values would otherwise get most of the trials
         turns: Counter[int] = Counter()
         turn = []
-        for which in self._levels.first_difference(near, number).tolist():
+        for which in np.argmax(self._levels.table[near] != self._levels.table[number], axis=1).tolist():
             turn.append(turns[which])
             turns[which] += 1
         self._nearby = near[np.argsort(turn, kind="stable")[::-1]].tolist()

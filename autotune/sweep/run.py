@@ -32,9 +32,7 @@ from ..records.trial import Trial
 from ..records.trial_log import TrialLog
 from ..runtime.tune_once import fastest_here
 from ..search import actual_sampler, check_sampler, searcher
-from ..search.begun_elsewhere import begun_elsewhere
-from ..search.neighbours import earlier, known, winners_elsewhere
-from ..search.warm_start import warm_start
+from ..search.warm_start import begun_elsewhere, earlier, known, warm_start, winners_elsewhere
 from ..source.registry import kernel_reference
 from ..trial import oracle as oracles
 from ..trial.bench import Bench

@@ -10,8 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from autotune import Config
-from autotune.analysis.portfolio import RegretTable, best_subsets, portfolios, tables
+from autotune.analysis.portfolio import RegretTable, best_subsets, held_out_regret, portfolios, tables
 from autotune.cli.commands.portfolio import portfolio as command
 from autotune.core.errors import UsageError
 from autotune.records.record import read_sweeps
@@ -72,7 +71,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def table_of(results: Path) -> RegretTable:
-    return next(t for t in tables(read_sweeps([results])[0]) if t.device == "NVIDIA H200")
+    return next(t for t in tables(read_sweeps([results])[0]) if t.sweeps[0].device.name == "NVIDIA H200")
 
 
 def test_what_was_not_measured_has_infinite_regret(results: Path) -> None:
@@ -96,11 +95,11 @@ def test_a_failed_or_later_failing_configuration_serves_nothing(results: Path) -
 def test_portfolios_serve_each_problem_with_its_best_member(results: Path) -> None:
     one, two, three = portfolios(table_of(results), 8)
     assert one.configs == (DEFAULT,), "the one with the least worst regret of those that serve every problem"
-    assert (one.total.worst, one.total.n_unserved) == (pytest.approx(0.5), 0)
+    assert one.regret.max() == pytest.approx(0.5)
     assert set(two.configs) == {DEFAULT, TALL}
     assert two.configs[0] == TALL, "the one that serves the most problems comes first"
-    assert two.chosen == (0, 0, 1) and two.regret == (pytest.approx(0.05), 0.0, 0.0)
-    assert three.total.worst == 0.0
+    assert two.chosen == (0, 0, 1) and two.regret.tolist() == [pytest.approx(0.05), 0.0, 0.0]
+    assert three.regret.max() == 0.0
 
 
 def test_members_that_no_trial_had_are_counted_and_those_that_failed_are_not(results: Path) -> None:
@@ -114,32 +113,29 @@ def test_members_that_no_trial_had_are_counted_and_those_that_failed_are_not(res
 
 
 def test_left_out_problems_have_no_part_in_the_choice(results: Path) -> None:
-    left_out = portfolios(table_of(results), 2)[1].left_out
-    assert left_out is not None
     # without 1024: {DEFAULT, TALL} -> 5 %; without 2048: {DEFAULT, WIDE} -> 20 %; without 4096: {TALL, WIDE} -> WIDE
-    assert (left_out.worst, left_out.median, left_out.n_unserved) == (1.0, pytest.approx(0.2), 0)
-    assert left_out.mean == pytest.approx((0.05 + 0.2 + 1.0) / 3)
+    assert held_out_regret(table_of(results).regret, 2)[1].tolist() == [pytest.approx(0.05), pytest.approx(0.2), 1.0]
+
+
+def test_a_single_problem_has_nothing_to_choose_from_when_it_is_left_out(results: Path) -> None:
+    (table,) = (t for t in tables(read_sweeps([results])[0]) if t.sweeps[0].device.name == "NVIDIA A100")
+    assert portfolios(table, 3)[0].configs == (WIDE,) and held_out_regret(table.regret, 1).tolist() == [[inf]]
 
 
 def test_many_problems_are_left_out_in_folds() -> None:
     regret = made_up(60, 8, 0)
-    configs = tuple(Config(N=i) for i in range(8))
-    table = RegretTable("k", "d", tuple(map(str, range(60))), configs, regret, np.isfinite(regret))
-    for found in portfolios(table, 3):
-        assert found.left_out is not None and found.left_out.worst >= found.total.worst > 0
+    for members, left_out in zip(best_subsets(regret, 3), held_out_regret(regret, 3), strict=True):
+        assert left_out.max() >= regret[:, members].min(axis=1).max() > 0
 
 
 def test_where_no_portfolio_serves_all_the_fewest_are_left(results: Path) -> None:
     for n_chan, config in ((64, WIDE), (128, TALL)):
         record(results, H200, {config: 1.0}, n_chan=n_chan)
     one, two, three = portfolios(table_of(results), 8)
-    assert (one.configs, one.total.worst, one.total.n_unserved) == ((WIDE,), inf, 1)
-    assert one.chosen.count(None) == 1 and sorted(one.regret)[-1] == inf
-    assert two.total.n_unserved == 0 and two.total.worst == 1.0
-    assert three.total.worst == 0
-    assert one.left_out is not None and one.left_out.n_unserved == 3, (
-        "128 without itself, and so 64; 4096 then has TALL"
-    )
+    assert one.configs == (WIDE,) and np.isinf(one.regret).sum() == 1 and one.chosen.count(None) == 1
+    assert two.regret.max() == 1.0 and three.regret.max() == 0
+    left_out = held_out_regret(table_of(results).regret, 1)[0]
+    assert np.isinf(left_out).sum() == 3, "128 without itself, and so 64; 4096 then has TALL"
 
 
 # ---------------------------------------------------------------------- the command

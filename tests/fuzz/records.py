@@ -18,8 +18,7 @@ from autotune.records.folder import SweepFolder
 from autotune.records.pack import pack
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append
-from autotune.search.neighbours import known
-from autotune.search.warm_start import warm_start
+from autotune.search.warm_start import known, warm_start
 from autotune.source.registry import load_kernel
 from autotune.sweep.estimate import estimate
 from autotune.sweep.run import run_sweep

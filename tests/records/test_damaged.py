@@ -17,7 +17,7 @@ from autotune.records.outcome import missing
 from autotune.records.pack import pack
 from autotune.records.paths import part, sweep_path
 from autotune.records.table import load_trials
-from autotune.search.neighbours import known
+from autotune.search.warm_start import known
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import Sweep
 

@@ -8,7 +8,7 @@ import pytest
 
 from autotune import Config, Space, UsageError
 from autotune.records.folder import find_sweeps
-from autotune.search.begun_elsewhere import N_BEST, begun_elsewhere
+from autotune.search.warm_start import N_BEST, begun_elsewhere
 
 from ..commands import autotune
 from ..conftest import EXAMPLE

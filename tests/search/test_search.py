@@ -234,8 +234,8 @@ def test_gradient_of_the_hyperparameters_is_that_of_their_density() -> None:
     rng = np.random.default_rng(0)
     features = features_of(levels_of(CONFIGS))
     rows = rng.choice(len(CONFIGS), 25, replace=False)
-    squares = squared_differences(features.columns[rows], features.groups, features.n_groups)
-    hyper, y = Hyperparameters(features.n_groups, Prior()), rng.normal(size=25)
+    squares = squared_differences(features.columns[rows], features.groups, len(features.names))
+    hyper, y = Hyperparameters(len(features.names), Prior()), rng.normal(size=25)
     theta = rng.normal(size=len(hyper.theta)) * 0.3 + hyper.theta
     _, slope = hyper.loss(theta, squares, y)
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
@@ -247,7 +247,7 @@ def test_a_posterior_that_grew_is_the_one_built_at_once_and_pending_rows_move_no
     rng = np.random.default_rng(0)
     features = features_of(levels_of(CONFIGS))
     columns, groups, pool = features.columns, features.groups, np.arange(len(CONFIGS))
-    hyper = Hyperparameters(features.n_groups, Prior())
+    hyper = Hyperparameters(len(features.names), Prior())
     rows = [int(i) for i in rng.choice(len(CONFIGS), 20, replace=False)]
     whole = Posterior(columns, groups, hyper, rows, pool)
     grown = Posterior(columns, groups, hyper, rows[:12], pool)

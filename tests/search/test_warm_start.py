@@ -10,8 +10,7 @@ from autotune import Config, Device
 from autotune.core.enumeration import Enumeration
 from autotune.recommend.distance import SAME_ARCHITECTURE
 from autotune.recommend.experience import MeasuredProblem
-from autotune.search.neighbours import N_READ, known
-from autotune.search.warm_start import N_FIRST, warm_start
+from autotune.search.warm_start import N_FIRST, N_READ, known, warm_start
 from autotune.source.registry import load_kernel
 
 from ..conftest import EXAMPLE

@@ -1,20 +1,25 @@
 """`autotune portfolio` shows the cost of serving all recorded problems with a few configurations."""
 
+from collections import Counter
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from ...analysis.portfolio import Portfolio, Regret, RegretTable, portfolios, tables
+from ...analysis.portfolio import Floats, Portfolio, RegretTable, held_out_regret, portfolios, tables
+from ...core.config import Config
 from ...core.errors import UsageError
 from ...records.record import read_sweeps
 from ...system.limits import REGRET
 from ..console import print_json, stderr, stdout
 from ..tables import print_table
-from .options import in_range
+from .options import JsonOption, in_range
 
 K_MAX = 8
+UNTRIED = "not all tried: problems at which some of the configs were not measured; their regret is an upper bound"
+SHARES = ("worst", "mean", "median")
 
 
 def portfolio(
@@ -23,20 +28,13 @@ def portfolio(
     device: Annotated[str, typer.Option("--device", help="Only this device, such as 'NVIDIA H200'.")] = "",
     k: Annotated[
         int | None,
-        typer.Option(
-            "--k",
-            min=1,
-            max=K_MAX,
-            help="How many configurations to show. [default: the fewest whose worst regret is within --regret]",
-        ),
+        typer.Option("--k", min=1, max=K_MAX, help="How many configs to show. [default: the fewest within --regret]"),
     ] = None,
     regret: Annotated[
         float,
-        typer.Option(
-            "--regret", callback=in_range(REGRET), help="0.02 accepts 2 % more time than the best, at any problem."
-        ),
+        typer.Option("--regret", callback=in_range(REGRET), help="0.02 accepts 2 % more time than the best anywhere."),
     ] = 0.02,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Show the few configurations that serve all recorded problems with the least worst-case regret.
 
@@ -47,102 +45,68 @@ def portfolio(
         stderr.print(f"skipped {path}: {why}", markup=False)
     regret_tables = tables(s for s in sweeps if kernel in ("", s.kernel) and device in ("", s.device.name))
     if not regret_tables:
-        recorded = sorted({f"{s.kernel} on {s.device.name}" for s in sweeps}) or ["nothing"]
-        raise UsageError(
-            f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {', '.join(recorded)}"
-        )
+        names = ", ".join(sorted({f"{s.kernel} on {s.device.name}" for s in sweeps})) or "nothing"
+        raise UsageError(f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {names}")
     answers = []
     for table in regret_tables:
         all_k = portfolios(table, K_MAX)
-        answer = all_k[min(k, len(all_k)) - 1] if k else next((p for p in all_k if p.total.worst <= regret), all_k[-1])
+        within = (one for one in all_k if one.regret.max() <= regret)
+        answer = all_k[min(k, len(all_k)) - 1] if k else next(within, all_k[-1])
         answers.append(_as_json(table, all_k, answer))
         if not json:
-            _print(table, all_k, answer, regret)
+            _print(answers[-1], regret)
     if json:
         print_json(answers)
 
 
-def _print(table: RegretTable, all_k: list[Portfolio], answer: Portfolio, regret: float) -> None:
-    n_problems, n_configs = table.regret.shape
-    title = f"{table.kernel} on {table.device}: {n_problems} problems, {n_configs} configurations"
+def _print(shown: dict[str, Any], regret: float) -> None:
+    """Prints the JSON of one table as text."""
+    title = "{kernel} on {device}: {n_problems} problems, {n_configs} configurations".format(**shown)
     stdout.print(title, markup=False, style="bold")
-    names = (
-        "configurations",
-        "worst",
-        "mean",
-        "median",
-        "held-out: worst",
-        "mean",
-        "median",
-        "not served",
-        "not all tried",
-        "",
-    )
-    print_table(names, [_row(p, answer) for p in all_k])
-    if any(p.n_untried for p in all_k):
-        stdout.print(
-            "not all tried: problems at which some of the configs were not measured; their regret is an upper bound",
-            markup=False,
-        )
-    if answer.total.worst > regret:
-        stdout.print(f"{len(answer.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
-    served = [sum(choice == i for choice in answer.chosen) for i in range(len(answer.configs))]
-    rows = list(zip(served, answer.configs, strict=True))
-    print_table(("serves", "configuration"), rows, below="configuration")
+    rows = []
+    for one in shown["portfolios"]:
+        regrets = [of[name] for of in (one["regret"], one["left_out"]) for name in SHARES]
+        shares = ["not served" if share is None else f"{100 * share:.2f} %" for share in regrets]
+        below = "below" if one["k"] == shown["k"] else ""
+        rows.append((one["k"], *shares, one["regret"]["n_unserved"], one["n_untried"], below))
+    print_table(("configurations", *SHARES, "held-out: worst", *SHARES[1:], "not served", "not all tried", ""), rows)
+    if any(one["n_untried"] for one in shown["portfolios"]):
+        stdout.print(UNTRIED, markup=False)
+    if not all(one["regret"] is not None and one["regret"] <= regret for one in shown["problems"]):
+        stdout.print(f"{shown['k']} configs cannot keep every regret within {100 * regret:.2f} %", markup=False)
+    served = Counter(one["config"] for one in shown["problems"])
+    members = [(served[i], Config(values)) for i, values in enumerate(shown["configs"])]
+    print_table(("serves", "configuration"), members, below="configuration")
     stdout.print("")
 
 
-def _row(portfolio: Portfolio, answer: Portfolio) -> tuple[str, ...]:
-    total, left_out = portfolio.total, portfolio.left_out
-    after = ("-", "-", "-") if left_out is None else _shares(left_out)
-    return (
-        str(len(portfolio.configs)),
-        *_shares(total),
-        *after,
-        str(total.n_unserved),
-        str(portfolio.n_untried),
-        "below" if portfolio is answer else "",
-    )
-
-
-def _shares(regret: Regret) -> tuple[str, str, str]:
-    return _percent(regret.worst), _percent(regret.mean), _percent(regret.median)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %" if isfinite(share) else "not served"
-
-
-def _as_json(table: RegretTable, all_k: list[Portfolio], answer: Portfolio) -> dict[str, object]:
+def _as_json(table: RegretTable, all_k: list[Portfolio], answer: Portfolio) -> dict[str, Any]:
     """Returns the JSON of one table. Regrets are shares of one; an infinite regret is null."""
     return {
-        "kernel": table.kernel,
-        "device": table.device,
-        "n_problems": len(table.problems),
+        "kernel": table.sweeps[0].kernel,
+        "device": table.sweeps[0].device.name,
+        "n_problems": len(table.sweeps),
         "n_configs": len(table.configs),
         "portfolios": [
             {
-                "k": len(p.configs),
-                "n_untried": p.n_untried,
-                "regret": _regret(p.total),
-                "left_out": _regret(p.left_out) if p.left_out else None,
-                "configs": [dict(config) for config in p.configs],
+                "k": len(one.configs),
+                "n_untried": one.n_untried,
+                "regret": _summary(one.regret),
+                "left_out": _summary(held_out),
+                "configs": [dict(config) for config in one.configs],
             }
-            for p in all_k
+            for one, held_out in zip(all_k, held_out_regret(table.regret, len(all_k)), strict=True)
         ],
         "k": len(answer.configs),
         "configs": [dict(config) for config in answer.configs],
         "problems": [
-            {"problem": problem, "config": choice, "regret": _finite(regret)}
-            for problem, choice, regret in zip(table.problems, answer.chosen, answer.regret, strict=True)
+            {"problem": sweep.about.problem_name, "config": choice, "regret": None if choice is None else regret}
+            for sweep, choice, regret in zip(table.sweeps, answer.chosen, answer.regret, strict=True)
         ],
     }
 
 
-def _regret(regret: Regret) -> dict[str, object]:
-    values = {name: _finite(getattr(regret, name)) for name in ("worst", "mean", "median")}
-    return {**values, "n_unserved": regret.n_unserved}
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
+def _summary(regret: Floats) -> dict[str, float | None]:
+    values = zip(SHARES, (regret.max(), regret.mean(), np.median(regret)), strict=True)
+    shares = {name: float(value) if isfinite(value) else None for name, value in values}
+    return {**shares, "n_unserved": int(np.isinf(regret).sum())}
