@@ -1,12 +1,14 @@
 """What a package states and loses at problems that nobody recorded, beside a sweep on the device at hand.
 
     python benchmarks/unrecorded.py tuned --seed 7 --problems 8 --trials 80 --out unrecorded.json --keep records
+    python benchmarks/unrecorded.py tuned --seed 7 --recorded 20 --trials 150
 
 Problems of each kernel are drawn by the seed from ``benchmarks/drawn``, in turn over its whole ranges and as telescopes
 have them. At each: the package's answer with its stated loss and bound, its first four candidates, the first of the
 trees with the kernel's rule and without it, the rule itself, the answer of another package (--before), and a sweep that
 begins with the records. All that these name is measured side by side; the loss of each is its median over the least.
-The sweeps are records like others: --keep adds them to a folder of results.
+The sweeps are records like others: --keep adds them to a folder of results. With --recorded so many problems are drawn
+of those that were recorded on the device, and each is swept anew, without its own record.
 """
 
 import argparse
@@ -37,7 +39,8 @@ from autotune.devices import find_device
 from autotune.recommend.candidates import candidates, scores
 from autotune.recommend.experience import Experience
 from autotune.recommend.packaged import Experiences, read_measured
-from autotune.records.record import read_sweeps
+from autotune.records.paths import sweep_path
+from autotune.records.record import SweepRecord, read_sweeps
 from autotune.source.registry import load_kernel
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.problem_list import toml_of
@@ -82,6 +85,7 @@ def main() -> int:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=lambda text: int(text, 0), required=True)
     parser.add_argument("--problems", type=int, default=6, help="of each kernel")
+    parser.add_argument("--recorded", type=int, default=0, help="instead: of all that are recorded on the device")
     parser.add_argument("--kernels", nargs="+", default=list(KERNELS))
     parser.add_argument("--trials", type=int, default=80)
     parser.add_argument("--threads", type=int, default=8)
@@ -93,10 +97,14 @@ def main() -> int:
     modules = [imported(path) for path in (given.package, given.before) if path]
     known = Experiences(read_measured(given.package / "measured.json"), given.package)
     sweeps, _ = read_sweeps([given.results])
-    recorded = {(sweep.kernel, sweep.about.problem_name) for sweep in sweeps}
-    wanted = [(load_kernel(name), problem) for name in given.kernels for problem in drawn(name, given)]
-    wanted = [(kernel, problem) for kernel, problem in wanted if (kernel.name, problem_name(problem)) not in recorded]
-    random.Random(given.seed).shuffle(wanted)  # so that what a limit leaves out is of all kernels
+    rng, recorded = random.Random(given.seed), {(sweep.kernel, sweep.about.problem_name) for sweep in sweeps}
+    if given.recorded:
+        own = [one for one in sweeps if one.device.name == target.device.name and one.kernel in given.kernels]
+        wanted = [problem_of_sweep(one) for one in rng.sample(own, given.recorded)]
+    else:
+        wanted = [(load_kernel(name), problem) for name in given.kernels for problem in drawn(name, given)]
+        wanted = [(kernel, one) for kernel, one in wanted if (kernel.name, problem_name(one)) not in recorded]
+        rng.shuffle(wanted)  # so that what a limit leaves out is of all kernels
     told_errors = (
         UsageError,
         TrialFailure,
@@ -109,7 +117,8 @@ def main() -> int:
                 return None
             kernel, problem = wanted[number]
             try:
-                beside = records_beside(given.results, Path(folder) / str(number))
+                own = sweep_path(given.results, target.device.name, kernel.name, problem_name(problem))
+                beside = records_beside(given.results, Path(folder) / str(number), own)
                 return compared(kernel, problem, bench, known[kernel.name], beside, modules, given.trials)
             except told_errors as error:
                 return Found(kernel.name, problem_name(problem), error=str(error)[:300])
@@ -147,11 +156,16 @@ def drawn(name: str, given: argparse.Namespace) -> list[Any]:
     return list(replace(draw, n=given.problems, seed=given.seed).problems(kernel))
 
 
-def records_beside(results: Path, folder: Path) -> Path:
-    """Returns a folder of results that begins with all that is recorded."""
+def problem_of_sweep(sweep: SweepRecord) -> tuple[AnyKernel, Any]:
+    kernel = load_kernel(sweep.kernel)
+    return kernel, kernel.problem(dict(sweep.about.problem))
+
+
+def records_beside(results: Path, folder: Path, without: Path) -> Path:
+    """Returns a folder of results that begins with all that is recorded, but for one sweep."""
     for shelf in (path for path in results.glob("*/*") if path.is_dir()):
         (folder / shelf.parent.name / shelf.name).mkdir(parents=True, exist_ok=True)
-        for sweep in shelf.iterdir():
+        for sweep in (path for path in shelf.iterdir() if path != without):
             os.symlink(sweep.resolve(), folder / shelf.parent.name / shelf.name / sweep.name)
     return folder
 
