@@ -4,7 +4,6 @@ Each call imports the rooms that it needs. Processes that compile and measure im
 rooms they start in three fifths of the time.
 """
 
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from .sweep.run import Sweep
 
 RUN_DEADLINE_S = 120.0
+PATHS = "results", "dashboard", "begin_from"  # settings that may be texts
 
 
 def run(
@@ -86,9 +86,6 @@ def sweep(
     *,
     problem: Mapping[str, object] | None = None,
     device: str = "auto",
-    results: str | os.PathLike[str] = "results",
-    dashboard: str | os.PathLike[str] | None = None,
-    only: Sequence[str] = (),
     effort: str = "normal",
     compile_processes: int | None = None,
     progress: "Progress | None" = None,
@@ -96,41 +93,33 @@ def sweep(
 ) -> "Sweep":
     """Tunes ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame), ``plot()`` and ``path``.
 
-    ``dashboard``: a file for ``optuna-dashboard``, which shows the trials while they run. ``effort``: quick, normal or
-    full. ``settings``: fields of ``autotune.sweep.settings.Settings`` (trials, time_s, sampler, seed, ...); they
-    override the values of ``effort``. The same call, run again, resumes where it stopped.
+    ``effort``: quick, normal or full. ``settings``: fields of ``autotune.sweep.settings.Settings`` (trials, time,
+    sampler, seed, only, results, dashboard, ...); they override the values of ``effort``. The same call, run again,
+    resumes where it stopped.
 
     Raises:
         UsageError: for unknown names and values, an empty space, or a record that cannot be written.
     """
     from .sweep.progress import Progress, Quiet
-    from .sweep.request import parse_restriction, problem_on
+    from .sweep.request import problem_on
     from .sweep.run import run_sweep
     from .sweep.settings import Settings
     from .sweep.settings import effort as effort_of
     from .system.memory import check_memory
+    from .system.setting import by_present_names
     from .trial.bench import COMPILE_PROCESSES, Bench
 
     definition, target = _resolved(kernel, device)
     for name, value, kinds, wanted in (
         ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
-        ("results", results, (str, os.PathLike), "a path"),
-        ("dashboard", dashboard, (str, os.PathLike, NoneType), "a path, or None"),
-        ("only", only, Iterable, "a list of texts such as WGS=64"),
         ("progress", progress, (Progress, NoneType), "an object with the methods of Progress, or None"),
     ):
         check_type(name, value, kinds, wanted)
     check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
-    names = [field.name for field in dataclasses.fields(Settings)]
-    if unknown := set(settings) - set(names):
-        raise UsageError(f"{', '.join(sorted(unknown))} is not a setting; settings are {', '.join(names)}")
-    restrict = settings.get("restrict", {})
-    check_type("restrict", restrict, Mapping, "a dict: name of a parameter -> tuple of values")
-    for name, values in restrict.items():
-        check_type(f"restrict[{name!r}]", values, tuple, "a tuple of values")
-    fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
-    journal = None if dashboard is None else Path(dashboard)
-    chosen = Settings(results=Path(results), dashboard=journal, **fields)
+    paths = {
+        name: Path(value) for name, value in settings.items() if isinstance(value, (str, os.PathLike)) and name in PATHS
+    }
+    chosen = Settings(**effort_of(effort) | by_present_names(Settings, settings | paths))
     wanted_problem = problem_on(definition, problem or {}, target)
     check_memory(definition, wanted_problem)
     n_processes = compile_processes or COMPILE_PROCESSES

@@ -37,7 +37,7 @@ def main() -> None:
             winners = []
             for value in kernel.space.parameters[given.parameter].values:
                 results, only = Path(folder) / f"{number}-{value}", {given.parameter: (value,)}
-                settings = Settings(results, given.trials, n_hints=0, n_finalists=1, restrict=only)
+                settings = Settings(results=results, trials=given.trials, hints=0, finalists=1, only=only)
                 try:
                     sweep = run_sweep(kernel, problem, bench, settings, Quiet())
                 except UsageError:  # no config has this value

@@ -139,7 +139,7 @@ def measure(row: Row, kernel: AnyKernel, problem: Any, bench: Bench, results: Pa
     with tempfile.TemporaryDirectory() as folder:
         os.environ["AUTOTUNE_CACHE_DIR"] = str(Path(folder) / "cache")
         begun_with = records_beside(results, Path(folder) / "results")
-        settings = Settings(begun_with, trials=60, time_s=14.0, n_finalists=3, placements=1, checked_launches=0)
+        settings = Settings(results=begun_with, trials=60, time=14.0, finalists=3, placements=1, checked_launches=0)
         best = (sweep := run_sweep(kernel, problem, bench, settings, Quiet())).best
         if best is None:
             raise UsageError("the sweep found no correct config")

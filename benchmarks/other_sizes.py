@@ -36,7 +36,7 @@ def main() -> None:
     with Bench(target) as bench, tempfile.TemporaryDirectory() as folder:
         for text, problem in zip(given.problems, problems_on(kernel, given.problems, target), strict=True):
             answer = report_choice(given.package, kernel.name, vars(problem), target.device.name)
-            settings = Settings(Path(folder), given.trials, n_hints=0)
+            settings = Settings(results=Path(folder), trials=given.trials, hints=0)
             sweep = run_sweep(kernel, problem, bench, settings, Quiet())
             assert sweep.best is not None, "nothing was correct"
             choice = replace(sweep.best, config=Config(answer["config"]))

@@ -35,7 +35,9 @@ def main() -> None:
     with Bench(target) as bench, tempfile.TemporaryDirectory() as folder:
         winners = []
         for seed in range(given.sweeps):
-            settings = Settings(Path(folder) / str(seed), given.trials, sampler=given.sampler, seed=seed, n_hints=0)
+            settings = Settings(
+                results=Path(folder) / str(seed), trials=given.trials, sampler=given.sampler, seed=seed, hints=0
+            )
             sweep = run_sweep(kernel, problem, bench, settings, ConsoleProgress(target.module.clock))
             assert sweep.best is not None, "nothing was correct"
             winners.append(replace(sweep.best, number=seed))

@@ -161,8 +161,8 @@ def problem_of_sweep(sweep: SweepRecord) -> tuple[AnyKernel, Any]:
     return kernel, kernel.problem(dict(sweep.about.problem))
 
 
-def records_beside(results: Path, folder: Path, without: Path) -> Path:
-    """Returns a folder of results that begins with all that is recorded, but for one sweep."""
+def records_beside(results: Path, folder: Path, without: Path | None = None) -> Path:
+    """Returns a folder of results that begins with all that is recorded, but for the sweep ``without``."""
     for shelf in (path for path in results.glob("*/*") if path.is_dir()):
         (folder / shelf.parent.name / shelf.name).mkdir(parents=True, exist_ok=True)
         for sweep in (path for path in shelf.iterdir() if path != without):
@@ -197,7 +197,7 @@ def compared(
         named[name] = Config(choice.config)
         if name == "package":
             found.tier, found.stated, found.bound = choice.tier, choice.expected_loss, choice.bound
-    settings = Settings(results, n_trials, n_finalists=3, placements=1, checked_launches=0)
+    settings = Settings(results=results, trials=n_trials, finalists=3, placements=1, checked_launches=0)
     sweep = run_sweep(kernel, problem, bench, settings, Quiet())
     if sweep.best is None:
         raise UsageError("the sweep found no correct config")

@@ -24,7 +24,7 @@ def main(device: str = "auto") -> None:
         trials=TRIALS,
         objectives=("time", "energy"),  # ("energy",) would minimise energy alone
         metrics={"edp": "energy * time"},  # the energy-delay product of each trial
-        energy_s=ENERGY_S,
+        energy_time=ENERGY_S,
     )
     # The final round measures the Pareto front again: configs that no other config beats in both.
     print(f"{sum(sweep.counts.values())} trials; {len(sweep.finalists)} configs in the final round:")

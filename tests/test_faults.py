@@ -58,7 +58,7 @@ def faulty_sweep(target: Target, sweeps: dict[str, Sweep], folder: Path) -> Swee
         began = time.monotonic()
         target.module.compile(right, target.device)
         compile_s = time.monotonic() - began  # longer where others use the machine, and the first one is the longest
-        settings = Settings(results=folder, trials=100, launch_deadline_s=max(8, 4 * compile_s), finalist_samples=9)
+        settings = Settings(results=folder, trials=100, deadline=max(8, 4 * compile_s), finalist_samples=9)
         with Bench(target, compile_deadline_s=max(6, 3 * compile_s)) as bench:
             sweeps[target.kind] = run_sweep(kernel, problem_on(kernel, {}, target), bench, settings)
     return sweeps[target.kind]

@@ -266,7 +266,7 @@ def test_one_launch_takes_a_field_and_the_inputs(kernel: str, asked: dict[str, A
 
 def test_a_sweep_and_a_campaign_take_a_field(tmp_path: Path) -> None:
     asked = {"bits": 4, "n_receivers": 3}
-    sweep = autotune.sweep("correlate", problem=asked, device="simulated:0", trials=6, n_finalists=1, results=tmp_path)
+    sweep = autotune.sweep("correlate", problem=asked, device="simulated:0", trials=6, finalists=1, results=tmp_path)
     assert "bits=4,layout=blocks,n_receivers=3,n_times=32," in sweep.path.name and sweep.best is not None
     path = tmp_path / "many.toml"
     path.write_text('kernel = "channelise"\n[grid]\nspectra_per_heap = [1, 8, 100]\n')

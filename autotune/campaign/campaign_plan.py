@@ -35,7 +35,6 @@ from ..core.errors import UsageError
 from ..devices import Target
 from ..records.as_recorded import problem_of
 from ..records.folder import SWEEP, SweepFolder, find_sweeps
-from ..records.measurement import Protocol
 from ..records.paths import kernel_path, part
 from ..search import names_module
 from ..source.registry import kernel_reference, load_kernel
@@ -43,23 +42,13 @@ from ..sweep.problem_list import TYPES as OF_PROBLEMS
 from ..sweep.problem_list import problem_values, toml_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
-from ..system.limits import FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
+from ..system.limits import FROM_ZERO, SEED, check_numbers, check_type
+from ..system.setting import FILES, by_present_names
 from .draw import Draw, read_draw
 
 KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "problems", "sweep"}
 KEYS |= {"draw", "seed", "recorded", "ranges", "work"}
 DEEP = 60  # trials of a drawn problem, unless the file says so
-SWEEP_FIELDS = {
-    "trials": "trials",
-    "time": "time_s",
-    "sampler": "sampler",
-    "seed": "seed",
-    "hints": "n_hints",
-    "finalists": "n_finalists",
-    "deadline": "launch_deadline_s",
-    "sustained": "sustained_s",
-    "checked_launches": "checked_launches",
-}
 TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **OF_PROBLEMS,
     "results": (str, "a path"),
@@ -113,7 +102,7 @@ class CampaignPlan:
         settings = self.pilot if index < self.n_pilots else self.settings
         if not self.n_revisit:
             return settings
-        return replace(settings, n_finalists=2, finalist_samples=9, placements=1, sustained_s=0.0, checked_launches=0)
+        return replace(settings, finalists=2, finalist_samples=9, placements=1, sustained=0.0, checked_launches=0)
 
     def settings_again(self, index: int, kind: str) -> Settings:
         """Returns the settings of a problem's second sweep; its new trials begin with the neighbours' best configs."""
@@ -121,7 +110,7 @@ class CampaignPlan:
         if first.trials is None and first.sampler == "exhaustive":
             return first
         trials = first.budget(kind, sys.maxsize) + self.n_revisit
-        return replace(first, trials=trials, n_hints=min(Settings.n_hints, self.n_revisit), trust_recorded=True)
+        return replace(first, trials=trials, hints=min(Settings.hints, self.n_revisit), trust_recorded=True)
 
 
 def read_plan(path: Path, results: Path | None = None, **given: object) -> CampaignPlan:
@@ -204,21 +193,17 @@ def _n_trials(folder: Path) -> int:
 
 
 def _settings(table: Mapping[str, Any], results: Path) -> Settings:
-    allowed = {*SWEEP_FIELDS, "effort", "samples"}
-    if unknown := set(table) - allowed:
-        keys = ", ".join(sorted(allowed))
-        raise UsageError(f"unknown key {', '.join(sorted(unknown))} in [sweep]; its keys are {keys}")
-    fields = effort(table.get("effort", "normal"))
-    fields = fields | {SWEEP_FIELDS[name]: v for name, v in table.items() if name in SWEEP_FIELDS}
-    samples = table.get("samples", Protocol.n_samples)
-    check_numbers({"samples": samples}, {"samples": SAMPLES})
-    if names_module(str(fields.get("sampler", ""))):
+    given = {name: value for name, value in table.items() if name != "effort"}
+    try:
+        own = by_present_names(Settings, given, FILES)
+    except UsageError as error:
+        raise UsageError(f"[sweep] {error}, effort") from error
+    if names_module(str(own.get("sampler", ""))):
         raise UsageError(
-            f"sampler={fields['sampler']!r} names a module to import, which a campaign's file may not do; "
+            f"sampler={own['sampler']!r} names a module to import, which a campaign's file may not do; "
             "register its class in the entry-point group autotune.samplers and give that name"
         )
-    protocol = Protocol(n_samples=samples)
-    return Settings(results=results, protocol=protocol, **fields)
+    return Settings(results=results, **effort(table.get("effort", "normal")) | own)
 
 
 def _level(value: object) -> float:

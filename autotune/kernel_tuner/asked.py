@@ -2,18 +2,16 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UsageError
 from ..porting.call import Call
-from ..records.measurement import Protocol
 from ..sweep.settings import Settings
 
 # Scripts tune small spaces and wait for them: the final round is shorter than a sweep's.
-FINAL_ROUND: dict[str, Any] = {"n_finalists": 3, "finalist_samples": 20, "placements": 1}
+FINAL_ROUND: dict[str, Any] = {"finalists": 3, "finalist_samples": 20, "placements": 1}
 EXHAUSTIVE = (None, "brute_force")
 LANGUAGES = (None, "cuda", "cupy", "nvcuda")
 WITHOUT_EFFECT = ("-O", "-std=", "--std", "-lineinfo", "--generate-line-info", "-arch", "--gpu-architecture", "-Xptxas")
@@ -118,17 +116,16 @@ def settings_of(
     is_search = strategy not in EXHAUSTIVE
     if is_search:
         note(f"strategy={strategy!r}: configs are searched by autotune's own search")
-    protocol = Protocol() if iterations is None else replace(Protocol(), n_samples=max(3, iterations))
     sampler = "auto" if is_search or trials is not None else "exhaustive"
     return Settings(
         results=results,
         trials=trials,
-        time_s=options.get("time_limit"),
+        time=options.get("time_limit"),
         sampler=sampler,
         seed=seed or 0,
-        protocol=protocol,
+        samples=Settings.samples if iterations is None else max(3, iterations),
         begin_from=_begun_in(cache, results, note),
-        launch_deadline_s=deadline_s,
+        deadline=deadline_s,
         **FINAL_ROUND,
     )
 

@@ -120,7 +120,7 @@ def tune_kernel(
     )
     if verify is not None and answer is None:
         raise UsageError("verify compares outputs with an answer: give answer, too")
-    is_limited = settings.trials is not None or settings.time_s is not None
+    is_limited = settings.trials is not None or settings.time is not None
     lines = Lines(note, verbose, "" if is_limited else SHORTER)
     ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, lines)
     if ported.sweep.interrupted:  # Ctrl-C also ends a script that tunes several kernels

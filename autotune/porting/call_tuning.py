@@ -67,7 +67,7 @@ def tune_call(
     with Bench(target, n_processes, note=progress.note, stays=True) as bench:
         # A sweep needs this module: import it now, while the device's process starts.
         Thread(target=import_module, args=("autotune.search.search",), name="autotune-imports", daemon=True).start()
-        probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s), progress.note)
+        probed = probe(call, answers, ConfigLauncher(call, formulas, bench, settings.deadline), progress.note)
         if probed.failure is not None:
             lacking = ", ".join(call.source.lacking)
             is_of_it = lacking and probed.failure.status == Status.COMPILE_FAILED
@@ -85,7 +85,7 @@ def tune_call(
         progress.note(f"{type(kernel).__doc__}")
         own = {name: (kernel.default[name],) for name in kernel.space.parameters if name not in call.space}
         own |= {name: v for name, v in call.space.items() if len(v) < len(kernel.space.parameters[name].values)}
-        sweep = run_sweep(kernel, kernel.tuned[-1], bench, replace(settings, restrict=own), progress, judge)
+        sweep = run_sweep(kernel, kernel.tuned[-1], bench, replace(settings, only=own), progress, judge)
     return PortedSweep(kernel, sweep, outputs.note)
 
 

@@ -143,8 +143,8 @@ def side_by_side(
         raise failure
 
     numbered = [replace(trial, number=i) for i, trial in enumerate(trials)]
-    settings = replace(settings, n_finalists=len(trials))
-    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s)
+    settings = replace(settings, finalists=len(trials))
+    context = Context.of(kernel, problem, bench, settings.protocol, settings.deadline)
     with oracles.oracle_of(context, trials[0]) as oracle:
         return FinalRound(context, oracle, settings, Quiet(), fails).run(numbered, trials[0].config)
 
@@ -168,7 +168,7 @@ class FinalRound:
         return despite_deletion(lambda: self._run(trials, default), MOST_CACHES_LOST)
 
     def _run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
-        finalists = contestants_of(trials, default, self.settings.n_finalists, self.objectives)
+        finalists = contestants_of(trials, default, self.settings.finalists, self.objectives)
         if not finalists:
             return ()
         self.progress.finalists(len(finalists))
@@ -213,12 +213,12 @@ class FinalRound:
     def sustained_s(self) -> float:
         """Returns the seconds for which each finalist is launched back to back."""
         least = LEAST_ENERGY_S if self.objectives.needs_energy else 0.0
-        return max(self.settings.sustained_s, least)
+        return max(self.settings.sustained, least)
 
     def _measured_together(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Measurement]:
         """Returns measurements by trial number: interleaved, or one by one to find the culprit if that fails."""
         protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
-        worker, deadline_s = self.context.bench.worker, self.settings.launch_deadline_s
+        worker, deadline_s = self.context.bench.worker, self.settings.deadline
         n_placements = self.settings.n_placements(self.context.target.kind)
         measured: dict[int, Measurement] = {}
         with self.context.on_device("final round"):
@@ -242,7 +242,7 @@ class FinalRound:
         for trial, job in jobs:
             with self.context.on_device("final round"):
                 try:
-                    sustained = worker.sustain(job, self.sustained_s, self.settings.launch_deadline_s)
+                    sustained = worker.sustain(job, self.sustained_s, self.settings.deadline)
                     figures[trial.number] = sustained
                 except TrialFailure as failure:
                     self.left_out(trial, failure)
@@ -259,11 +259,11 @@ class FinalRound:
             with self.context.on_device("final round"):
                 try:
                     n_checked = self.n_checked if self.context.has_answers else 0
-                    n = worker.repeat(job, n_checked, self.settings.launch_deadline_s)
+                    n = worker.repeat(job, n_checked, self.settings.deadline)
                     is_fresh = job.others is not None and FRESH_INPUTS in ranked[0].checks
                     further = (LAUNCHES, *((CARRIED,) if is_fresh else ())) if n else ()
                     if n:
-                        further += worker.examine(job, self.settings.launch_deadline_s)
+                        further += worker.examine(job, self.settings.deadline)
                         if late := [check for check in (REMAINDERS, COUNTED) if check not in further]:
                             self.progress.note(f"the winner lacks {', '.join(late)}: over {LONGEST_S:g} s here")
                     winner_checks = tuple(dict.fromkeys((*ranked[0].checks, *further)))

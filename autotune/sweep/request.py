@@ -111,10 +111,20 @@ def _allowed_nearby(kernel: Kernel[P], config: Config, problem: P, target: Targe
     )
 
 
-def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:
-    """Parses ``ALGORITHM=register``, ``WGS=64`` and ``WGS=128`` into the values that a sweep is restricted to."""
+def parse_restriction(
+    kernel: Kernel[P], only: Iterable[str] | Mapping[str, tuple[Value, ...]]
+) -> dict[str, tuple[Value, ...]]:
+    """Returns the values that a sweep is restricted to: as given, or those in ``WGS=64``, ``WGS=128``, ``UNROLL=4``.
+
+    Raises:
+        UsageError: for values that are not in a tuple, or not in the space.
+    """
+    if isinstance(only, Mapping):
+        for name, values in only.items():
+            check_type(f"only[{name!r}]", values, tuple, "a tuple of values")
+        return dict(only)
     restriction: dict[str, tuple[Value, ...]] = {}
-    for text in [texts] if isinstance(texts, str) else texts:
+    for text in only:
         for name, value in parse_values(text, _reader(kernel.space)).items():
             kernel.space.check_values(name, (value,))
             restriction[name] = (*restriction.get(name, ()), value)

@@ -43,6 +43,7 @@ from .estimate import estimate
 from .final_round import PREFERENCE, FinalRound
 from .loop import open_device, outcome_of, run_trials
 from .progress import Progress, Quiet
+from .request import parse_restriction
 from .settings import Settings
 from .taken_up import taken_up
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from ..records.journal import Journal
     from ..search.search import Search
 
-ELSEWHERE = ("results", "dashboard", "begin_from")  # settings that name files, and are not recorded
+ELSEWHERE = ("results", "dashboard", "begin_from", "only", "samples", "hot")  # not recorded, or otherwise
 
 
 @dataclass(frozen=True)
@@ -151,15 +152,15 @@ def run_sweep(
     journal = _journal(settings.dashboard, progress)
     device, rank = bench.target.device, bench.join()
     with bench.getting_ready.held(rank):
-        enumeration = kernel.space.enumerate(problem, device, settings.restrict)
+        enumeration = kernel.space.enumerate(problem, device, parse_restriction(kernel, settings.only))
     if not enumeration.configs:
         name = problem_name(problem)
         raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
     if enumeration.told_sample:
         progress.note(f"{kernel.name}: {enumeration.told_sample}")
     default = enumeration.nearest(kernel.default_config(problem, device))
-    protocol = replace(settings.protocol, energy_s=settings.energy_s if objectives.needs_energy else 0.0)
-    context = Context.of(kernel, problem, bench, protocol, settings.launch_deadline_s, rank, ledger, judge)
+    protocol = replace(settings.protocol, energy_s=settings.energy_time if objectives.needs_energy else 0.0)
+    context = Context.of(kernel, problem, bench, protocol, settings.deadline, rank, ledger, judge)
     context.check_definition(enumeration.configs)
     folder = SweepFolder.opened(
         sweep_path(settings.results, device.name, kernel.name, problem_name(problem)), kernel.space.added
@@ -213,7 +214,7 @@ class _Run:
                 recorded = self.journal.add if self.journal else None
                 with oracles.oracle_of(context, log.fastest, settings.trust_recorded) as oracle:
                     oracle = run_trials(
-                        context, oracle, search, self.objectives, log, self.progress, n_total, settings.time_s, recorded
+                        context, oracle, search, self.objectives, log, self.progress, n_total, settings.time, recorded
                     )
                     open_device(context)
                     final_round = FinalRound(context, oracle, settings, self.progress, self._left_out, self.objectives)
@@ -277,7 +278,7 @@ class _Run:
         is_over, n_default = len(self.log.trials) >= self.budget, int(self.default not in tried)
         if n_default and is_over:
             self.progress.note("the default has changed since then, and will be tried")
-        winners = winners_elsewhere(settings.results, self.context.kernel, problem, device) if settings.n_hints else ()
+        winners = winners_elsewhere(settings.results, self.context.kernel, problem, device) if settings.hints else ()
         n = len(set(self.enumeration.configs).intersection(winners) - tried - {self.default})
         if n and is_over:
             configs = "config that won" if n == 1 else "configs that won"
@@ -304,7 +305,8 @@ class _Run:
             space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
             n_before=self.n_before,
             added=kernel.space.added,
-            settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE},
+            settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE}
+            | {"restrict": parse_restriction(kernel, self.settings.only), "protocol": asdict(self.settings.protocol)},
             preference_among_ties=PREFERENCE,
             stale=tuple(stale),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -323,7 +325,7 @@ class _Run:
             and outcome.finalist_samples >= settings.finalist_samples
             and outcome.placements >= settings.n_placements(kind)
             and outcome.checked_launches >= settings.n_checked(kind)
-            and (outcome.winner.sustained is not None or not settings.sustained_s)
+            and (outcome.winner.sustained is not None or not settings.sustained)
         )
         return outcome if is_long_enough else None
 
@@ -334,12 +336,12 @@ class _Run:
         with self.context.bench.getting_ready.held(self.context.rank), self.context.ledger.on("searching"):
             done = {self.default, *(t.config for t in trials)}
             own = {t.config: t.median_s for t in trials if t.median_s}
-            near = known(settings.results, kernel, problem, device) if settings.n_hints else ()
-            before = earlier(self.folder, problem, device, set(configs)) if settings.n_hints else None
+            near = known(settings.results, kernel, problem, device) if settings.hints else ()
+            before = earlier(self.folder, problem, device, set(configs)) if settings.hints else None
             hints, columns = warm_start(
-                kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
+                kernel, problem, device, self.enumeration, near, own, settings.hints, done, before
             )
-            if settings.n_hints:
+            if settings.hints:
                 here = fastest_here(kernel, problem, device, self.progress.note)
                 allowed = set(configs).difference(done)
                 hints = tuple(dict.fromkeys((*(config for config in here if config in allowed), *hints)))

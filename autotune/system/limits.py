@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..core.errors import UsageError
 
+MANY = 10**9
 LONGEST_S = 1e6  # 11 days: poll takes milliseconds in 32 bits
 
 
@@ -17,6 +18,7 @@ class Range:
     most: float
     is_integer: bool = True
     may_lack: bool = False
+    unit: str = ""
 
     def holds(self, value: object) -> bool:
         """Returns whether ``value`` is in the range."""
@@ -26,19 +28,24 @@ class Range:
             return False
         return self.least <= value <= self.most  # false for nan
 
+    @property
+    def brief(self) -> str:
+        """Returns the limits for help; one that nobody reaches is not named."""
+        return f"from {self.least:g}" + (f" to {self.most:.0f}" if self.most < MANY else "")
+
     def __str__(self) -> str:
         what = "an integer" if self.is_integer else "a finite number"
         return f"{what} from {self.least:g} to {self.most:g}{', or nothing' if self.may_lack else ''}"
 
 
-COUNT = Range(1, 10**9)
-FROM_ZERO = Range(0, 10**9)
+COUNT = Range(1, MANY)
+FROM_ZERO = Range(0, MANY)
 SEED = Range(0, 2**32 - 1)  # the range that random generators accept
 SAMPLES = Range(3, 10**6)
-DURATION = Range(0.0, LONGEST_S, is_integer=False)
+DURATION = Range(0.0, LONGEST_S, is_integer=False, unit="s")
 REGRET = Range(0.0, 1000.0, is_integer=False)
 BYTES = Range(0.0, 1e18, is_integer=False)
-DEADLINE = Range(1e-3, LONGEST_S, is_integer=False)
+DEADLINE = Range(1e-3, LONGEST_S, is_integer=False, unit="s")
 
 
 def check_numbers(values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:

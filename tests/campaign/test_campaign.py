@@ -161,7 +161,7 @@ def test_pilots_go_first_with_their_own_effort(tmp_path: Path) -> None:
         ({"problem": "[problem]\nn_time = '2 ** half'"}, "is not made of integers"),
         ({"problem": "[problem]\nn_time = '2 *'"}, "is not an expression"),
         ({"problem": "[problem]\nn_times = 'half'"}, "'n_times' is not a field"),
-        ({"sweep": "[sweep]\ntrial = 3"}, "unknown key trial in \\[sweep\\]"),
+        ({"sweep": "[sweep]\ntrial = 3"}, "\\[sweep\\] trial is not a setting; settings are trials, "),
         ({"sweep": "[sweep]\neffort = 'most'"}, "unknown effort 'most'"),
         ({"sweep": "[sweep"}, "is not TOML"),
     ],

@@ -220,4 +220,4 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 def test_help_states_defaults_and_units() -> None:
     text = " ".join(autotune("sweep", "--help").stdout.split())
     assert "Time limit for one compilation, in seconds. [default: 60.0]" in text
-    assert "[default: 12; 3<=x<=1000000]" in text
+    assert "[default: 12; from 3 to 1000000]" in text

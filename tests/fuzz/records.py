@@ -88,7 +88,7 @@ def make(folder: Path, bench: Bench) -> None:
             pack(SweepFolder(path))
         append(goes_on, Trial(number=2, status=Status.WRONG, config=TALL, key="key", message="y[3] is 4"))
     kernel = load_kernel(EXAMPLE)
-    settings = Settings(results=folder / "results", trials=14, n_hints=0, finalist_samples=3, checked_launches=0)
+    settings = Settings(results=folder / "results", trials=14, hints=0, finalist_samples=3, checked_launches=0)
     sweep = run_sweep(kernel, kernel.problem({"n_chan": 256}), bench, settings)
     relative = sweep.path.relative_to(folder / "results")
     shutil.copytree(sweep.path.parent, folder / "whole" / relative.parent, dirs_exist_ok=True)

@@ -37,6 +37,6 @@ def outcomes(kernel: str, faults: Sequence[str], device: str, results: Path) -> 
 def _swept(bench: Bench, kernel: str, faults: Sequence[str], results: Path) -> dict[str, tuple[str, str]]:
     definition = load_kernel(str(FOLDER / f"{kernel}.py"))
     only = parse_restriction(definition, [f"FAULT={fault}" for fault in faults])
-    settings = Settings(results=results, trials=len(faults), n_finalists=MOST_FINALISTS, restrict=only)
+    settings = Settings(results=results, trials=len(faults), finalists=MOST_FINALISTS, only=only)
     sweep = run_sweep(definition, problem_on(definition, {}, bench.target), bench, settings)
     return {str(t.config["FAULT"]): (str(t.status), t.message) for t in SweepFolder(sweep.path).trials()}

@@ -42,7 +42,7 @@ def told(study: optuna.Study) -> list[tuple[Any, ...]]:
 
 
 def swept(tmp_path: Path, *, trials: int, dashboard: Path) -> Path:
-    short: dict[str, Any] = {"n_finalists": 1, "finalist_samples": 3, "checked_launches": 0}
+    short: dict[str, Any] = {"finalists": 1, "finalist_samples": 3, "checked_launches": 0}
     return autotune.sweep(
         EXAMPLE, device="simulated", results=tmp_path / "results", trials=trials, dashboard=dashboard, **short
     ).path

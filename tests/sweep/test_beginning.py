@@ -92,7 +92,7 @@ def test_a_sweep_that_had_ended_tries_what_has_won_on_another_device_since(bench
     first = [t.config for t in trials(bench, tmp_path, trials=2)]
     assert WIDE not in first
     record(tmp_path, OTHER, {WIDE: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
-    assert [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)] == first
+    assert [t.config for t in trials(bench, tmp_path, trials=2, hints=0)] == first
     assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE]
     assert [t.config for t in trials(bench, tmp_path, trials=2)] == [*first, WIDE], "there is nothing left to try"
 
@@ -100,23 +100,23 @@ def test_a_sweep_that_had_ended_tries_what_has_won_on_another_device_since(bench
 def test_a_sweep_that_had_ended_tries_a_default_that_has_changed_since(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)]
+    first = [t.config for t in trials(bench, tmp_path, trials=2, hints=0)]
     assert WIDE not in first
     monkeypatch.setattr(type(KERNEL), "default", dict(WIDE))
     for _ in range(2):
-        assert [t.config for t in trials(bench, tmp_path, trials=2, n_hints=0)] == [*first, WIDE]
+        assert [t.config for t in trials(bench, tmp_path, trials=2, hints=0)] == [*first, WIDE]
 
 
 def test_a_sweep_whose_space_has_grown_since_makes_as_many_trials_as_a_new_one(bench: Bench, tmp_path: Path) -> None:
     small = {"BLOCK_T": (1, 2, 4, 8)}
-    first = trials(bench, tmp_path, trials=6, n_hints=0, restrict=small)
+    first = trials(bench, tmp_path, trials=6, hints=0, only=small)
     (path,) = (file.parent for file in tmp_path.rglob("sweep.json"))
     space = {name: list(small.get(name, parameter.values)) for name, parameter in KERNEL.space.parameters.items()}
     rewrite_about(path, space=space, settings={})
-    grown = trials(bench, tmp_path, trials=6, n_hints=0)
+    grown = trials(bench, tmp_path, trials=6, hints=0)
     assert grown[:6] == first and len(grown) == 12 and any(t.config.BLOCK_T == 16 for t in grown)
-    assert len(trials(bench, tmp_path, trials=6, n_hints=0)) == 12, "the space has not grown again"
-    assert len(trials(bench, tmp_path, trials=7, n_hints=0)) == 13, "those before do not count"
+    assert len(trials(bench, tmp_path, trials=6, hints=0)) == 12, "the space has not grown again"
+    assert len(trials(bench, tmp_path, trials=7, hints=0)) == 13, "those before do not count"
 
 
 def test_the_fastest_config_of_a_first_use_is_tried_next(
@@ -129,14 +129,14 @@ def test_the_fastest_config_of_a_first_use_is_tried_next(
     assert keep_outcome(found) is None
     record(tmp_path / "results", OTHER, {TALL: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
     assert [t.config for t in trials(bench, tmp_path / "results", trials=3)] == [DEFAULT, WIDE, TALL]
-    cold = [t.config for t in trials(bench, tmp_path / "cold", trials=2, n_hints=0)]
+    cold = [t.config for t in trials(bench, tmp_path / "cold", trials=2, hints=0)]
     assert WIDE not in cold
 
 
 def test_no_hints_start_cold(bench: Bench, tmp_path: Path) -> None:
-    cold = [t.config for t in trials(bench, tmp_path / "cold", n_hints=0)]
+    cold = [t.config for t in trials(bench, tmp_path / "cold", hints=0)]
     record(tmp_path / "known", OTHER, {WIDE: 1.0, DEFAULT: 2.0}, n_time=64, n_chan=100)
-    assert [t.config for t in trials(bench, tmp_path / "known", n_hints=0)] == cold and cold[0] == DEFAULT
+    assert [t.config for t in trials(bench, tmp_path / "known", hints=0)] == cold and cold[0] == DEFAULT
     assert WIDE not in cold, "the test is worth something only if chance does not choose it"
     warm = [t.config for t in trials(bench, tmp_path / "known", trials=9)]
     assert warm[8] == WIDE

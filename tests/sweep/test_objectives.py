@@ -20,7 +20,7 @@ PRODUCT = {"edp": "energy * time * (power > 0)"}
 
 
 def sweep(results: Path, **settings: Any) -> Sweep:
-    given: dict[str, Any] = {"trials": 60, "energy_s": 0.01, "sampler": "exhaustive", "n_finalists": 2}
+    given: dict[str, Any] = {"trials": 60, "energy_time": 0.01, "sampler": "exhaustive", "finalists": 2}
     return autotune.sweep(
         EXAMPLE, problem={"n_chan": 256}, device="simulated:0", results=results, **{**given, **settings}
     )

@@ -21,7 +21,7 @@ def sweep(target: Target, results: Path, trials: int = 3, **settings: float) -> 
 
 
 def test_each_finalist_has_both_rates(target: Target, tmp_path: Path) -> None:
-    found = sweep(target, tmp_path, sustained_s=0.05)
+    found = sweep(target, tmp_path, sustained=0.05)
     outcome = SweepFolder(found.path).outcome()
     assert outcome is not None and [f.median_s for f in outcome.finalists] == [f.median_s for f in found.finalists]
     for finalist in outcome.finalists:
@@ -36,11 +36,11 @@ def test_it_is_taken_once_and_when_it_is_missing(tmp_path: Path) -> None:
     simulated = find_device("simulated:0")
     plain = sweep(simulated, tmp_path)
     assert plain.finalists[0].sustained is None
-    asked = sweep(simulated, tmp_path, sustained_s=0.05)
+    asked = sweep(simulated, tmp_path, sustained=0.05)
     figure = asked.finalists[0].sustained
     assert figure is not None
     assert figure.sustained_s == pytest.approx(1.1 * figure.short_s, rel=0.05)  # as the simulated device has it
-    again = sweep(simulated, tmp_path, sustained_s=0.05)
+    again = sweep(simulated, tmp_path, sustained=0.05)
     assert not again.finalists, "nothing is measured again"
 
 
@@ -57,7 +57,7 @@ def test_who_fails_at_it_is_no_finalist(tmp_path: Path, monkeypatch: pytest.Monk
         return sustain(self, job, seconds, deadline_s)
 
     monkeypatch.setattr(Worker, "sustain", fails_once)
-    found = sweep(simulated, tmp_path / "sustained", trials=20, sustained_s=0.05)
+    found = sweep(simulated, tmp_path / "sustained", trials=20, sustained=0.05)
     assert found.finalists
     assert winner.config not in [finalist.config for finalist in found.finalists]
     assert found.best is not None and found.best.config == found.finalists[0].config

@@ -1,7 +1,6 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -66,15 +65,3 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="The folder for recorded sweeps.")]
-BeginOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--begin-from",
-        help="A cache of Kernel Tuner, or T4 results: its fastest configs are tried first; its times are not used.",
-    ),
-]
-DashboardOption = Annotated[
-    Path | None,
-    typer.Option("--dashboard", help="A journal to write, which `optuna-dashboard FILE` shows while the sweep runs."),
-]

@@ -16,12 +16,13 @@ from ...porting.call_tuning import PortedSweep
 from ...porting.call_tuning import tune_call as tune_call
 from ...porting.source import KernelText
 from ...sweep.settings import Settings
-from ...system.limits import DEADLINE
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from .options import BeginOption, DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
+from ..declared_options import with_settings
+from .options import DeviceOption, JsonOption
 
 
+@with_settings(Settings, "deadline", "results", "begin_from", "dashboard")
 def tune(
     source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++; the file is not changed.")],
     kernel: Annotated[
@@ -97,14 +98,8 @@ def tune(
     trials: Annotated[
         int | None, typer.Option("--trials", min=1, help="How many configs a search tries. [default: all]")
     ] = None,
-    deadline: Annotated[
-        float,
-        typer.Option("--deadline", callback=in_range(DEADLINE), help="Seconds that one check or timing may take."),
-    ] = Settings.launch_deadline_s,
     device: DeviceOption = "auto",
-    results: ResultsOption = Path("results"),
-    begin_from: BeginOption = None,
-    dashboard: DashboardOption = None,
+    settings: dict[str, Any] = {},
     json: JsonOption = False,
 ) -> None:
     """Tune a kernel in an existing .cu file.
@@ -153,16 +148,9 @@ def tune(
     )
     ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
-    settings = Settings(
-        results=results,
-        begin_from=begin_from,
-        dashboard=dashboard,
-        trials=trials,
-        sampler=sampler,
-        launch_deadline_s=deadline,
-    )
+    chosen = Settings(trials=trials, sampler=sampler, **settings)
     clock = target.module.clock
-    _tell(tune_call(call, ordered_answers, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
+    _tell(tune_call(call, ordered_answers, atol, None, device, chosen, ConsoleProgress(clock)), clock, json)
 
 
 def _tell(ported: PortedSweep, clock: str, json: bool) -> None:

@@ -241,7 +241,7 @@ def test_what_is_wrong_is_told_in_one_line(package: Path, tmp_path: Path) -> Non
 
 
 def test_what_nobody_knows_is_tuned_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(settings.EFFORTS, "quick", {"trials": 2, "n_finalists": 1, "finalist_samples": 3})
+    monkeypatch.setitem(settings.EFFORTS, "quick", {"trials": 2, "finalists": 1, "finalist_samples": 3})
     told: list[str] = []
     config, line = asked(told, results=tmp_path / "results", tune="quick")
     assert told[0].startswith(f"tuning accumulate {problem_name(PROBLEM)} on host: ")

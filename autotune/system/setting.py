@@ -1,0 +1,125 @@
+"""Settings that are declared once: the type, the check, the help and the default of each stand at its field.
+
+A dataclass whose fields are ``Annotated[type, Setting(...)]`` gives the options of a command, the keys of a file, the
+keywords of a call, and the check of a value, whichever way it came.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from ..core.errors import UsageError
+from .limits import Range, check_type
+
+CALLS, COMMANDS, FILES = range(3)
+log = logging.getLogger("autotune")
+WORDS: Mapping[type, str] = {
+    Path: "a path",
+    str: "a name",
+    bool: "true or false",
+    tuple: "a tuple of texts",
+    Mapping: "a dict of expressions by name",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is said of a setting beside its name, type and default.
+
+    Args:
+        help: what it does, in a sentence or two.
+        allowed: the range of a number.
+        usual: what a default of None stands for, in words.
+        option: the name of a command's option; "": the field's name.
+        was: names that are taken, too, until 0.4, with one line.
+        where: who may give it: CALLS alone, COMMANDS, too, or FILES, too.
+    """
+
+    help: str
+    allowed: Range | None = None
+    usual: str = ""
+    option: str = ""
+    was: tuple[str, ...] = ()
+    where: int = FILES
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A setting with its field's name, its types without None, and its default. ``may_lack``: None is a value of it."""
+
+    name: str
+    kinds: tuple[type, ...]
+    default: object
+    may_lack: bool
+    setting: Setting
+
+    @property
+    def option(self) -> str:
+        """Returns the name of a command's option."""
+        return self.setting.option or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def help(self) -> str:
+        """Returns the help with the default and the range."""
+        usual, allowed = self.setting.usual or (str(self.default) if self.default else ""), self.setting.allowed
+        limits = [f"default: {usual}"] if usual else []
+        limits += [allowed.brief] if allowed is not None and allowed.is_integer else []
+        return f"{self.setting.help} [{'; '.join(limits)}]" if limits else self.setting.help
+
+    def check(self, value: object) -> None:
+        """Raises UsageError unless ``value`` is of the type and in the range."""
+        allowed = self.setting.allowed
+        if allowed is not None:
+            if not (allowed.holds(value) or (value is None and self.may_lack)):
+                raise UsageError(f"{self.name}={value!r} must be {allowed}{', or nothing' if self.may_lack else ''}")
+        else:
+            kinds = (*self.kinds, NoneType) if self.may_lack else self.kinds
+            check_type(self.name, value, kinds, WORDS[self.kinds[0]] + (", or None" if self.may_lack else ""))
+
+
+def declared(kind: type[Any]) -> Mapping[str, Declared]:
+    """Returns the settings of a dataclass by name, in the order of its fields."""
+    hints, found = get_type_hints(kind, include_extras=True), {}
+    for each in fields(kind):
+        hint = hints[each.name]
+        setting = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Setting)), None)
+        if setting is None:
+            continue
+        plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        kinds = get_args(plain) if isinstance(plain, UnionType) else (plain,)
+        own = tuple(get_origin(one) or one for one in kinds if one is not NoneType)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        found[each.name] = Declared(each.name, own, default, NoneType in kinds, setting)
+    return found
+
+
+def check_settings(instance: object) -> None:
+    """Raises UsageError for the first field whose value is not allowed."""
+    for name, one in declared(type(instance)).items():
+        one.check(getattr(instance, name))
+
+
+def by_present_names(kind: type[Any], given: Mapping[str, Any], where: int = CALLS) -> dict[str, Any]:
+    """Returns what is ``given`` by today's names; a line of the log tells each old one.
+
+    ``where``: whence it comes. Lists in a file become tuples.
+
+    Raises:
+        UsageError: for a name that is none of them, or is given twice.
+    """
+    known = {name: one for name, one in declared(kind).items() if one.setting.where >= where}
+    before = {old: name for name, one in known.items() for old in one.setting.was}
+    if unknown := sorted(set(given) - known.keys() - before.keys()):
+        raise UsageError(f"{', '.join(unknown)} is not a setting; settings are {', '.join(known)}")
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        now = before.get(name, name)
+        if now in found:
+            raise UsageError(f"{now} is given twice")
+        if now != name:
+            log.warning("%s is called %s now; the old name is taken until 0.4", name, now)
+        found[now] = tuple(value) if isinstance(value, list) else value
+    return found
