@@ -3,6 +3,7 @@
     python docs/figures.py
 
 - docs/record.md: the tables of what records hold, and of checks, from the declarations in autotune/records.
+- docs/settings.md: the settings of a sweep, from their declarations.
 - README.md: the table of kernels, and by how much winners of ddc beat the default, from results/.
 
 `tests/test_docs.py` compares what is written with what this makes.
@@ -22,6 +23,8 @@ from autotune.records.figure import figures_of
 from autotune.records.outcome import Finalist, Outcome
 from autotune.records.record import read_sweeps
 from autotune.records.trial import Trial
+from autotune.sweep.settings import Settings
+from autotune.system.setting import CALLS, COMMANDS, FILES, declared
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results" / "NVIDIA_H200"
@@ -35,6 +38,8 @@ TABLES = {  # heads of docs/record.md -> the records below them
 }
 OF_TRIAL = figures_of(Trial)
 OF_CHECKS = "| check | what holds |\n| --- | --- |\n"
+SETTINGS = "| setting | what it does | default |\n| --- | --- | --- |\n"
+PLACES = {CALLS: " (*calls*)", COMMANDS: " (*not in files*)", FILES: ""}
 KERNELS = "| kernel | what it does | measured | time | of the roofline |\n| --- | --- | --- | --- | --- |\n"
 SPEED_UP = re.compile(r"(?<=median)(\s+winner\s+is\s+)[\d.]+")
 SHOWN = (
@@ -94,6 +99,16 @@ def columns(record: type[Any]) -> str:
     return "".join(rows)
 
 
+def settings() -> str:
+    """Returns the rows of a sweep's settings."""
+    rows = []
+    for one in declared(Settings).values():
+        option = f", `{one.setting.option}`" if one.setting.option else ""
+        what = one.setting.help.replace("|", "\\|")
+        rows.append(f"| `{one.name}`{option} | {what}{PLACES[one.setting.where]} | {'; '.join(one.limits).removeprefix('default: ')} |\n")
+    return "".join(rows)
+
+
 def kernels() -> str:
     """Returns the rows of README's kernels: the winner's median, and its share of the roofline."""
     rows = []
@@ -133,7 +148,16 @@ def _with_rows(page: str, head: str, rows: str) -> str:
     return before + head + rows + after[after.index("\n\n") + 1 :]
 
 
-PAGES = {ROOT / "docs" / "record.md": record_page, ROOT / "README.md": readme}
+def settings_page(page: str) -> str:
+    """Returns the text of docs/settings.md with the table as it is now."""
+    return _with_rows(page, SETTINGS, settings())
+
+
+PAGES = {
+    ROOT / "docs" / "record.md": record_page,
+    ROOT / "docs" / "settings.md": settings_page,
+    ROOT / "README.md": readme,
+}
 
 if __name__ == "__main__":
     for path, renewed in PAGES.items():

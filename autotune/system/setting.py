@@ -64,10 +64,14 @@ class Declared:
     @property
     def help(self) -> str:
         """Returns the help with the default and the range."""
+        return f"{self.setting.help} [{'; '.join(self.limits)}]" if self.limits else self.setting.help
+
+    @property
+    def limits(self) -> list[str]:
+        """Returns the default and the range in words, as far as they say something."""
         usual, allowed = self.setting.usual or (str(self.default) if self.default else ""), self.setting.allowed
         limits = [f"default: {usual}"] if usual else []
-        limits += [allowed.brief] if allowed is not None and allowed.is_integer else []
-        return f"{self.setting.help} [{'; '.join(limits)}]" if limits else self.setting.help
+        return limits + ([allowed.brief] if allowed is not None and allowed.is_integer else [])
 
     def check(self, value: object) -> None:
         """Raises UsageError unless ``value`` is of the type and in the range."""
