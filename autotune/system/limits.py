@@ -35,7 +35,8 @@ class Range:
 
     def __str__(self) -> str:
         what = "an integer" if self.is_integer else "a finite number"
-        return f"{what} from {self.least:g} to {self.most:g}{', or nothing' if self.may_lack else ''}"
+        most = f"{self.most:.0f}" if self.is_integer and self.most < MANY else f"{self.most:g}"
+        return f"{what} from {self.least:g} to {most}{', or nothing' if self.may_lack else ''}"
 
 
 COUNT = Range(1, MANY)

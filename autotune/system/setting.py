@@ -15,6 +15,7 @@ from ..core.errors import UsageError
 from .limits import Range, check_type
 
 CALLS, COMMANDS, FILES = range(3)
+ANY = "any"  # a value that is checked where it is used
 log = logging.getLogger("autotune")
 WORDS: Mapping[type, str] = {
     Path: "a path",
@@ -31,7 +32,7 @@ class Setting:
 
     Args:
         help: what it does, in a sentence or two.
-        allowed: the range of a number.
+        allowed: the range of a number, or all values; None: any of the type; ANY: anything.
         usual: what a default of None stands for, in words.
         option: the name of a command's option; "": the field's name.
         was: names that are taken, too, until 0.4, with one line.
@@ -39,7 +40,7 @@ class Setting:
     """
 
     help: str
-    allowed: Range | None = None
+    allowed: Range | tuple[object, ...] | str | None = None
     usual: str = ""
     option: str = ""
     was: tuple[str, ...] = ()
@@ -62,6 +63,11 @@ class Declared:
         return self.setting.option or f"--{self.name.replace('_', '-')}"
 
     @property
+    def is_needed(self) -> bool:
+        """Returns whether it has no default."""
+        return self.default is MISSING
+
+    @property
     def help(self) -> str:
         """Returns the help with the default and the range."""
         return f"{self.setting.help} [{'; '.join(self.limits)}]" if self.limits else self.setting.help
@@ -69,17 +75,21 @@ class Declared:
     @property
     def limits(self) -> list[str]:
         """Returns the default and the range in words, as far as they say something."""
-        usual, allowed = self.setting.usual or (str(self.default) if self.default else ""), self.setting.allowed
+        usual = self.setting.usual or (str(self.default) if self.default and not self.is_needed else "")
+        allowed = self.setting.allowed
         limits = [f"default: {usual}"] if usual else []
-        return limits + ([allowed.brief] if allowed is not None and allowed.is_integer else [])
+        return limits + ([allowed.brief] if isinstance(allowed, Range) and allowed.is_integer else [])
 
     def check(self, value: object) -> None:
         """Raises UsageError unless ``value`` is of the type and in the range."""
         allowed = self.setting.allowed
-        if allowed is not None:
+        if isinstance(allowed, tuple):
+            if not (value in allowed or (value is None and self.may_lack)):
+                raise UsageError(f"{self.name}={value!r} must be one of {', '.join(map(str, allowed))}")
+        elif isinstance(allowed, Range):
             if not (allowed.holds(value) or (value is None and self.may_lack)):
                 raise UsageError(f"{self.name}={value!r} must be {allowed}{', or nothing' if self.may_lack else ''}")
-        else:
+        elif allowed != ANY:
             kinds = (*self.kinds, NoneType) if self.may_lack else self.kinds
             check_type(self.name, value, kinds, WORDS[self.kinds[0]] + (", or None" if self.may_lack else ""))
 
@@ -95,7 +105,7 @@ def declared(kind: type[Any]) -> Mapping[str, Declared]:
         plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         kinds = get_args(plain) if isinstance(plain, UnionType) else (plain,)
         own = tuple(get_origin(one) or one for one in kinds if one is not NoneType)
-        default = each.default if each.default_factory is MISSING else each.default_factory()
+        default: object = each.default if each.default_factory is MISSING else each.default_factory()
         found[each.name] = Declared(each.name, own, default, NoneType in kinds, setting)
     return found
 

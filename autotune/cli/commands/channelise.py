@@ -1,7 +1,7 @@
 """`autotune channelise` makes voltages from the samples of one antenna."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,70 +9,42 @@ from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files import formats
 from ...engines.files.formats.interface import SAMPLES, VOLTAGES, either
-from ...engines.jobs import BandResult, Bands
+from ...engines.jobs import BandResult, Bands, Running
 from ...engines.jobs import channelise as run
-from ...engines.kernels.choice import AUTO
 from ...engines.run.counters import si
 from ..console import note, stdout
+from ..declared_options import with_settings
 from ..stopped import stopped
 from .engine_options import (
-    BitsOption,
-    ChunkOption,
-    DelaysOption,
-    FilterBankOption,
-    GainsOption,
     HeaderOption,
-    KernelsOnHostOption,
-    NarrowOption,
     OverwritePictureOption,
-    PackageOption,
     PlotOption,
-    RecordsOption,
-    SpectraOption,
-    TapsOption,
-    TuneOption,
-    WindowOption,
+    bands_of,
     followed,
     header_of,
     named,
-    narrow_bands,
     nothing,
     running,
     told_in_options,
 )
-from .options import DeviceOption
 
 
+@with_settings(Running, "how")
+@with_settings(Bands, "bands")
 def channelise(
     samples: Annotated[
         Path,
         typer.Argument(help=f"A recording: {either(formats.names(SAMPLES))}."),
     ],
-    channels: Annotated[int, typer.Option("--channels", min=1, max=1 << 24, help="Channels of each band.")],
     out: Annotated[
         Path | None,
         typer.Option("--out", help=f"A new file for voltages: {named(VOLTAGES)}. [default: none, with --plot]"),
     ] = None,
-    taps: TapsOption = Bands.taps,
-    window: WindowOption = Bands.window,
-    bits: BitsOption = Bands.bits,
-    spectra_per_heap: SpectraOption = Bands.spectra_per_heap,
-    delays: DelaysOption = None,
-    gains: GainsOption = None,
-    narrow: NarrowOption = [],
-    with_whole: Annotated[
-        bool, typer.Option("--with-whole", help="With --narrow: also make the whole band, from the same samples.")
-    ] = False,
+    bands: dict[str, Any] = {},
     header: HeaderOption = [],
     plot: PlotOption = None,
     overwrite: OverwritePictureOption = False,
-    package: PackageOption = None,
-    results: RecordsOption = None,
-    tune: TuneOption = None,
-    filter_bank: FilterBankOption = AUTO,
-    device: DeviceOption = "auto",
-    kernels_on_host: KernelsOnHostOption = False,
-    chunk: ChunkOption = None,
+    how: dict[str, Any] = {},
 ) -> None:
     """Turn samples into quantised voltages of channels: filter bank, delays, gains. Ctrl-C stops after a whole heap.
 
@@ -80,17 +52,16 @@ def channelise(
     """
     if out is None and plot is None:
         raise UsageError("give --out x.h5 for the voltages, or --plot x.png to look at them, or both")
-    bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow), with_whole)
     with told_in_options(), followed() as report:
         result = run(
             samples,
-            bands,
+            bands_of(bands),
             out,
             header=header_of(header),
             keep=False,
             plot=plot,
             overwrite=overwrite,
-            running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
+            running=running(how, report),
         )
     for band in result.bands:
         if not band.why_nothing:

@@ -1,47 +1,35 @@
 """`autotune correlate` makes visibilities from the samples or voltages of several antennas."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files.formats.interface import VISIBILITIES, VOLTAGES
-from ...engines.jobs import Bands, CorrelateResult
+from ...engines.jobs import Bands, CorrelateResult, Running
 from ...engines.jobs import correlate as run
-from ...engines.kernels.choice import AUTO
 from ...engines.run.counters import si
 from ..console import note, stdout
+from ..declared_options import with_settings
 from ..stopped import stopped
 from .engine_options import (
-    BitsOption,
-    ChunkOption,
-    DelaysOption,
-    FilterBankOption,
-    GainsOption,
     HeaderOption,
-    KernelsOnHostOption,
-    NarrowOption,
     OverwritePictureOption,
-    PackageOption,
     PlotOption,
-    RecordsOption,
-    SpectraOption,
-    TapsOption,
-    TuneOption,
-    WindowOption,
+    bands_of,
     followed,
     header_of,
     named,
-    narrow_bands,
     nothing,
     running,
     told_in_options,
 )
-from .options import DeviceOption
 
 
+@with_settings(Running, "how")
+@with_settings(Bands, "bands", without=("channels", "with_whole"))
 def correlate(
     inputs: Annotated[
         list[Path],
@@ -69,10 +57,7 @@ def correlate(
         Path | None,
         typer.Option("--out", help=f"A new file for visibilities: {named(VISIBILITIES)}. [default: none, with --plot]"),
     ] = None,
-    taps: TapsOption = Bands.taps,
-    window: WindowOption = Bands.window,
-    bits: BitsOption = Bands.bits,
-    spectra_per_heap: SpectraOption = Bands.spectra_per_heap,
+    bands: dict[str, Any] = {},
     complete_dumps: Annotated[
         bool,
         typer.Option(
@@ -80,9 +65,6 @@ def correlate(
             help="Drop the data of a baseline from a dump (weight 0) unless all of its spectra are there.",
         ),
     ] = False,
-    delays: DelaysOption = None,
-    gains: GainsOption = None,
-    narrow: NarrowOption = [],
     header: HeaderOption = [],
     phase_centre: Annotated[
         str | None,
@@ -99,13 +81,7 @@ def correlate(
         Path | None,
         typer.Option("--sky", help="With --plot: also draw the fringes that this sky (sky.toml) should give."),
     ] = None,
-    package: PackageOption = None,
-    results: RecordsOption = None,
-    tune: TuneOption = None,
-    filter_bank: FilterBankOption = AUTO,
-    device: DeviceOption = "auto",
-    kernels_on_host: KernelsOnHostOption = False,
-    chunk: ChunkOption = None,
+    how: dict[str, Any] = {},
 ) -> None:
     """Correlate all pairs of antennas, from samples or voltages, and add up the products into dumps.
 
@@ -114,13 +90,10 @@ def correlate(
     """
     if out is None and plot is None:
         raise UsageError("give --out x.h5 for the visibilities, or --plot x.png to look at them, or both")
-    bands = None
-    if channels is not None:
-        bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow))
     with told_in_options(), followed() as report:
         result = run(
             inputs,
-            bands,
+            None if channels is None else bands_of({"channels": channels, **bands}),
             out,
             batches_per_dump=accumulate,
             complete_dumps=complete_dumps,
@@ -130,7 +103,7 @@ def correlate(
             overwrite=overwrite,
             sky=sky,
             phase_centre=phase_centre,
-            running=running(package, results, tune, filter_bank, device, kernels_on_host, chunk, report),
+            running=running(how, report),
         )
     if not (why := result.why_nothing):
         stdout.print(_result_text(result), markup=False)

@@ -1,7 +1,7 @@
 """The options, the progress line and the messages that `channelise` and `correlate` share."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,46 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import UsageError
-from ...engines.f.filters import WINDOWS
 from ...engines.files import formats
 from ...engines.files.formats.interface import either
-from ...engines.jobs import Narrow, Running
-from ...engines.jobs.band_settings import MOST_TAPS
-from ...engines.jobs.running import Report
+from ...engines.jobs import Bands, Narrow, Running
+from ...engines.jobs.running import Report, no_report
+from ...system.setting import declared
 from ..console import ProgressLine, ProgressText, note
 
-TapsOption = Annotated[
-    int, typer.Option("--taps", min=1, max=MOST_TAPS, help="Taps of the filter bank: how many spectra a filter spans.")
-]
-WindowOption = Annotated[str, typer.Option("--window", help=f"Window of the filter: {', '.join(WINDOWS)}.")]
-BitsOption = Annotated[
-    int, typer.Option("--bits", help="Bits of a voltage's real part and of its imaginary part, each: 8 or 4.")
-]
-SpectraOption = Annotated[
-    int,
-    typer.Option(
-        "--spectra-per-heap",
-        min=1,
-        max=1 << 20,
-        help="Spectra in a heap. A heap is written as a whole.",
-    ),
-]
-DelaysOption = Annotated[Path | None, typer.Option("--delays", help="TOML of each antenna's delays. [default: none]")]
-GainsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--gains",
-        help="Gains in .npz (by antenna) or .npy. [default: gains that give voltages an rms of 16; of 3 for 4 bits]",
-    ),
-]
-NarrowOption = Annotated[
-    list[str],
-    typer.Option(
-        "--narrow",
-        help="CENTRE,DECIMATION,TAPS: a narrow band in place of the whole one. CENTRE is in Hz; TAPS are those of the "
-        "low-pass filter in front of the decimation (8 to 16 times DECIMATION).",
-    ),
-]
 HeaderOption = Annotated[
     list[str],
     typer.Option(
@@ -60,51 +27,8 @@ HeaderOption = Annotated[
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
 OverwritePictureOption = Annotated[bool, typer.Option("--overwrite", help="Replace the picture of --plot.")]
-PackageOption = Annotated[
-    str | None, typer.Option("--package", help="Take configs from this package, which `autotune emit` wrote.")
-]
-RecordsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--results", help="Take other configs from recorded sweeps in this folder. [default: results, if it exists]"
-    ),
-]
-TuneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tune",
-        help="quick: first tune the kernels that neither package nor records contain. first: try only a few promising "
-        "configs of each, within seconds, and keep the fastest in the user's cache.",
-    ),
-]
-FilterBankOption = Annotated[
-    str,
-    typer.Option(
-        "--filter-bank",
-        help="How voltages are made from samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
-        "channelise where package or records predict that it is faster; on host, NumPy.",
-    ),
-]
-KernelsOnHostOption = Annotated[
-    bool,
-    typer.Option(
-        "--kernels-on-host",
-        help="On host, run the CUDA kernels, translated to C++ with checks, in place of NumPy; this is slower.",
-    ),
-]
-ChunkOption = Annotated[
-    int | None,
-    typer.Option(
-        "--chunk",
-        min=1,
-        help="Samples of each polarisation that the device processes at a time. [default: up to 2^26; host: 2^20]",
-    ),
-]
-
-OPTIONS = {"n_channels": "--channels", "batches_per_dump": "--accumulate"} | {
-    name: f"--{name.replace('_', '-')}"
-    for name in ("bits", "chunk", "filter_bank", "spectra_per_heap", "taps", "tune", "window")
-}
+OPTIONS = {one.name: one.option for kind in (Bands, Running) for one in declared(kind).values()}
+OPTIONS |= {"batches_per_dump": "--accumulate"}
 NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # the name of an argument in front of its value
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
 NUMBERS |= {"n_channels": int, "sample_bits": int, "mjd": int}  # fields of Mark 5B
@@ -115,20 +39,15 @@ def named(holds: str, does: str = "write") -> str:
     return either([f"x{suffix}" for suffix in formats.suffixes(holds, does)])
 
 
-def running(
-    package: str | None,
-    results: Path | None,
-    tune: str | None,
-    filter_bank: str,
-    device: str,
-    kernels_on_host: bool,
-    chunk: int | None,
-    report: Report,
-) -> Running:
-    """Returns the settings of an engine's run. If ``results`` is None, the folder ./results is used if it exists."""
-    here = Path("results")
-    records = results or (here if here.is_dir() else None)
-    return Running(package, records, tune, filter_bank, device, kernels_on_host, chunk, tell=note, report=report)
+def running(given: Mapping[str, Any], report: Report = no_report) -> Running:
+    """Returns the settings of an engine's run. Without results, the folder ./results is used if it exists."""
+    here = {"results": Path("results")} if Path("results").is_dir() else {}
+    return Running(**here | dict(given), tell=note, report=report)
+
+
+def bands_of(given: Mapping[str, Any]) -> Bands:
+    """Returns the bands that the options of a command ask for."""
+    return Bands(**{**given, "narrow": narrow_bands(given.get("narrow", ()))})
 
 
 def narrow_bands(texts: Sequence[str]) -> tuple[Narrow, ...]:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import UsageError
-from ...engines.kernels.choice import AUTO
+from ...engines.jobs import Running
 from ...system.installation import install_with
 from ..console import note, print_json
-from .engine_options import FilterBankOption, KernelsOnHostOption, PackageOption, RecordsOption, TuneOption, running
-from .options import DeviceOption, JsonOption
+from ..declared_options import with_settings
+from .engine_options import running
+from .options import JsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...engines.jobs import Running
     from ...engines.service.served import Serving
 
 ConfigFile = Annotated[Path, typer.Argument(help="A TOML file, described in docs/network.md.")]
@@ -56,17 +56,13 @@ def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = ST
     _counts(digitiser.snapshot(), digitiser.line(), json)
 
 
+@with_settings(Running, "how", without=("chunk",))
 def fengine(
     config: ConfigFile,
     once: OnceOption = False,
     json: JsonOption = False,
     status: StatusOption = STATUS_S,
-    package: PackageOption = None,
-    results: RecordsOption = None,
-    tune: TuneOption = None,
-    filter_bank: FilterBankOption = AUTO,
-    device: DeviceOption = "auto",
-    kernels_on_host: KernelsOnHostOption = False,
+    how: dict[str, Any] = {},
 ) -> None:
     """Run an F-engine on the network: samples of a digitiser in, voltages of channels out, both by SPEAD.
 
@@ -77,22 +73,18 @@ def fengine(
     def service() -> "Serving":
         from ...engines.service.f_service import FService, f_service_settings
 
-        how = _running(package, results, tune, filter_bank, device, kernels_on_host)
-        return FService(f_service_settings(config), how, note)
+        return FService(f_service_settings(config), running(how), note)
 
     _serve(service, once, json, status)
 
 
+@with_settings(Running, "how", without=("chunk", "filter_bank"))
 def xengine(
     config: ConfigFile,
     once: OnceOption = False,
     json: JsonOption = False,
     status: StatusOption = STATUS_S,
-    package: PackageOption = None,
-    results: RecordsOption = None,
-    tune: TuneOption = None,
-    device: DeviceOption = "auto",
-    kernels_on_host: KernelsOnHostOption = False,
+    how: dict[str, Any] = {},
 ) -> None:
     """Run an X-engine on the network: voltages of F-engines in, visibilities out, to SPEAD or files.
 
@@ -103,16 +95,9 @@ def xengine(
     def service() -> "Serving":
         from ...engines.service.x_service import XService, x_service_settings
 
-        how = _running(package, results, tune, AUTO, device, kernels_on_host)
-        return XService(x_service_settings(config), how, note)
+        return XService(x_service_settings(config), running(how), note)
 
     _serve(service, once, json, status)
-
-
-def _running(
-    package: str | None, results: Path | None, tune: str | None, filter_bank: str, device: str, kernels_on_host: bool
-) -> "Running":
-    return running(package, results, tune, filter_bank, device, kernels_on_host, None, lambda line, share: None)
 
 
 def _serve(service: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:

@@ -22,7 +22,7 @@ from ..declared_options import with_settings
 from .options import DeviceOption, JsonOption
 
 
-@with_settings(Settings, "deadline", "results", "begin_from", "dashboard")
+@with_settings(Settings, only=("deadline", "results", "begin_from", "dashboard"))
 def tune(
     source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++; the file is not changed.")],
     kernel: Annotated[

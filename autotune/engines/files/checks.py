@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core import schema
+from ...system.limits import Range
 from ..streams.samples import COMPLEX_BITS
 from ..streams.times import moment
 
@@ -12,6 +13,7 @@ MOST_TIME = 1 << 62  # timestamps are exact up to this one
 MOST_FIRST = 1 << 61  # the largest first timestamp, which leaves room for samples and delays
 MOST_CHANNELS = 1 << 24
 MOST_SPECTRA = 1 << 20
+CHANNELS = Range(1, MOST_CHANNELS)
 MOST_STEP = 1 << 40
 MOST_ANTENNAS = 1 << 14
 ALL_OTHERS = "*"  # stands for all antennas that are not named

@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ...core.errors import UsageError
+from ...system.limits import Range
+from ...system.setting import ANY, CALLS, Setting, check_settings
 from ..corrections.delays import LONGEST, DelayModel
 from ..corrections.gains import Gains
 from ..f.chain import Output, bank
-from ..f.filters import low_pass, prototype
+from ..f.filters import WINDOWS, low_pass, prototype
 from ..f.narrow_band import NarrowSettings
 from ..f.voltage_buffers import BandSettings
 from ..files import checks
@@ -22,7 +24,7 @@ from ..streams.phase_centre import PhaseCentre
 from ..streams.samples import SampleInfo
 from ..streams.voltages import REAL_LOW, check_nibbles
 from .inputs import Input
-from .level import RMS, Level, level_of, rms_of
+from .level import Level, level_of, rms_of
 
 LEAST_DELAY_DIFF = 1 << 12  # samples: the engine allows at least this difference
 MOST_TAPS = 64  # the limit of pfb_fir and channelise
@@ -30,8 +32,8 @@ MOST_DELAY_DIFF = 1 << 26
 ENDLESS_DELAY_DIFF = 1 << 20  # samples: the difference for a stream without an end
 LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # limits of a narrow band's ddc batch, which is about a quarter of a heap
 
-DelayArgument = str | Path | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
-GainArgument = str | Path | Mapping[str, Any] | Gains | complex | np.ndarray | None
+DelayArgument = Path | str | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
+GainArgument = Path | str | Mapping[str, Any] | Gains | complex | np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -48,46 +50,52 @@ class Bands:
     """The bands to make of samples, the same for all antennas.
 
     ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all antennas.
+    ``gains``: path of .npz or .npy, or gains (a number, [channels] or [channels, n_pols]), by the antenna's name or
+    for all antennas.
     ``phase_centre``: the direction whose fringes these delays stop; a file of delays may name it itself. ``correlate``
     computes the delays itself if it is given a direction.
-    ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by the antenna's name or
-    for all antennas; None gives voltages the level that quantises noise well.
     ``nibbles``: the nibble of a byte that holds the real part of a 4-bit voltage: real_low, or real_high as in SPEAD.
-    ``narrow``: narrow bands instead of the whole one.
-    ``with_whole``: whether the whole band is made as well as narrow ones.
     ``max_delay_diff``: samples by which delays may differ between polarisations and in time. None takes the largest
     difference while the samples last, and 2^20 for samples without an end. Spectra beyond it are left out, and counted.
     ``whole_heaps``: whether a heap that lacks samples is left out as a whole, instead of only its incomplete spectra.
     """
 
-    n_channels: int
-    taps: int = 16
-    window: str = "hann"
-    bits: int = 8
-    spectra_per_heap: int = 256
-    delays: DelayArgument = field(default=None, repr=False)
-    gains: GainArgument = field(default=None, repr=False)
-    narrow: tuple[Narrow, ...] = ()
-    with_whole: bool = False
+    channels: Annotated[int, Setting("Channels of each band.", checks.CHANNELS, was=("n_channels",))]
+    taps: Annotated[int, Setting("Taps of the filter bank: how many spectra a filter spans.", Range(1, MOST_TAPS))] = 16
+    window: Annotated[str, Setting(f"Window of the filter: {', '.join(WINDOWS)}.", tuple(WINDOWS))] = "hann"
+    bits: Annotated[int, Setting("Bits of a voltage's real part and of its imaginary part, each: 8 or 4.", (8, 4))] = 8
+    spectra_per_heap: Annotated[
+        int, Setting("Spectra in a heap. A heap is written as a whole.", Range(1, checks.MOST_SPECTRA))
+    ] = 256
+    delays: Annotated[DelayArgument, Setting("TOML of each antenna's delays.", ANY, "none")] = field(
+        default=None, repr=False
+    )
+    gains: Annotated[
+        GainArgument,
+        Setting("Gains in .npz (by antenna) or .npy.", ANY, "gains that give voltages an rms of 16; of 3 for 4 bits"),
+    ] = field(default=None, repr=False)
+    narrow: Annotated[
+        tuple[Narrow, ...],
+        Setting(
+            "CENTRE,DECIMATION,TAPS: a narrow band in place of the whole one. CENTRE is in Hz; TAPS are those of the "
+            "low-pass filter in front of the decimation (8 to 16 times DECIMATION)."
+        ),
+    ] = ()
+    with_whole: Annotated[bool, Setting("With --narrow: also make the whole band, from the same samples.")] = False
     phase_centre: PhaseCentre | None = None
-    max_delay_diff: int | None = None
+    max_delay_diff: Annotated[
+        int | None, Setting("Samples by which delays may differ.", Range(0, MOST_DELAY_DIFF), where=CALLS)
+    ] = None
     nibbles: str = REAL_LOW
     whole_heaps: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_delay_diff is not None and not 0 <= self.max_delay_diff <= MOST_DELAY_DIFF:
-            raise UsageError(f"max_delay_diff={self.max_delay_diff} samples, must be 0 to {MOST_DELAY_DIFF}")
-        if self.bits not in RMS:
-            raise UsageError(f"bits={self.bits} for each part of a voltage: it must be 8 or 4")
+        check_settings(self)
         check_nibbles(self.nibbles, self.bits)
-        if not 1 <= self.taps <= MOST_TAPS:
-            raise UsageError(f"taps={self.taps} of the filter bank: it must be 1 to {MOST_TAPS}")
-        if self.spectra_per_heap < 1:
-            raise UsageError(f"spectra_per_heap={self.spectra_per_heap} must be at least 1")
 
     def middle(self, info: SampleInfo) -> float:
         """Returns the number of samples from a spectrum's timestamp to the middle of its filter, in the first band."""
-        step = self.n_channels if self.narrow or info.is_complex else 2 * self.n_channels
+        step = self.channels if self.narrow or info.is_complex else 2 * self.channels
         if self.with_whole or not self.narrow:
             return self.taps * step / 2
         return self.taps * step * self.narrow[0].decimation / 2 + self.narrow[0].taps / 2
@@ -112,7 +120,7 @@ class Bands:
         if self.gains is None:
             rms = rms_of(opened, info)
             levels = [level_of(rms, each) for each in settings]
-            gains = [Gains(self.n_channels, info.n_pols, level.gains) for level in levels]
+            gains = [Gains(self.channels, info.n_pols, level.gains) for level in levels]
         else:
             gains = [self.gains_of(info) for _ in settings]
         return [self.output(each, delays, g) for each, g in zip(settings, gains, strict=True)], levels
@@ -138,7 +146,7 @@ class Bands:
 
     def gains_of(self, info: SampleInfo) -> Gains:
         """Returns the gains of an antenna; ``gains`` must not be None."""
-        shape = self.n_channels, info.n_pols
+        shape = self.channels, info.n_pols
         gains: Any = read_gains(self.gains, *shape) if isinstance(self.gains, str | Path) else self.gains
         if isinstance(gains, Mapping):
             gains = _of_antenna(gains, info.antenna, "gains", self.gains)
@@ -147,10 +155,10 @@ class Bands:
         return Gains(*shape, gains[:, np.newaxis] if np.ndim(gains) == 1 else gains)
 
     def _bank(self, is_complex: bool, chunk_samples: int, max_delay_diff: int) -> BandSettings:
-        weights = prototype(self.n_channels, self.taps, self.window, is_complex)
+        weights = prototype(self.channels, self.taps, self.window, is_complex)
         length = weights.shape[1] * self.spectra_per_heap
         return BandSettings(
-            self.n_channels,
+            self.channels,
             weights,
             self.bits,
             self.spectra_per_heap,

@@ -4,11 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 from ...core.errors import UsageError
 from ...devices import find_device
+from ...system.limits import COUNT
+from ...system.setting import Setting, check_settings
 from ..files.reading import Tell
-from ..kernels.choice import AUTO, Kernels
+from ..kernels.choice import AUTO, FILTER_BANKS, Kernels
 from ..machine.backend import Backend
 from ..machine.gpu_backend import GpuBackend
 from ..machine.host_backend import HostBackend
@@ -39,27 +42,49 @@ def share_taken(n_samples: Sequence[int | None], counters: Sequence[FCounters]) 
 class Running:
     """The way in which an engine runs.
 
-    ``package``: a package that ``autotune emit`` wrote; its configs are used. Otherwise configs come from ``results``,
-    a folder of recorded sweeps. On a GPU both predict a config for a problem that they lack. Otherwise a kernel runs
-    its default.
-    ``tune``: "quick" first tunes the problems that neither of them has.
-    ``filter_bank``: "chain" or "channelise"; "auto" takes the one that should be faster (docs/engines-kernels.md).
-    ``device``: auto (a GPU if there is one), host, cuda or cuda:1.
-    ``kernels_on_host``: whether the kernels run on host, too; otherwise NumPy does their work there, which is faster.
-    ``chunk``: samples of each polarisation that go to the device together; None takes a number that suits the device.
-    ``tell``: takes lines about the chosen kernels.
-    ``report``: takes a line of progress now and then, and the share of the samples that were taken; None if unknown.
+    Where neither a package nor records know a problem, both predict a config on a GPU; otherwise a kernel runs its
+    default. ``tell``: takes lines about the chosen kernels. ``report``: takes a line of progress now and then, and the
+    share of the samples that were taken; None if unknown.
     """
 
-    package: str | Path | None = None
-    results: str | Path | None = None
-    tune: str | None = None
-    filter_bank: str = AUTO
-    device: str = "auto"
-    kernels_on_host: bool = False
-    chunk: int | None = None
+    package: Annotated[str | Path | None, Setting("Take configs from this package, which `autotune emit` wrote.")] = (
+        None
+    )
+    results: Annotated[
+        Path | str | None,
+        Setting("Take other configs from recorded sweeps in this folder. [default: results, if it exists]"),
+    ] = None
+    tune: Annotated[
+        str | None,
+        Setting(
+            "quick: first tune the kernels that neither package nor records contain. first: try only a few promising "
+            "configs of each, within seconds, and keep the fastest in the user's cache."
+        ),
+    ] = None
+    filter_bank: Annotated[
+        str,
+        Setting(
+            "How voltages are made from samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
+            "channelise where package or records predict that it is faster; on host, NumPy.",
+            FILTER_BANKS,
+        ),
+    ] = AUTO
+    device: Annotated[
+        str, Setting("auto (a GPU if there is one), host, cuda, cuda:1, simulated, or an installed one.")
+    ] = "auto"
+    kernels_on_host: Annotated[
+        bool,
+        Setting("On host, run the CUDA kernels, translated to C++ with checks, in place of NumPy; this is slower."),
+    ] = False
+    chunk: Annotated[
+        int | None,
+        Setting("Samples of each polarisation that the device processes at a time.", COUNT, "up to 2^26; host: 2^20"),
+    ] = None
     tell: Tell = field(default=lambda text: None, repr=False)
     report: Report = field(default=no_report, repr=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     @cached_property
     def backend(self) -> Backend:
@@ -87,13 +112,8 @@ class Running:
         """Returns the number of samples of each polarisation that go to the device together.
 
         Larger chunks run faster, up to 2^26 on a GPU. The chunks of all antennas should fit into 4 GiB.
-
-        Raises:
-            UsageError: when ``chunk`` is below 1.
         """
         if self.chunk is not None:
-            if self.chunk < 1:
-                raise UsageError(f"chunks of {self.chunk} samples: there must be 1 or more")
             return self.chunk
         chunk = GPU_CHUNK if isinstance(self.backend, GpuBackend) else HOST_CHUNK
         bytes_each = sum(info.n_pols * info.sample_bits / 8 for info in infos) * N_CHUNKS

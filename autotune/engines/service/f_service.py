@@ -295,7 +295,7 @@ class FService:
         info = self._settings.info
         delays = bands.delays_of(info)
         (settings,) = bands.settings(info, self._chunk, delays)
-        gains = Gains(bands.n_channels, info.n_pols) if bands.gains is None else bands.gains_of(info)
+        gains = Gains(bands.channels, info.n_pols) if bands.gains is None else bands.gains_of(info)
         return bands.output(settings, delays, gains)
 
     def _outlet(self, place: FBandPlaces, info: VoltageInfo) -> VoltageOutlet | None:
