@@ -28,7 +28,7 @@ WORDS: Mapping[type, str] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is said of a setting beside its name, type and default.
+    """Holds what is said of a setting beside its name, type and default.
 
     Args:
         help: what it does, in a sentence or two.

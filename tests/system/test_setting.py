@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from autotune import UsageError
-from autotune.cli.declared_options import with_settings
+from autotune.cli.commands.declared_options import with_settings
 from autotune.system.limits import COUNT, DURATION
 from autotune.system.setting import CALLS, COMMANDS, FILES, Setting, by_present_names, check_settings, declared
 

@@ -13,8 +13,8 @@ from ...engines.jobs import BandResult, Bands, Running
 from ...engines.jobs import channelise as run
 from ...engines.run.counters import si
 from ..console import note, stdout
-from ..declared_options import with_settings
 from ..stopped import stopped
+from .declared_options import with_settings
 from .engine_options import (
     HeaderOption,
     OverwritePictureOption,

@@ -12,8 +12,8 @@ from ...engines.jobs import Bands, CorrelateResult, Running
 from ...engines.jobs import correlate as run
 from ...engines.run.counters import si
 from ..console import note, stdout
-from ..declared_options import with_settings
 from ..stopped import stopped
+from .declared_options import with_settings
 from .engine_options import (
     HeaderOption,
     OverwritePictureOption,

@@ -11,7 +11,7 @@ from ...core.errors import UsageError
 from ...engines.jobs import Running
 from ...system.installation import install_with
 from ..console import note, print_json
-from ..declared_options import with_settings
+from .declared_options import with_settings
 from .engine_options import running
 from .options import JsonOption
 

@@ -17,8 +17,8 @@ from ...trial.bench import COMPILE_PROCESSES, Bench
 from ...trial.compile import DEADLINE_S
 from .. import report
 from ..console import ConsoleProgress, note, print_json
-from ..declared_options import with_settings
 from ..stopped import STANDS, stopped
+from .declared_options import with_settings
 from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, in_range
 
 

@@ -18,7 +18,7 @@ from ...porting.source import KernelText
 from ...sweep.settings import Settings
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from ..declared_options import with_settings
+from .declared_options import with_settings
 from .options import DeviceOption, JsonOption
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..system.limits import Range
-from ..system.setting import COMMANDS, Declared, declared
-from .commands.options import duration, in_range
+from ...system.limits import Range
+from ...system.setting import COMMANDS, Declared, declared
+from .options import duration, in_range
 
 Command = Callable[..., None]
 
