@@ -9,9 +9,10 @@ from ...core.errors import UsageError
 from ...core.files import check_free, write_whole
 from ...engines.files.array_draft import array_text
 from ...engines.files.grouping import grouped
+from ...engines.files.header_fields import parsed_header
 from ...engines.jobs.inputs import recordings
 from ..console import note, stdout
-from .engine_options import HeaderOption, header_of
+from .engine_options import HeaderOption
 
 
 def array(
@@ -29,7 +30,7 @@ def array(
     """
     if out is not None:
         check_free(out)
-    overrides = header_of(header)
+    overrides = parsed_header(header)
     groups = grouped(recordings(paths, note), overrides, note)
     if not groups:
         raise UsageError("no recording can be opened")

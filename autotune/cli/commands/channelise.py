@@ -9,6 +9,7 @@ from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files import formats
 from ...engines.files.formats.interface import SAMPLES, VOLTAGES, either
+from ...engines.files.header_fields import parsed_header
 from ...engines.jobs import BandResult, Bands, Running
 from ...engines.jobs import channelise as run
 from ...engines.run.counters import si
@@ -21,7 +22,6 @@ from .engine_options import (
     PlotOption,
     bands_of,
     followed,
-    header_of,
     named,
     nothing,
     running,
@@ -57,7 +57,7 @@ def channelise(
             samples,
             bands_of(bands),
             out,
-            header=header_of(header),
+            header=parsed_header(header),
             keep=False,
             plot=plot,
             overwrite=overwrite,

@@ -8,6 +8,7 @@ import typer
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files.formats.interface import VISIBILITIES, VOLTAGES
+from ...engines.files.header_fields import parsed_header
 from ...engines.jobs import Bands, CorrelateResult, Running
 from ...engines.jobs import correlate as run
 from ...engines.run.counters import si
@@ -20,7 +21,6 @@ from .engine_options import (
     PlotOption,
     bands_of,
     followed,
-    header_of,
     named,
     nothing,
     running,
@@ -97,7 +97,7 @@ def correlate(
             out,
             batches_per_dump=accumulate,
             complete_dumps=complete_dumps,
-            header=header_of(header),
+            header=parsed_header(header),
             keep=False,
             plot=plot,
             overwrite=overwrite,

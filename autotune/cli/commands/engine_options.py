@@ -11,6 +11,7 @@ import typer
 from ...core.errors import UsageError
 from ...engines.files import formats
 from ...engines.files.formats.interface import either
+from ...engines.files.header_fields import header_fields
 from ...engines.jobs import Bands, Narrow, Running
 from ...engines.jobs.running import Report, no_report
 from ...system.setting import declared
@@ -20,9 +21,8 @@ HeaderOption = Annotated[
     list[str],
     typer.Option(
         "--header",
-        help="NAME=VALUE, a field that the header of the samples lacks: sample_rate_hz (Hz), antenna, position_m=X,Y,Z "
-        "(geocentric), centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order, sideband; for "
-        "Mark 5B n_channels, sample_bits, mjd. Repeatable.",
+        help="NAME=VALUE, a field of the header of the samples that it lacks, or that replaces its own: "
+        f"{'; '.join(f'{name} ({one.help})' for name, one in header_fields().items())}. Repeatable.",
     ),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
@@ -30,8 +30,6 @@ OverwritePictureOption = Annotated[bool, typer.Option("--overwrite", help="Repla
 OPTIONS = {one.name: one.option for kind in (Bands, Running) for one in declared(kind).values()}
 OPTIONS |= {"batches_per_dump": "--accumulate"}
 NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # the name of an argument in front of its value
-NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
-NUMBERS |= {"n_channels": int, "sample_bits": int, "mjd": int}  # fields of Mark 5B
 
 
 def named(holds: str, does: str = "write") -> str:
@@ -60,31 +58,6 @@ def narrow_bands(texts: Sequence[str]) -> tuple[Narrow, ...]:
         except ValueError:
             raise UsageError(f"--narrow {text}: must be CENTRE,DECIMATION,TAPS, as 1290e6,16,256") from None
     return tuple(bands)
-
-
-def header_of(texts: Sequence[str]) -> dict[str, object]:
-    """Parses NAME=VALUE of each option; the name decides whether a value is a number, a list of numbers or a text."""
-    header: dict[str, object] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        try:
-            if not equals:
-                raise ValueError
-            header[name] = _value(name, value)
-        except ValueError:
-            raise UsageError(f"--header {text}: must be NAME=VALUE, as sample_rate_hz=64e6") from None
-    return header
-
-
-def _value(name: str, value: str) -> Any:
-    if name in NUMBERS:
-        return NUMBERS[name](value)
-    if name == "position_m":
-        return tuple(float(part) for part in value.split(","))
-    if name in ("threads", "channel"):
-        parts = tuple(int(part) for part in value.split(","))
-        return parts if name == "threads" or len(parts) > 1 else parts[0]
-    return value
 
 
 @contextmanager

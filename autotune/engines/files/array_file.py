@@ -15,13 +15,14 @@
     delays = 12.25                     # samples; or one for each polarisation; or pieces in [[antenna.delays]]
     gains = [0.5, 0.6]                 # one for both polarisations, or one for each
 
-All fields of a header (``reading.HeaderOverrides``) are allowed. In files with several antennas ``antenna`` chooses
+All fields of a header (``header_fields``) are allowed. In files with several antennas ``antenna`` chooses
 one, by its name in the file or its number from 0, and ``channel`` is one of its own channels.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,12 @@ from ..corrections.delays import BEFORE, DelayModel, Piece
 from ..streams.phase_centre import PhaseCentre
 from . import checks
 from .delay_file import DELAY_FIELDS, N_POLS
+from .header_fields import header_fields, overrides_of
 from .phase_centre_text import phase_centre
-from .reading import HeaderOverrides, refuse
+from .reading import refuse
 from .toml import checked, read_toml
 
 MOST_BYTES = 1 << 26
-OVERRIDES = {field.name for field in fields(HeaderOverrides)} - {"antenna"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ArrayAntenna:
     """The table of an antenna in an array's file."""
 
     files: tuple[tuple[Path, ...], ...]  # one list for both polarisations, or one for each
-    header: Mapping[str, Any]  # fields of HeaderOverrides
+    header: Mapping[str, Any]  # fields of the header
     name: str = ""
     in_file: str | int | None = None  # its name or number, if its files have several antennas
     follow_on: bool = False  # whether each file begins where the one before ends, whatever time its header has
@@ -82,7 +83,7 @@ def read_array(path: Path) -> ArrayFile:
         UsageError: when it cannot be read or is wrong. One line names each wrong antenna, and suggests a known field
             for an unknown one.
     """
-    content = checked(path, "it", WHOLE, read_toml(path, MOST_BYTES))
+    content = checked(path, "it", _whole, read_toml(path, MOST_BYTES))
     tables, centre = content.pop("antenna"), content.pop("phase_centre", None)
     antennas, wrong = [], []
     for number, table in enumerate(tables, 1):
@@ -106,11 +107,11 @@ def _counts_of_names(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
 
 def _antenna(folder: Path, common: Mapping[str, object], table: object) -> ArrayAntenna:
     """Checks the table of one antenna. Raises Unsound or UsageError."""
-    values = {**common, **ANTENNA(table)}
+    values = {**common, **_antenna_table(table)}
     if "files" not in values:
         raise schema.Unsound("lacks files")
-    header = {name: values.pop(name) for name in sorted(OVERRIDES & values.keys())}
-    HeaderOverrides.of(header)
+    header = {name: values.pop(name) for name in sorted(of_header().keys() & values.keys())}
+    overrides_of(header)
     return ArrayAntenna(
         files=tuple(tuple(folder / file for file in files) for files in values["files"]),
         header=header,
@@ -164,29 +165,31 @@ def _delays(value: object) -> tuple[DelayModel, ...]:
     return tuple(DelayModel(Piece(BEFORE, delay)) for delay in (delays if len(delays) == N_POLS else delays * N_POLS))
 
 
-def _channel(value: object) -> object:
-    return tuple(COUNTS(value)) if isinstance(value, list) else schema.as_count(value)
-
-
 def _in_file(value: object) -> object:
     return schema.as_word(value) if isinstance(value, str) else schema.as_count(value)
 
 
 PATHS = schema.sequence_of(schema.as_word)
-COUNTS = schema.sequence_of(schema.as_count)
 DELAY_OF_ONE = schema.members_of({name: check for name, check in DELAY_FIELDS.items() if name != "antenna"}, ("start",))
-FIELDS: dict[str, schema.Check] = {
-    **dict.fromkeys(sorted(OVERRIDES), _any),  # HeaderOverrides checks them
-    **{name: check for name, check in checks.SAMPLES.items() if name in OVERRIDES},
-    "threads": COUNTS,
-    "channel": _channel,
-    "order": schema.as_word,
+OWN: Mapping[str, schema.Check] = {
     "files": _files,
     "antenna": _in_file,
     "follow_on": schema.as_flag,
     "delays": _delays,
     "gains": _numbers,
 }
-ANTENNA = schema.members_of({"name": schema.as_word, **FIELDS})
-TABLES = {"antenna": schema.sequence_of(_any), "phase_centre": _any}
-WHOLE = schema.members_of({**FIELDS, **TABLES}, needed=("antenna",))
+
+
+@cache
+def of_header() -> Mapping[str, schema.Check]:
+    """Returns the checks of the header's fields, of which ``antenna`` is called ``name`` here."""
+    return {name: one.check for name, one in header_fields().items() if name != "antenna"}
+
+
+def _antenna_table(value: object) -> Any:
+    return schema.members_of({"name": schema.as_word, **of_header(), **OWN})(value)
+
+
+def _whole(value: object) -> Any:
+    tables = {"antenna": schema.sequence_of(_any), "phase_centre": _any}
+    return schema.members_of({**of_header(), **OWN, **tables}, needed=("antenna",))(value)

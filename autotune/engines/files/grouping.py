@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UsageError
+from .header_fields import overrides_of
 from .lacking import Look, look_at
 from .opening import antennas_in
-from .reading import HeaderOverrides, LackingError, Tell
+from .reading import LackingError, Tell
 
 ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "is_turned")
 RATE = "sample_rate_hz"
@@ -45,7 +46,7 @@ def grouped(paths: Iterable[Any], overrides: Mapping[str, Any], tell: Tell) -> l
     Raises:
         UsageError: for a header field that is unknown or has a wrong value.
     """
-    HeaderOverrides.of(overrides)
+    overrides_of(overrides)
     pairs: list[tuple[Look, str | int | None]] = []
     for path in paths:
         try:

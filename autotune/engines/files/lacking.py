@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..streams.samples import SampleInfo
+from .header_fields import overrides_of
 from .opening import open_joined
-from .reading import HeaderOverrides, LackingError, untold
+from .reading import LackingError, untold
 
 SERIES = re.compile(r"_\d{16}\.(\d{6})\.dada")  # the end of PSRDADA's file names: OBS_OFFSET and FILE_NUMBER
 
@@ -28,7 +29,7 @@ def look_at(path: Path, overrides: Mapping[str, Any]) -> Look:
     """Returns the header of a recording, and the fields that it lacks.
 
     Args:
-        overrides: known fields of ``HeaderOverrides``.
+        overrides: fields of the header that are given.
 
     Raises:
         UsageError: when it cannot be opened even with all missing fields given.
@@ -36,7 +37,7 @@ def look_at(path: Path, overrides: Mapping[str, Any]) -> Look:
     errors: list[LackingError] = []
     while True:
         try:
-            source = open_joined([path], HeaderOverrides.of(overrides), untold)
+            source = open_joined([path], overrides_of(overrides), untold)
         except LackingError as error:
             if error.field in (each.field for each in errors):
                 raise

@@ -1,7 +1,6 @@
 """Opens recordings of samples in any known format."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,68 +8,30 @@ from ...core.errors import one_line
 from ..streams.samples import Source
 from . import formats
 from .formats.interface import SAMPLES, SampleFormat
+from .header_fields import overrides_of
 from .joined_bytes import joined_name
 from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
 from .turned import LOWER, TurnedSource
 
 
-def open_samples(
-    path: str | Path,
-    *,
-    sample_rate_hz: float | None = None,
-    antenna: str | None = None,
-    position_m: tuple[float, float, float] | None = None,
-    centre_frequency_hz: float | None = None,
-    sync_time_unix: Fraction | float | str | None = None,
-    channel: int | tuple[int, int] | None = None,
-    threads: tuple[int, ...] | None = None,
-    n_pols: int | None = None,
-    order: str | None = None,
-    sideband: str | None = None,
-    n_channels: int | None = None,
-    sample_bits: int | None = None,
-    mjd: int | None = None,
-    tell: Tell = untold,
-) -> Source:
+def open_samples(path: str | Path, *, tell: Tell = untold, **header: Any) -> Source:
     """Opens a recording. Its content or its suffix decides the format (``formats``).
 
     Args:
-        sample_rate_hz: samples per second of each polarisation. This and the next four replace fields of the header.
-        antenna: the antenna's name.
-        position_m: the antenna's geocentric x, y, z.
-        centre_frequency_hz: the centre of the samples' band.
-        sync_time_unix: the time at which the stream's time was 0, in seconds since 1970; text keeps all digits.
-        channel: the channel to read, if the file has several. Two channels of VDIF or SigMF become the polarisations.
-        threads: VDIF: the threads of the polarisations, if the file has others.
-        n_pols: GUPPI RAW: 1 or 2, where NPOL is 2 and may mean either.
-        order: DADA: TFP or TPF, for several channels and polarisations whose header does not say it.
-        sideband: "lower" reverses the samples' band, which falls with frequency; "upper" does not, whatever the header
-            says. Without it the sign of BW (DADA) or OBSBW (GUPPI RAW), or the TOML header, decides.
-        n_channels: Mark 5B: its headers lack this and the next two.
-        sample_bits: Mark 5B: 1 or 2.
-        mjd: Mark 5B: a modified Julian day within 500 of the recording's.
+        header: fields of the header that it lacks, or that replace its own. Every recording has ``sample_rate_hz``
+            (samples per second of each polarisation), ``antenna`` (its name), ``position_m`` (geocentric x, y, z),
+            ``centre_frequency_hz`` (of the samples' band), ``sync_time_unix`` (the time at which the stream's time was
+            0, in seconds since 1970; text keeps all digits), ``channel`` (the one to read, if the file has several; two
+            channels of VDIF or SigMF become the polarisations) and ``sideband`` ("lower" reverses the samples' band,
+            which falls with frequency; "upper" does not, whatever the header says; without it the sign of BW (DADA) or
+            OBSBW (GUPPI RAW), or the TOML header, decides). Each format declares others (``header_fields``).
         tell: takes lines for the user: about a start that is not exact to a tenth of a sample, or a reversed band.
 
     Raises:
-        UsageError: for a file that does not exist or has no known format, and for a header that is wrong or lacks a
-            field that was not given, in one line.
+        UsageError: for a file that does not exist or has no known format, for an unknown field, and for a header that
+            is wrong or lacks a field that was not given, in one line.
     """
-    overrides = HeaderOverrides(
-        sample_rate_hz,
-        antenna,
-        position_m,
-        centre_frequency_hz,
-        sync_time_unix,
-        channel,
-        threads,
-        n_pols,
-        order,
-        sideband,
-        n_channels,
-        sample_bits,
-        mjd,
-    )
-    return open_joined([Path(path)], overrides, tell)
+    return open_joined([Path(path)], overrides_of(header), tell)
 
 
 def open_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> Source:

@@ -4,7 +4,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,7 +14,7 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ..streams.samples import SampleInfo, Samples
-from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
+from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, moment, step_of
 from . import checks
 from .turned import SIDEBANDS
 
@@ -37,60 +37,62 @@ def untold(line: str) -> None:
     """Ignores a line for the user."""
 
 
-CHECKS = {
-    **{name: schema.optional(checks.SAMPLES[name]) for name in ("sample_rate_hz", "antenna", "position_m", "n_pols")},
-    **{name: schema.optional(checks.SAMPLES[name]) for name in ("centre_frequency_hz", "sync_time_unix")},
-    "threads": schema.optional(schema.sequence_of(schema.as_count)),
-    "sideband": schema.optional(schema.one_of(SIDEBANDS)),
-    "n_channels": schema.optional(checks.integer(1, checks.MOST_CHANNELS)),
-    "sample_bits": schema.optional(checks.integer(1, 64)),
-    "mjd": schema.optional(checks.integer(0, 1 << 20)),
+@dataclass(frozen=True)
+class HeaderField:
+    """A field of a recording's header that a caller may give.
+
+    ``help``: what it is, with its unit. ``check``: raises Unsound for a wrong value. ``parse``: returns the value in a
+    text, or raises ValueError.
+    """
+
+    help: str
+    check: schema.Check
+    parse: Callable[[str], Any] = str
+
+
+def numbers(kind: type[Any]) -> Callable[[str], tuple[Any, ...]]:
+    """Returns what parses numbers with commas between them."""
+    return lambda text: tuple(kind(part) for part in text.split(","))
+
+
+def _one_or_more(text: str) -> Any:
+    parts = numbers(int)(text)
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _channel(value: object) -> object:
+    return schema.sequence_of(schema.as_count)(value) if isinstance(value, list) else schema.as_count(value)
+
+
+FIELDS: Mapping[str, HeaderField] = {  # of every recording; a format declares others as its ``header_fields``
+    "sample_rate_hz": HeaderField("samples per second of each polarisation, Hz", checks.rate, float),
+    "antenna": HeaderField("the antenna's name", schema.as_word),
+    "position_m": HeaderField("the antenna's geocentric X,Y,Z, m", checks.POSITION, numbers(float)),
+    "centre_frequency_hz": HeaderField("the centre of the samples' band, Hz", checks.real, float),
+    "sync_time_unix": HeaderField("the time at which the stream's time was 0, s since 1970", moment),
+    "channel": HeaderField("the channel to read; two become the polarisations", _channel, _one_or_more),
+    "sideband": HeaderField("lower: the band falls with frequency; upper: it rises", schema.one_of(SIDEBANDS)),
 }
+OF_SAMPLES = "sample_rate_hz", "antenna", "position_m", "centre_frequency_hz", "sync_time_unix"
 
 
 @dataclass(frozen=True)
 class HeaderOverrides:
-    """Fields of a header that the caller gives. Each replaces the file's own."""
+    """Fields of a header that the caller gives; each replaces the file's own. As an attribute, one that lacks is None.
 
-    sample_rate_hz: float | None = None
-    antenna: str | None = None
-    position_m: tuple[float, float, float] | None = None
-    centre_frequency_hz: float | None = None
-    sync_time_unix: Fraction | float | str | None = None
-    channel: int | tuple[int, int] | None = None  # the channel to read; two channels become the polarisations
-    threads: tuple[int, ...] | None = None  # VDIF: the threads of the polarisations
-    n_pols: int | None = None  # GUPPI RAW: 1 or 2, where NPOL = 2 may mean either
-    order: str | None = None  # DADA with several channels and polarisations: TFP or TPF
-    sideband: str | None = None  # lower: the samples' band falls with frequency; upper: it rises, whatever headers say
-    n_channels: int | None = None  # Mark 5B
-    sample_bits: int | None = None  # Mark 5B
-    mjd: int | None = None  # Mark 5B: a day within 500 of the recording's
+    ``header_fields.overrides_of`` makes and checks them.
+    """
 
-    def __post_init__(self) -> None:
-        for name, check in CHECKS.items():
-            value = getattr(self, name)
-            try:
-                check(list(value) if isinstance(value, tuple) else value)
-            except schema.Unsound as error:
-                raise UsageError(f"{name} {error}") from None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
-    @staticmethod
-    def of(header: Mapping[str, Any]) -> "HeaderOverrides":
-        """Returns the fields of ``header``. Raises UsageError for an unknown one; its text suggests the nearest one."""
-        names = [field.name for field in fields(HeaderOverrides)]
-        for name in sorted(header.keys() - set(names)):
-            near = schema.suggestion(name, names)
-            raise UsageError(f"unknown header field {name!r}{near}; known fields: {', '.join(names)}")
-        return HeaderOverrides(**header)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.given.get(name)
 
     def over(self, info: SampleInfo) -> SampleInfo:
         """Returns ``info``, in which given fields replace its own."""
-        names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {
-            "n_pols",
-            "sample_bits",
-        }
-        overrides = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return replace(info, **overrides)
+        return replace(info, **{name: self.given[name] for name in OF_SAMPLES if name in self.given})
 
     def one_channel(self, path: Path, n_channels: int) -> int:
         """Returns the channel to read.

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..files.header_fields import overrides_of
 from ..files.opening import neither
 from ..files.paired import open_paired
-from ..files.reading import HeaderOverrides, Tell, packet_of, start_of, tell_coarse, untold
+from ..files.reading import Tell, packet_of, start_of, tell_coarse, untold
 from ..files.recordings_in import recordings_in
 from ..files.scans import Late
 from ..files.toml import read_toml
@@ -102,10 +103,10 @@ def files_input(
     files: Sequence[Sequence[Path]], header: HeaderFields, name: str, tell: Tell, follow_on: bool = False
 ) -> Input:
     """Opens the files of one antenna with ``open_paired``. ``name`` is for an antenna whose header has no name."""
-    source = open_paired(files, HeaderOverrides.of(header), tell, follow_on)
+    source = open_paired(files, overrides_of(header), tell, follow_on)
     if not source.info.antenna:
         source.info = replace(source.info, antenna=name or files[0][0].stem)
-    overrides = HeaderOverrides.of({**header, "antenna": source.info.antenna})
+    overrides = overrides_of({**header, "antenna": source.info.antenna})
     again = partial(open_paired, files, overrides, untold, follow_on)
     return Input(source, again, getattr(source, "late", ()), getattr(source, "n_recorded", None))
 
@@ -130,6 +131,6 @@ def _packed(samples: np.ndarray, header: HeaderFields, name: str) -> tuple[np.nd
         antenna=name,
     )
     if is_complex:
-        return np.ascontiguousarray(rows), HeaderOverrides.of(header).over(info)
+        return np.ascontiguousarray(rows), overrides_of(header).over(info)
     big_endian = np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder(">")))
-    return big_endian.view(np.uint8), HeaderOverrides.of(header).over(info)
+    return big_endian.view(np.uint8), overrides_of(header).over(info)

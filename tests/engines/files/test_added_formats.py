@@ -167,3 +167,49 @@ def test_help_names_the_formats() -> None:
     assert f"A recording: {either(formats.names(SAMPLES))}." in told["channelise"]
     for command, holds in (("channelise", VOLTAGES), ("correlate", VISIBILITIES)):
         assert either([f"x{suffix}" for suffix in formats.suffixes(holds, "write")]) in told[command]
+
+
+TOY = """
+from autotune.engines.files.checks import integer
+from autotune.engines.files.formats import npy
+from autotune.engines.files.reading import HeaderField, LackingError
+
+suffixes, holds, help = (".toy",), "samples", "toy"
+header_fields = {"levels": HeaderField("toy: levels of a sample", integer(2, 16), int)}
+
+def read(path, overrides, tell):
+    if overrides.levels is None:
+        raise LackingError(path, "it lacks its levels: give levels", "levels", 4)
+    tell(f"{overrides.levels} levels")
+    plain = path.with_name("plain.npy")
+    plain.write_bytes(path.read_bytes()[4:])
+    return npy.read(plain, overrides, tell)
+"""
+
+
+def test_a_format_from_outside_declares_its_own_header_fields(tmp_path: Path) -> None:
+    site, path = install(tmp_path / "site", {"toy": TOY}, "[autotune.formats]\ntoy = toybox.toy\n"), tmp_path / "x.toy"
+    with path.open("wb") as file:
+        file.write(b"TOY0")
+        np.save(file, np.ones((2, 1 << 14), np.int8))
+    words = ["--channels", "16", "--spectra-per-heap", "16", "--device", "host", "--out", str(tmp_path / "x.h5")]
+    (tmp_path / "array.toml").write_text(
+        'sample_rate_hz = 1e6\nlevels = 4\n[[antenna]]\nname = "a"\nfiles = ["x.toy"]\n'
+    )
+
+    def made(*more: str) -> str:
+        done = autotune("channelise", str(path), *words, *more, site=site)
+        return str(done.stderr) if done.returncode else f"{done.stderr} made"
+
+    assert "levels (toy: levels of a sample)" in " ".join(autotune("channelise", "-h", site=site).stdout.split())
+    assert "it lacks its levels: give levels" in made("--header", "sample_rate_hz=1e6")
+    assert "levels is 1, must be an integer, 2 to 16" in made("--header", "levels=1")
+    assert "--header levels=four: must be NAME=VALUE" in made("--header", "levels=four")
+    assert "did you mean" in made("--header", "level=4") or "known fields: " in made("--header", "level=4")
+    done = made("--header", "levels=4", "--header", "sample_rate_hz=1e6")
+    assert "4 levels" in done and done.endswith("made")
+    by_array = autotune(
+        *("correlate", str(tmp_path / "array.toml"), *words[:-1], str(tmp_path / "v.h5"), "--accumulate", "1"),
+        site=site,
+    )
+    assert by_array.returncode == 0 and "4 levels" in by_array.stderr

@@ -11,9 +11,10 @@ import pytest
 
 from autotune import unpack_samples
 from autotune.engines.corrections.delays import DelayModel, Piece
+from autotune.engines.files.header_fields import overrides_of
 from autotune.engines.files.packing import pack_samples
 from autotune.engines.files.paired import PairedSource, open_paired
-from autotune.engines.files.reading import HeaderOverrides, untold
+from autotune.engines.files.reading import untold
 from autotune.engines.files.scans import ScansSource, open_scans
 from autotune.engines.streams.samples import Source
 
@@ -62,7 +63,7 @@ def hear(source: Source, n_bytes: int) -> Heard:
 def opened(
     paths: Sequence[Path], follow_on: bool = False, tell: Callable[[str], None] = untold, **given: object
 ) -> Source:
-    return open_scans(paths, HeaderOverrides(**given), tell, follow_on)
+    return open_scans(paths, overrides_of(given), tell, follow_on)
 
 
 def raw(path: Path, samples: np.ndarray, first: int, bits: int = 8, more: str = "") -> Path:
@@ -265,7 +266,7 @@ def test_polarisations_of_files_of_their_own_are_put_beside_each_other(tmp_path:
             files[pol].append(raw(tmp_path / f"{pol}{k}.toml", sky[pol : pol + 1, at : at + n], at))
             came[pol, at : at + n] = True
             at += n + int(rng.choice([0, 1, 77]))
-    source = open_paired(files, HeaderOverrides(), untold)
+    source = open_paired(files, overrides_of({}), untold)
     first, last = (int(each) for each in np.flatnonzero(came.any(axis=0))[[0, -1]])
     assert source.info.n_samples == last + 1 - first
     heard = hear(source, int(rng.integers(1, 4000)))
@@ -281,13 +282,13 @@ def test_the_second_polarisation_has_its_own_rest(tmp_path: Path) -> None:
         for k, tenth in enumerate((0, 3))
     ]
     later = raw(tmp_path / "2.toml", sky, 0, more='sync_time_unix = "1700000000.0010042"\n')
-    source = open_paired([paths[:1], [paths[1], later]], HeaderOverrides(), untold)
+    source = open_paired([paths[:1], [paths[1], later]], overrides_of({}), untold)
     assert isinstance(source, PairedSource)
     rests = [(late.pol, round(late.rest, 6), round(late.phase / np.pi, 6)) for late in source.late]
     assert rests == [(1, 0.3, -0.15), (1, -0.1, 0.05)]
     with refused("0.toml: it has two polarisations"):
         raw(tmp_path / "0.toml", np.repeat(sky, 2, axis=0), 0)
-        open_paired([[path] for path in paths], HeaderOverrides(), untold)
+        open_paired([[path] for path in paths], overrides_of({}), untold)
 
 
 # ---------------------------------------------------------------------- what does not fit

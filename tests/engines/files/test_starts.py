@@ -11,8 +11,8 @@ from astropy.time import Time
 from astropy.utils.iers import LeapSeconds
 from baseband import vdif
 
+from autotune.engines.files.header_fields import overrides_of
 from autotune.engines.files.opening import open_samples
-from autotune.engines.files.reading import HeaderOverrides
 from autotune.engines.jobs.inputs import antenna_input
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.times import LEAPS
@@ -180,7 +180,7 @@ def test_a_float_is_told_where_its_steps_are_long(tmp_path: Path) -> None:
         antenna_input(np.zeros(64, np.int8), header, tell=told.append)
         assert len(told) == 2 * n, told
     with refused("sync_time_unix is 'soon', must be seconds since 1970"):
-        HeaderOverrides(sync_time_unix="soon")
+        overrides_of({"sync_time_unix": "soon"})
 
 
 def test_a_time_after_all_times_is_refused(tmp_path: Path) -> None:

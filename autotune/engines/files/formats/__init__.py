@@ -4,6 +4,7 @@ Each module of this folder except ``interface`` is a format, and has the attribu
 Installed packages add formats by entry points in the group ``autotune.formats``, whose names are suffixes without dot.
 """
 
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,15 @@ def own() -> tuple[Format, ...]:
 def that_hold(holds: str) -> list[Any]:
     """Returns the formats of this folder for samples, voltages or visibilities."""
     return [each for each in own() if each.holds == holds]
+
+
+def added(holds: str) -> list[Any]:
+    """Returns the formats of installed packages for such data, without those that cannot be loaded."""
+    found = []
+    for name in sorted(installed(FORMATS)):
+        with suppress(UsageError):
+            found.append(_added(name))
+    return [each for each in found if each.holds == holds]
 
 
 def suffixes(holds: str, does: str) -> tuple[str, ...]:

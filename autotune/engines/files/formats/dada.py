@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ....core import schema
 from ....core.errors import one_line
 from ...streams.samples import SampleInfo, Samples
 from ...streams.times import DECIMAL, step_of
@@ -23,6 +24,7 @@ from ..reading import (
     COARSE,
     Bytes,
     Header,
+    HeaderField,
     HeaderOverrides,
     LackingError,
     Start,
@@ -42,6 +44,7 @@ USUAL_HEADER = 4096
 UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
 IN_HEAPS = "MKBF"  # INSTRUMENT in PTUSE's recordings of MeerKAT's beamformer
 suffixes, holds, help = (), SAMPLES, "DADA"
+header_fields = {"order": HeaderField("DADA of several channels and polarisations: TFP or TPF", schema.as_word)}
 ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
 
 

@@ -31,6 +31,7 @@ from ..reading import (
     MOST_PACKET,
     Bytes,
     Header,
+    HeaderField,
     HeaderOverrides,
     LackingError,
     Start,
@@ -48,6 +49,7 @@ MOST_HEADER, USUAL_HEADER = 1 << 20, 1 << 15  # bytes
 MOST_HOPS = 1 << 12  # the most blocks on the way to the last one
 STRAIGHT = 512  # bytes: with DIRECTIO headers are padded to a multiple of this
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
+header_fields = {"n_pols": HeaderField("GUPPI RAW: 1 or 2, where NPOL = 2 may mean either", checks.integer(1, 2), int)}
 N_POLS = {1: 1, 4: 2}  # polarisations, by NPOL
 NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # keys are NBITS
 ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")

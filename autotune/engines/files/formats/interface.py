@@ -32,7 +32,9 @@ class SampleFormat(Format, Protocol):
     """A format of recordings.
 
     A format whose files can hold several antennas has ``antennas_of``, like GUPPI RAW. A format whose files can be read
-    one after the other as one file has ``read_joined``, like VDIF.
+    one after the other as one file has ``read_joined``, like VDIF. A format whose headers lack something declares it as
+    ``header_fields``: a dict of ``reading.HeaderField`` by name. ``--header``, array.toml, ``open_samples`` and their
+    help then have it, too; ``overrides`` has its value, or None.
     """
 
     def recognises(self, file: Bytes) -> bool:

@@ -12,8 +12,21 @@ import numpy as np
 
 from ....core.errors import one_line
 from ...streams.samples import SampleInfo, Samples
+from .. import checks
 from ..packing import pack_samples
-from ..reading import MOST_GAP_S, Bytes, HeaderOverrides, Start, Tell, cut_off, packets_in, refuse, settled, unix_of_mjd
+from ..reading import (
+    MOST_GAP_S,
+    Bytes,
+    HeaderField,
+    HeaderOverrides,
+    Start,
+    Tell,
+    cut_off,
+    packets_in,
+    refuse,
+    settled,
+    unix_of_mjd,
+)
 from .interface import SAMPLES
 
 suffixes, holds, help = (".m5b",), SAMPLES, "Mark 5B"
@@ -22,6 +35,11 @@ SYNC = 0xABADDEED
 AT_ONCE = 1 << 8  # frames
 SEARCHED = 1 << 20  # bytes in one step of the search for a frame
 MOST_BITS = 32  # bits of all channels together
+header_fields = {
+    "n_channels": HeaderField("Mark 5B: channels of a frame", checks.integer(1, checks.MOST_CHANNELS), int),
+    "sample_bits": HeaderField("Mark 5B: bits of a sample, 1 or 2", checks.integer(1, 64), int),
+    "mjd": HeaderField("Mark 5B: a modified Julian day within 500 of the recording's", checks.integer(0, 1 << 20), int),
+}
 MOST_STRANGE = 64  # frames in a row whose times cannot be of this recording
 _BYTES = np.arange(256)[:, np.newaxis]
 LEVELS = {  # the samples in each byte, lowest bits first; the lower one of two bits is the sign

@@ -12,18 +12,34 @@ from pathlib import Path
 
 import numpy as np
 
+from ....core import schema
 from ....core.errors import one_line
 from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
 from ..joined_bytes import JoinedBytes
 from ..packing import pack_samples
-from ..reading import Bytes, HeaderOverrides, LackingError, Start, Tell, cut_off, packets_in, refuse, settled
+from ..reading import (
+    Bytes,
+    HeaderField,
+    HeaderOverrides,
+    LackingError,
+    Start,
+    Tell,
+    cut_off,
+    numbers,
+    packets_in,
+    refuse,
+    settled,
+)
 from ..vdif_frames import MOST_EARLY, NUMBER, FrameReader, Frames
 from ..vdif_headers import HEADER_BYTES, Frame, first_frame, frame_of, is_vdif
 from ..vdif_rate import guessed_rate
 from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
+header_fields = {
+    "threads": HeaderField("VDIF: the threads of the polarisations", schema.sequence_of(schema.as_count), numbers(int))
+}
 OF_MARK5B = 0xAB
 BITS = {1: 2, 2: 4, 4: 4, 8: 8, 16: 16}  # bits of a sample in a frame -> bits of a sample of the source
 
