@@ -2,8 +2,8 @@
 
 ``channelise`` and ``correlate`` run them on recordings and arrays (``jobs``); ``FEngine``, ``XEngine`` and ``FXEngine``
 on any source and sink of ``streams``. The rooms in here import one way, too: ``jobs``; ``digitiser``, ``fx``, ``plots``
-and ``sky``; ``f``, ``x``, ``files`` and ``network``; ``run``; ``kernels`` and ``corrections``; ``machine`` and
-``streams``.
+and ``sky``; ``simulated``; ``f``, ``x``, ``files`` and ``network``; ``run``; ``kernels`` and ``corrections``;
+``machine`` and ``streams``.
 
 This room imports from those that run kernels (runtime, source, devices and below), from records, which say which config
 is fastest, from emit and prediction, which foretell what they do not say, and from sweep, which tunes it.

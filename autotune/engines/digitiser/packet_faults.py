@@ -1,11 +1,12 @@
 """A plan of a network's faults: packets that are lost, repeated, exchanged and damaged on purpose."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ...core.errors import UsageError
+from ..simulated.sample_blocks import Blocks
 from .counter_noise import BLOCK, LOSSES, generator_of
 
 KINDS = ("lost", "repeated", "exchanged", "damaged")
@@ -75,10 +76,7 @@ class Faults:
 
     def _faults_of(self, begin: int, n: int, stream: int) -> list[np.ndarray]:
         """Returns the faults of packets: bool [n] for each of KINDS."""
-        first, last = begin // BLOCK, (begin + n - 1) // BLOCK
-        blocks = [_faults(self, stream, number) for number in range(first, last + 1)]
-        at = begin - first * BLOCK
-        return list(np.concatenate(blocks, axis=1)[:, at : at + n])
+        return list(Blocks(partial(_faults, self, stream), BLOCK).take(begin, n))
 
 
 @lru_cache(8)

@@ -6,13 +6,13 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..files.reading import Tell, untold
-from .digitised_signal import DigitisedSignal, must_be_packets
+from .digitised_signal import DigitisedSignal, PacketMaker
 
 MOST_PERIOD = 1 << 28  # samples: up to 0.5 GiB a polarisation
 AT_ONCE = 1 << 20  # samples that are packed at once, about
 
 
-class RepeatedSignal:
+class RepeatedSignal(PacketMaker):
     """The nearest signal to a digitised one that repeats after a period.
 
     Tones and combs get the nearest frequency of which the period has whole cycles, and noise and dither repeat what
@@ -49,9 +49,7 @@ class RepeatedSignal:
             DigitisedSignal(signals, exact.sample_bits, packet, exact.dither), period
         )
 
-    def read(self, begin: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns packets, copied; see ``PacketMaker``."""
-        must_be_packets(begin, n, self.packet)
+    def _packets(self, begin: int, n: int) -> tuple[np.ndarray, np.ndarray]:
         n_packets = self.period // self.packet
         places = (begin // self.packet + np.arange(n // self.packet)) % n_packets
         return self.packed[:, places].reshape(self.n_pols, -1), self.saturated[:, places]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, pi
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,17 +30,24 @@ class PartOfSample(ValueError):
         self.name, self.samples = name, samples
 
 
-class Signal(Protocol):
-    """A function of time."""
+class Signal:
+    """A function of time. Most kinds are one part, with an amplitude."""
+
+    amplitude: float
 
     @property
-    def most(self) -> float: ...  # the signal's magnitude never exceeds it
+    def n_parts(self) -> int:
+        """Returns the number of tones, combs, noises and constants in it."""
+        return 1
 
     @property
-    def n_parts(self) -> int: ...  # tones, combs, noises and constants in it
+    def most(self) -> float:
+        """Returns a magnitude that the signal never exceeds."""
+        return abs(self.amplitude)
 
     def block(self, number: int) -> np.ndarray:
         """Returns the samples from ``number`` BLOCK on: float64 [BLOCK]; 1 is full scale."""
+        raise NotImplementedError
 
     def delayed(self, samples: Fraction) -> "Signal":
         """Returns the signal, delayed by some samples.
@@ -48,45 +55,31 @@ class Signal(Protocol):
         Raises:
             PartOfSample: when it contains noise or a comb, and the delay is not whole samples.
         """
+        return self
 
     def periodic(self, period: int, rounded: Rounded) -> "Signal":
         """Returns the nearest signal that repeats every ``period`` samples."""
+        return self
 
 
 @dataclass(frozen=True)
-class ConstantSignal:
+class ConstantSignal(Signal):
     """The same value at all times."""
 
-    level: float
-    n_parts = 1
-
-    @property
-    def most(self) -> float:
-        return abs(self.level)
+    amplitude: float
 
     def block(self, number: int) -> np.ndarray:
-        return np.broadcast_to(np.float64(self.level), BLOCK)
-
-    def delayed(self, samples: Fraction) -> Signal:
-        return self
-
-    def periodic(self, period: int, rounded: Rounded) -> Signal:
-        return self
+        return np.broadcast_to(np.float64(self.amplitude), BLOCK)
 
 
 @dataclass(frozen=True)
-class ToneSignal:
+class ToneSignal(Signal):
     """A cosine: amplitude cos(2 pi (frequency (t - delay) + turn))."""
 
     frequency: Fraction  # cycles a sample
     amplitude: float
     turn: Fraction = Fraction(0)  # its phase, in cycles
     delay: Fraction = Fraction(0)  # samples
-    n_parts = 1
-
-    @property
-    def most(self) -> float:
-        return abs(self.amplitude)
 
     def block(self, number: int) -> np.ndarray:
         """Returns the samples of a block, as a product of rows and columns: cos(a + b) of two tables of ROW phases."""
@@ -105,17 +98,12 @@ class ToneSignal:
 
 
 @dataclass(frozen=True)
-class CombSignal:
+class CombSignal(Signal):
     """Impulses of one sample at k / frequency + delay, rounded to the nearest sample (up, half way), for all k."""
 
     frequency: Fraction  # cycles a sample, at most 1
     amplitude: float
     delay: int = 0  # samples
-    n_parts = 1
-
-    @property
-    def most(self) -> float:
-        return abs(self.amplitude)
 
     def block(self, number: int) -> np.ndarray:
         begin, half = number * BLOCK - self.delay, Fraction(1, 2)
@@ -134,18 +122,17 @@ class CombSignal:
 
 
 @dataclass(frozen=True)
-class NoiseSignal:
+class NoiseSignal(Signal):
     """White Gaussian noise. The same seed gives the same noise."""
 
-    rms: float
+    amplitude: float  # the rms
     seed: int
     delay: int = 0  # samples
     period: int | None = None  # samples after which it comes again: those from 0 on
-    n_parts = 1
 
     @property
     def most(self) -> float:
-        return abs(self.rms) * FARTHEST
+        return abs(self.amplitude) * FARTHEST
 
     def block(self, number: int) -> np.ndarray:
         begin, pieces, n = number * BLOCK - self.delay, [], 0
@@ -155,7 +142,7 @@ class NoiseSignal:
             most = BLOCK - n if self.period is None else min(BLOCK - n, self.period - time)
             pieces.append(gaussian_block(self.seed, kept)[at : at + most])
             n += len(pieces[-1])
-        return np.asarray(self.rms * np.concatenate(pieces))
+        return np.asarray(self.amplitude * np.concatenate(pieces))
 
     def delayed(self, samples: Fraction) -> Signal:
         return replace(self, delay=self.delay + _whole("noise", samples))
@@ -165,7 +152,7 @@ class NoiseSignal:
 
 
 @dataclass(frozen=True)
-class CombinedSignal:
+class CombinedSignal(Signal):
     """The sum or the product of two signals."""
 
     operation: Callable[[Any, Any], Any]  # operator.add or operator.mul

@@ -19,7 +19,7 @@ from ..streams.samples import SampleInfo
 from .filter_bank import filter_bank
 from .plan import Batch, FPlan, Run
 from .sample_buffers import LoadedChunk
-from .voltage_buffers import BandSettings, BatchCounts, Voltages
+from .voltage_buffers import BandSettings, BankParts, BatchCounts, Voltages
 
 
 class Band:
@@ -47,7 +47,7 @@ class Band:
         self.shape = settings.shape(info)
         self.plan = FPlan(self.shape, delays)
         self._info, self._stream, self._activity = info, bay.backend.stream(), bay.activity
-        self._bank = filter_bank(bay, info, settings, gains, self._stream, decimation)
+        self._bank = filter_bank(BankParts(bay, info, settings, gains, self._stream, decimation))
         self._buffers = [self._voltages(bay.backend) for _ in range(settings.n_buffers)]
         self._number = 0
         self._read_at = 0.0
@@ -66,11 +66,6 @@ class Band:
     def reach(self) -> int:
         """Returns the length of a gap, in samples, after which no sample from before it is needed."""
         return self.shape.head
-
-    @property
-    def heap_samples(self) -> int:
-        """Returns the number of the engine's input samples from one heap to the next."""
-        return self.settings.spectra_per_heap * self.shape.step * self.decimation
 
     def first_heap(self, time: int) -> int:
         """Returns the time of the first heap from samples that begin at ``time``, both in input samples."""

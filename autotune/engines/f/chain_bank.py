@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..corrections.gains import Gains, SentGains
-from ..machine.backend import DeviceArray, Stream
+from ..corrections.gains import SentGains
+from ..machine.backend import DeviceArray
 from ..machine.staging import Staging
-from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run, ranges
 from .sample_buffers import LoadedChunk
-from .voltage_buffers import BandSettings, Voltages
+from .voltage_buffers import BandSettings, BankParts, Voltages
 
 MOST_RUNS = 256  # offsets of so many runs go to the device together
 N_LENGTHS = 4096  # lengths of runs whose problems stay cached
@@ -42,25 +41,17 @@ def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, A
 class ChainBank:
     """Implements ``filter_bank.FilterBank``: one launch filters each run, and batches are made from the results."""
 
-    def __init__(
-        self,
-        bay: Bay,
-        info: SampleInfo,
-        settings: BandSettings,
-        gains: Gains,
-        stream: Stream,
-        decimation: int,
-    ) -> None:
-        self._info, self._settings, self._gains, self._stream = info, settings, gains, stream
-        backend = bay.backend
+    def __init__(self, parts: BankParts) -> None:
+        self._info, self._settings, self._gains, self._stream = parts.info, parts.settings, parts.gains, parts.stream
+        info, settings, kernels, backend = parts.info, parts.settings, parts.bay.kernels, parts.bay.backend
         shape = settings.shape(info)
         n, n_pols, n_channels, length = shape.spectra_per_batch, info.n_pols, settings.n_channels, shape.step
-        self._heap_samples = settings.spectra_per_heap * length * decimation
-        self._weights = settings.weights_on(backend, stream, info.is_complex)
+        self._heap_samples = settings.spectra_per_heap * length * parts.decimation
+        self._weights = settings.weights_on(backend, parts.stream, info.is_complex)
         self._filtered = backend.empty((n_pols, n, length), np.complex64 if info.is_complex else np.float32)
         n_made = n_channels if info.is_complex else n_channels + 1
         self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)
-        self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
+        self._sent_gains = SentGains(backend, parts.stream, n_channels, n_pols)
         offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
         self._offsets = [offsets[place] for place in range(MOST_RUNS)]  # the offsets of each run
         self._first_offsets = [offsets[:n] for n in range(MOST_RUNS + 1)]
@@ -68,11 +59,11 @@ class ChainBank:
         self._no_turns = self._turns[:0]
         self._sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64), ((2, n, n_pols), np.float32))
         of = stages(info, settings)
-        self._filter, most = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
+        self._filter, most = kernels.launcher("pfb_fir", **of["pfb_fir"])
         self._filter_problem = lru_cache(maxsize=N_LENGTHS)(
             lambda n, n_samples: replace(most, n_spectra=n, n_samples=n_samples)
         )
-        self._quantise, whole = bay.kernels.launcher("postproc", **of["postproc"])
+        self._quantise, whole = kernels.launcher("postproc", **of["postproc"])
         self._quantise_problem = lru_cache(maxsize=N_CUTS)(lambda n: replace(whole, n_heaps=n))
         self._gains_on_device = self._sent_gains.array[np.newaxis]
         self._part = lru_cache(maxsize=N_CUTS)(

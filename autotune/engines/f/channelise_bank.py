@@ -7,15 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..corrections.gains import Gains, SentGains
-from ..machine.backend import DeviceArray, Stream
+from ..corrections.gains import SentGains
+from ..machine.backend import DeviceArray
 from ..machine.staging import Staging
-from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .batch_gains import BatchGains
 from .plan import Batch, Run, ranges
 from .sample_buffers import LoadedChunk
-from .voltage_buffers import BandSettings, Voltages
+from .voltage_buffers import BandSettings, BankParts, Voltages
 
 N_PLACES = 64  # parts of a batch, cut by chunks, whose views stay cached
 
@@ -43,18 +42,10 @@ class ChanneliseBank:
     made; zeros are copied to spectra that all polarisations lack.
     """
 
-    def __init__(
-        self,
-        bay: Bay,
-        info: SampleInfo,
-        settings: BandSettings,
-        gains: Gains,
-        stream: Stream,
-        decimation: int,
-    ) -> None:
-        self._info, self._settings, self._stream = info, settings, stream
-        shape, backend = settings.shape(info), bay.backend
-        self._gains = BatchGains(gains, settings, shape.step, decimation)
+    def __init__(self, parts: BankParts) -> None:
+        self._info, self._settings, self._stream = info, settings, stream = parts.info, parts.settings, parts.stream
+        shape, backend = settings.shape(info), parts.bay.backend
+        self._gains = BatchGains(parts.gains, settings, shape.step, parts.decimation)
         n, n_pols = shape.spectra_per_batch, info.n_pols
         self._step, self._steps = shape.step, shape.step * np.arange(n)
         weights = settings.weights_on(backend, stream, info.is_complex)
@@ -62,7 +53,7 @@ class ChanneliseBank:
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
         of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
         self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
-        self._make, most = bay.kernels.launcher("channelise", **fields_of(info, settings))
+        self._make, most = parts.bay.kernels.launcher("channelise", **fields_of(info, settings))
         self._problem = lru_cache(maxsize=N_PLACES)(
             lambda first, n, n_samples: replace(most, first_spectrum=first, n_spectra=n, n_samples=n_samples)
         )

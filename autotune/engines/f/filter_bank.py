@@ -11,17 +11,15 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...core.units import seconds_text
-from ..corrections.gains import Gains
 from ..kernels.choice import CHAIN, CHANNELISE, Kernels
-from ..machine.backend import Backend, Stream
-from ..run.bay import Bay
+from ..machine.backend import Backend
 from ..streams.samples import SampleInfo
 from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
 from .numpy_bank import NumpyBank
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
-from .voltage_buffers import BandSettings, Voltages
+from .voltage_buffers import BandSettings, BankParts, Voltages
 
 TIMED_TRANSFORMS = 3
 
@@ -37,15 +35,9 @@ class FilterBank(Protocol):
         """
 
 
-def filter_bank(
-    bay: Bay,
-    info: SampleInfo,
-    settings: BandSettings,
-    gains: Gains,
-    stream: Stream,
-    decimation: int,
-) -> FilterBank:
+def filter_bank(parts: BankParts) -> FilterBank:
     """Returns the requested filter bank, or the one that should be faster. It tells the choice and the reason."""
+    bay, info, settings = parts.bay, parts.info, parts.settings
 
     def decide() -> tuple[type[NumpyBank] | type[ChanneliseBank] | type[ChainBank], str]:
         of = f"filter bank of {settings.n_channels} channels{' of complex samples' if info.is_complex else ''}"
@@ -57,7 +49,7 @@ def filter_bank(
         return ChainBank, f"{of}: pfb_fir, FFT and postproc; {why}"
 
     bank = bay.kernels.decided(frozenset(fields_of(info, settings).items()), decide)
-    return bank(bay, info, settings, gains, stream, decimation)
+    return bank(parts)
 
 
 def uses_channelise(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:

@@ -1,21 +1,19 @@
 """The samples of one antenna on their way to the device and through its bands."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..run.bay import Bay
 from ..run.counters import FCounters
-from ..run.lent_chunks import N_KEPT, LentChunks
-from ..run.queues import Buckets, Chunk, read_chunks
-from ..streams.lending import Lends
+from ..run.lent_chunks import chunks_of
+from ..run.queues import Chunk
 from ..streams.samples import Samples, Source
 from .band import Band
 from .narrow_band import NarrowBand
 from .plan import ranges
 from .sample_buffers import LoadedChunk, SampleBuffers
 
-N_CHUNKS = 4  # chunks of samples in pinned memory
 N_LOADED = 3  # buffers of samples on the device
 
 
@@ -35,32 +33,15 @@ class FInput:
         chunk_packets: int,
     ) -> None:
         info = self._info = source.info
-        self._source, self._bands, self._counters, self._ending = source, bands, counters, bay.ending
+        self._bands, self._counters = bands, counters
         self._chunk_packets = chunk_packets
         head, chunk = max(band.head for band in bands), chunk_packets * info.packet
         self._reach = max(band.reach for band in bands)
         self._buffers = SampleBuffers(bay, info, head, chunk, N_LOADED)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
-        self._lent: LentChunks[Samples] | None = None
-        n_arrays = N_CHUNKS + (N_KEPT if isinstance(source, Lends) else 0)
-        arrays = bay.cores.made_by("reads", lambda: [bay.backend.pinned(shape, dtype) for _ in range(n_arrays)])
-        if isinstance(source, Lends):
-            self._lent = LentChunks(source, arrays, bay.ending, self._dropped)
-            self.chunks = self._lent.buckets
-        else:
-            self.chunks = Buckets([Chunk[Samples](array) for array in arrays], bay.ending, is_input=True)
-        self._spare = np.empty(shape, dtype) if source.is_live and self._lent is None else np.empty(0)
+        self.chunks, self.readers = chunks_of(bay, source, shape, dtype, counters)
         self._is_amid = False  # whether a chunk is only partly done
-
-    def readers(self) -> dict[str, Callable[[], None]]:
-        """Returns the functions of the reading threads, by thread name."""
-        if self._lent is not None:
-            return {"reads": self._lent.take, "returns": self._lent.give_back}
-        return {"reads": self._read}
-
-    def _read(self) -> None:
-        read_chunks(self._source, self.chunks, self._spare, self._ending, self._dropped)
 
     @property
     def end(self) -> int | None:
@@ -119,7 +100,3 @@ class FInput:
 
     def _make(self, loaded: LoadedChunk) -> None:
         self._buffers.used(*[band.take(loaded) for band in self._bands])
-
-    def _dropped(self, samples: Samples) -> None:
-        for counters in self._counters:
-            counters.dropped()

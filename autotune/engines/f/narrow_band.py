@@ -109,11 +109,6 @@ class NarrowBand:
         self._low = 0
 
     @property
-    def heap_samples(self) -> int:
-        """Returns the samples of the engine's input from one heap to the next."""
-        return self.band.heap_samples
-
-    @property
     def head(self) -> int:
         """Returns the samples of the engine's input that are needed in front of a chunk."""
         packet, batch = self._info.packet, self._settings.outputs_per_batch * self._settings.decimation

@@ -10,18 +10,14 @@ from threading import local
 
 import numpy as np
 
-from ..corrections.gains import Gains
-from ..machine.backend import Stream
 from ..machine.host_backend import HostBackend
 from ..machine.host_samples import sum_of_squares, unpack_floats
-from ..run.bay import Bay
-from ..streams.samples import SampleInfo
 from ..streams.voltages import REAL_LOW
 from .batch_gains import BatchGains
 from .channelise_bank import neighbours
 from .plan import Batch, Run
 from .sample_buffers import LoadedChunk
-from .voltage_buffers import BandSettings, Voltages
+from .voltage_buffers import BankParts, Voltages
 
 PIECE = 1 << 17  # about the samples in a piece, whose spectra take 512 KiB
 LEAST_SPECTRA = 16  # a piece has at least so many spectra, even long ones
@@ -57,22 +53,15 @@ class NumpyBank:
     A batch uses the gains that are set when its first spectra are made, as in ``channelise_bank``.
     """
 
-    def __init__(
-        self,
-        bay: Bay,
-        info: SampleInfo,
-        settings: BandSettings,
-        gains: Gains,
-        stream: Stream,
-        decimation: int,
-    ) -> None:
-        assert isinstance(bay.backend, HostBackend)
-        self._info, self._settings, self._workers = info, settings, bay.backend.workers
+    def __init__(self, parts: BankParts) -> None:
+        backend, info, settings = parts.bay.backend, parts.info, parts.settings
+        assert isinstance(backend, HostBackend)
+        self._info, self._settings, self._workers = info, settings, backend.workers
         self._step = settings.shape(info).step
-        weights = settings.weights_on(bay.backend, stream, info.is_complex)
+        weights = settings.weights_on(backend, parts.stream, info.is_complex)
         self._weights = np.repeat(weights, 2, axis=1) if info.is_complex else weights  # one for each part
         self._n = min(max(LEAST_SPECTRA, PIECE // self._step), settings.spectra_per_heap)
-        self._gains = BatchGains(gains, settings, self._step, decimation)
+        self._gains = BatchGains(parts.gains, settings, self._step, parts.decimation)
         self._local = local()
 
     def make(self, runs: Sequence[Run], batch: Batch | None, loaded: LoadedChunk | None, buffer: Voltages) -> None:

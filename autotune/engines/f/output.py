@@ -6,12 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ...core.errors import UsageError, one_line
 from ..machine.activity import COPY_OUT
 from ..machine.backend import Event, together
 from ..run.bay import Bay
 from ..run.counters import FCounters
-from ..run.queues import Buckets
+from ..run.sink_output import SinkOutput
 from ..streams.voltages import VoltageInfo, VoltageSink
 from .plan import ranges
 from .voltage_buffers import BandSettings, BatchCounts, Voltages
@@ -26,7 +25,7 @@ class PinnedVoltages:
     saturated: np.ndarray  # uint32 [n_heaps, 1, n_pols]
     total_power: np.ndarray  # uint64 [n_pols]
     time: int = 0
-    heaps: np.ndarray | None = None  # bool [n_heaps]: whether each heap is made
+    heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: whether each is made
     present: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps, spectra_per_heap, n_pols]
     counted: BatchCounts = field(default_factory=BatchCounts)
     read_at: float = 0.0
@@ -38,11 +37,8 @@ class PinnedVoltages:
         return self.memory[self.voltages.nbytes :]
 
 
-class FOutput:
-    """Copies voltages out in the thread that makes them, and writes them in another thread.
-
-    A live source does not wait: voltages made while no bucket is free, or after the sink has failed, are dropped and
-    counted.
+class FOutput(SinkOutput[PinnedVoltages]):
+    """The way of a band's heaps to their sink.
 
     Args:
         sink: takes the voltages; with None only their counts are copied.
@@ -57,23 +53,20 @@ class FOutput:
         counters: FCounters,
         is_live: bool,
     ) -> None:
-        self._sink, self._counters, self._activity = sink, counters, bay.activity
-        self._info, self._ending, self._is_live = info, bay.ending, is_live and sink is not None
-        self._ending.n_sinks += sink is not None
-        self._copies = bay.backend.stream()
+        self._info, self._counters = info, counters
 
         def heaps() -> PinnedVoltages:
             memory, parts = together(bay.backend.pinned, settings.parts(info.n_pols))
             return PinnedVoltages(memory, **parts)
 
-        self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], bay.ending)
+        super().__init__(bay, sink, counters, is_live, [heaps() for _ in range(settings.n_buffers)])
 
     def deliver(self, voltages: Voltages) -> tuple[Event, ...]:
         """Copy a buffer out. Returns the event after which it may be used again. Raises Stopped."""
         assert voltages.done is not None
-        bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
+        bucket = self._free()
         if bucket is None:
-            self._drop(voltages.heaps, voltages.counted)
+            self._drop(voltages)
             return ()
         self._copies.after(voltages.done)
         with self._activity.span(COPY_OUT, self._copies) as span:
@@ -86,54 +79,30 @@ class FOutput:
         self.buckets.give(bucket)
         return (bucket.copied,)
 
-    def finish(self) -> None:
-        """Make ``write`` end when it has written all delivered heaps."""
-        self.buckets.give(None)
-
-    def write(self) -> None:
-        """Write heaps until ``finish``."""
-        while (bucket := self.buckets.take()) is not None:
-            assert bucket.copied is not None and bucket.heaps is not None
-            bucket.copied.wait()
-            if self._counters.sink_error or not self._has_written(bucket, bucket.heaps):
-                self._drop(bucket.heaps, bucket.counted)
-            else:
-                self._count(bucket, bucket.heaps)
-            self.buckets.give_back(bucket)
-
-    def _has_written(self, bucket: PinnedVoltages, heaps: np.ndarray) -> bool:
-        """Returns whether the sink took the heaps. Raises the sink's error, unless the source is live."""
+    def _pass_on(self, bucket: PinnedVoltages) -> None:
         if self._sink is None:
-            return True
-        try:
-            for first, end in ranges(heaps):  # views, since copies would make a live source drop more
-                times, some = bucket.time + self._info.heap_samples * np.arange(first, end), slice(first, end)
-                voltages, saturated = bucket.voltages[some, 0], bucket.saturated[some, 0]
-                self._sink.write(times, voltages, saturated, bucket.present[some])
-        except UsageError as error:
-            if not self._is_live:
-                raise
-            self._counters.sink_error = one_line(str(error))
-            self._ending.sink_failed(error)
-            return False
-        return True
+            return
+        for first, end in ranges(bucket.heaps):  # views, since copies would make a live source drop more
+            times, some = bucket.time + self._info.heap_samples * np.arange(first, end), slice(first, end)
+            voltages, saturated = bucket.voltages[some, 0], bucket.saturated[some, 0]
+            self._sink.write(times, voltages, saturated, bucket.present[some])
 
-    def _drop(self, heaps: np.ndarray, counted: BatchCounts) -> None:
+    def _drop(self, made: Voltages | PinnedVoltages) -> None:
         with self._counters.lock:
-            self._counters.heaps_dropped += int(np.count_nonzero(heaps))
-            self._count_missing(counted)
+            self._counters.heaps_dropped += int(np.count_nonzero(made.heaps))
+            self._count_missing(made.counted)
 
     def _count_missing(self, counted: BatchCounts) -> None:
         self._counters.heaps_missing += counted.n_missing
         self._counters.spectra_missing += counted.n_spectra_missing
         self._counters.spectra_beyond += counted.n_beyond
 
-    def _count(self, bucket: PinnedVoltages, heaps: np.ndarray) -> None:
+    def _count(self, bucket: PinnedVoltages) -> None:
         counters = self._counters
         with counters.lock:
-            counters.heaps_out += int(np.count_nonzero(heaps))
+            counters.heaps_out += int(np.count_nonzero(bucket.heaps))
             self._count_missing(bucket.counted)
-            counters.saturated += bucket.saturated[heaps, 0].sum(axis=0, dtype=np.int64)
+            counters.saturated += bucket.saturated[bucket.heaps, 0].sum(axis=0, dtype=np.int64)
             counters.power += bucket.total_power
             counters.power_samples += bucket.counted.n_present * self._info.step
             if bucket.read_at:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..corrections.gains import Gains
 from ..machine.backend import Backend, DeviceArray, Event, Stream
+from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from ..streams.voltages import REAL_LOW
 from .plan import FShape
@@ -80,6 +82,18 @@ class BandSettings:
             "saturated": ((self.heaps_per_batch, 1, n_pols), np.uint32),
             "total_power": ((n_pols,), np.uint64),
         }
+
+
+@dataclass(frozen=True)
+class BankParts:
+    """The parts of a band that its filter bank is made of."""
+
+    bay: Bay
+    info: SampleInfo
+    settings: BandSettings
+    gains: Gains
+    stream: Stream
+    decimation: int  # input samples of the engine for each sample of the band
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,18 @@ are missing, and the others go on.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from ...core.errors import UsageError
 from ..f.chain import FChain, Output, bank, voltage_info
 from ..kernels.choice import Kernels
-from ..machine.activity import KERNELS, SPANS, Span
 from ..machine.backend import Backend
-from ..run.bay import Bay
-from ..run.cores import ThreadCores
+from ..run.bay import Bay, EngineOptions
 from ..run.counters import FCounters, XCounters, si
+from ..run.lifecycle import Engine
 from ..run.queues import Buckets
-from ..run.stream_progress import StreamProgress
-from ..run.threads import run_beside
 from ..streams.samples import Source
 from ..streams.visibilities import VisibilitySink
 from ..x.engine import x_settings
@@ -36,25 +32,16 @@ LEAST_PATIENCE_S = 0.2
 LOOK_S = 0.01  # an engine that waits for one antenna checks the others so often
 
 
-class FXEngine:
+class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
     """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=...).run()``.
 
     Args:
         outputs: one for each source; all have the same settings.
-        batches_per_dump: a batch is the heaps of one time.
+        batches_per_dump, complete_dumps, send_empty, n_slices: as ``XEngine`` takes them.
         chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
-        complete_dumps: whether a baseline that lacks any spectrum of a dump has no data there, instead of a lower
-            weight.
-        send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
         patience_s: seconds for which the others wait for a live antenna; None takes the time of two chunks, but at
             least 0.2 s. Meanwhile there is room for up to four chunks of each other antenna.
-        n_slices: parts of the batches of a launch, each with its own sums; None takes the number that should be the
-            fastest. Visibilities do not depend on it.
-        cores: the cores of threads, by thread name without number: reads, returns, compute (the caller's thread, while
-            it runs), writes. Memory that sources fill is allocated near the cores of reads. Other threads run anywhere.
-            Linux only.
-        report: takes a line of progress now and then.
-        trace: takes the spans of the device's work when they are over.
+        options: cores, report and trace; see ``Bay``.
 
     Raises:
         UsageError: when the sources differ in a field that an X-engine needs to be the same.
@@ -74,18 +61,15 @@ class FXEngine:
         send_empty: bool = True,
         n_slices: int | None = None,
         patience_s: float | None = None,
-        cores: Mapping[str, Sequence[int]] | None = None,
-        report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] | None = None,
+        **options: Unpack[EngineOptions],
     ) -> None:
         if not sources or len(sources) != len(outputs):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
-        x_defaults = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
-        settings = replace(x_defaults, complete_dumps=complete_dumps)
-        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
+        n_batches = bank(outputs[0].settings).heaps_per_batch
+        settings = x_settings(antennas, batches_per_dump, n_batches, n_slices, complete_dumps)
+        bay = Bay(backend, kernels, **options)
         self.counters = XCounters()
-        self._backend, self._ending, self._cores = backend, bay.ending, bay.cores
         self._is_live = any(source.is_live for source in sources)
         chunk_s = max(chunk_samples / source.info.sample_rate_hz for source in sources)
         self._patience_s = max(LEAST_PATIENCE_S, 2 * chunk_s) if patience_s is None else patience_s
@@ -105,12 +89,13 @@ class FXEngine:
                 self._joiner.begins(antenna, self._chains[-1].first_heap())
         self.f_counters = [chain.counters[0] for chain in self._chains]
         queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
-        self.progress = StreamProgress(bay.activity, queues, report, trace)
-        backend.finish()
-
-    def stop(self) -> None:
-        """Take no more chunks, but finish the one in flight. Another thread calls it, even while a source waits."""
-        self._ending.asked.set()
+        reads: dict[str, Callable[[], None]] = {}
+        writes: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
+        for antenna, chain in enumerate(self._chains):
+            reads |= {f"{name}-{antenna}": run for name, run in chain.input.readers.items()}
+            writes |= {f"{name}-{antenna}": run for name, run in chain.writers().items()}
+        counts = self.f_counters, self.counters
+        super().__init__(bay, counts, [*self.f_counters, self.counters], reads, writes, queues)
 
     def next_time(self) -> int | None:
         """Returns the time from which all dumps use the delays and gains that are set now.
@@ -121,28 +106,6 @@ class FXEngine:
         if not times:
             return None
         return -(-max(times) // self._dump_samples) * self._dump_samples
-
-    @property
-    def is_stopped(self) -> bool:
-        """Returns whether the engine was asked to end, by ``stop`` or Ctrl-C."""
-        return self._ending.asked.is_set()
-
-    def run(self) -> tuple[list[FCounters], XCounters]:
-        """Run to the end of all sources, or until ``stop`` or Ctrl-C. Returns the counts of each antenna, and of dumps.
-
-        Raises:
-            UsageError: the error of a source or the sink. Dumps written before stay.
-        """
-        self.counters.began = time.monotonic()
-        for counters in self.f_counters:
-            counters.began = time.monotonic()
-        reads: dict[str, Callable[[], None]] = {}
-        writes: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
-        for antenna, chain in enumerate(self._chains):
-            reads |= {f"{name}-{antenna}": run for name, run in chain.input.readers().items()}
-            writes |= {f"{name}-{antenna}": run for name, run in chain.writers().items()}
-        run_beside(self._ending, reads, writes, self._compute, self._backend.finish, self._cores)
-        return self.f_counters, self.counters
 
     def _compute(self) -> None:
         steps = [chain.steps() for chain in self._chains]

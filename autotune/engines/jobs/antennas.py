@@ -25,7 +25,7 @@ from .pointing import pointed
 from .running import Running, share_taken
 from .station_clock import stations
 
-Engine = FXEngine | XEngine
+Correlating = FXEngine | XEngine  # an engine that makes visibilities
 CHUNK_BYTES = 1 << 28  # about so many bytes of voltages go to the device together
 
 
@@ -34,7 +34,7 @@ class Antennas:
     """Antennas that were opened, and the function that makes an engine for them."""
 
     infos: Sequence[VoltageInfo]
-    engine: Callable[[VisibilitySink, bool], Engine]  # takes a sink, and whether dumps must be complete
+    engine: Callable[[VisibilitySink, bool], Correlating]  # takes a sink, and whether dumps must be complete
     delays: DelaysByAntenna = field(default_factory=dict)  # the models of each antenna, by its name; empty for voltages
     window: int = 0  # input samples of one spectrum; 0 for voltages, which do not say
 

@@ -24,7 +24,7 @@ from .band_settings import Bands, heap_samples
 from .inputs import antenna_input
 from .level import Level, level_text
 from .running import Running, share_taken
-from .sinks import TeeSink, empty_removed, kept, remove, undone_on_error, voltage_sink
+from .sinks import TeeSink, empty_removed, kept, remove, voltage_sink
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,12 @@ def channelise(
         paths = paths_of(None if out is None else Path(out), bands, len(outputs))
         kernels = running.kernels()
         summary = None if picture is None else VoltageSummary(infos[0])
-        with undone_on_error(stack, paths):
+        counters: list[FCounters] = []
+
+        def say(line: str) -> None:
+            running.report(line, share_taken([info.n_samples], counters[:1]))
+
+        with empty_removed(stack, paths, lambda: [each.heaps_out for each in counters]):
             sinks = [voltage_sink(path, each, keep, running.tell) for path, each in zip(paths, infos, strict=True)]
             for output, sink in zip(outputs, sinks, strict=True):
                 stack.callback(sink.close)
@@ -142,14 +147,10 @@ def channelise(
             if summary is not None:
                 outputs[0].sink = TeeSink(sinks[0], summary)
             n_packets = max(1, n_chunk // info.packet)
-            engine = FEngine(running.backend, opened.source, outputs, n_packets, kernels, report=lambda line: say(line))
-
-        def say(line: str) -> None:
-            running.report(line, share_taken([info.n_samples], engine.counters[:1]))
-
-        began = time.monotonic()
-        with empty_removed(stack, paths, lambda: [each.heaps_out for each in engine.counters]):
-            counters = engine.run()
+            engine = FEngine(running.backend, opened.source, outputs, n_packets, kernels, report=say)
+            counters += engine.counters
+            began = time.monotonic()
+            engine.run()
         seconds = time.monotonic() - began
     if picture is not None and summary is not None and counters[0].heaps_out:
         plot_voltages(summary, picture, counters[0].heaps_missing)

@@ -23,7 +23,7 @@ from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
 from .band_settings import Bands
 from .running import Running
-from .sinks import TeeSink, empty_removed, remove, undone_on_error, visibility_sink
+from .sinks import TeeSink, empty_removed, remove, visibility_sink
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,13 @@ def correlate(
         info = visibility_info(antennas.infos, batches_per_dump)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
-        with undone_on_error(stack, [path]):
+        made: list[XCounters] = []
+        with empty_removed(stack, [path], lambda: [each.dumps_out for each in made]):
             sink = visibility_sink(path, info, keep, running.tell)
             stack.callback(sink.close)
             engine = antennas.engine(sink if summary is None else TeeSink(sink, summary), complete_dumps)
-        began = time.monotonic()
-        with empty_removed(stack, [path], lambda: [engine.counters.dumps_out]):
+            made.append(engine.counters)
+            began = time.monotonic()
             engine.run()
         seconds = time.monotonic() - began
     if picture is not None and summary is not None and engine.counters.dumps_out:

@@ -16,12 +16,12 @@ from ..machine.backend import Backend
 from ..machine.gpu_backend import GpuBackend
 from ..machine.host_backend import HostBackend
 from ..run.counters import FCounters
+from ..run.lent_chunks import N_CHUNKS
 from ..streams.samples import SampleInfo
 
 HOST_CHUNK, GPU_CHUNK = 1 << 20, 1 << 26  # samples of each polarisation: the largest chunks
 LEAST_CHUNK = 1 << 12
 PINNED_BYTES = 1 << 32  # chunks take about this much pinned memory
-N_CHUNKS = 4  # chunks in memory for each antenna
 
 Report = Callable[[str, float | None], None]
 

@@ -73,26 +73,10 @@ def kept(sink: VoltageSink) -> KeptVoltages | None:
 def empty_removed(
     stack: ExitStack, paths: Sequence[Path | None], n_made: Callable[[], Sequence[int]]
 ) -> Iterator[None]:
-    """Removes the files that are still empty when the engine that runs in this block raises.
+    """Removes the files that this block made when it raises while they are empty: they would stop the next run.
 
-    ``n_made`` returns the number of heaps or dumps in each file. ``stack`` closes the files; it is closed first.
-    """
-    try:
-        yield
-    except BaseException:
-        with suppress(UsageError):
-            stack.close()
-        for path, n in zip(paths, n_made(), strict=True):
-            if path is not None and not n:
-                remove(path)
-        raise
-
-
-@contextmanager
-def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[None]:
-    """Removes the files that this block made when it raises: they are empty, and would stop the next run.
-
-    ``stack`` closes the files; it is closed first.
+    ``n_made`` returns the number of heaps or dumps in each file; none while there is no engine. ``stack`` closes the
+    files; it is closed first.
     """
     existing = [path for path in paths if path is not None and path.exists()]
     try:
@@ -100,8 +84,8 @@ def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[
     except BaseException:
         with suppress(UsageError):
             stack.close()
-        for path in paths:
-            if path is not None and path not in existing:
+        for path, n in zip(paths, n_made() or [0] * len(paths), strict=True):
+            if path is not None and path not in existing and not n:
                 remove(path)
         raise
 

@@ -40,18 +40,14 @@ class HostEvent:
 class HostStream:
     """Does everything at once."""
 
-    def copy_in(self, to: np.ndarray, source: np.ndarray) -> None:
+    def copy(self, to: np.ndarray, source: np.ndarray) -> None:
         to[...] = source
+
+    copy_in = copy_out = copy
 
     def send(self, pieces: Sequence[Sent]) -> None:
         for to, source in pieces:
             to[...] = source
-
-    def copy_out(self, to: np.ndarray, source: np.ndarray) -> None:
-        to[...] = source
-
-    def copy(self, to: np.ndarray, source: np.ndarray) -> None:
-        to[...] = source
 
     def zero(self, array: np.ndarray) -> None:
         array[...] = 0
@@ -119,8 +115,7 @@ class HostBackend:
     def pinned(self, shape: Sequence[int], dtype: object) -> np.ndarray:
         return aligned(shape, dtype)
 
-    def empty(self, shape: Sequence[int], dtype: object) -> np.ndarray:
-        return aligned(shape, dtype)
+    empty = pinned
 
     def stream(self) -> HostStream:
         return HostStream()

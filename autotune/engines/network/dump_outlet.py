@@ -8,17 +8,16 @@ import spead2.send
 
 from ...core.errors import UsageError
 from ..streams.visibilities import VisibilityInfo
-from .described import Descriptors
+from .described import FASTER, DescribedOutlet
 from .endpoints import Endpoint
 from .items import FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP, X_HEADER_BYTES, XENG_RAW
 from .memory_heap import IMMEDIATE, MemoryHeap
 from .outlet import PATIENCE_S, never, outlet
-from .voltage_outlet import FASTER, MOST_PLACES
 
 N_X_ITEMS = 3
 
 
-class DumpOutlet:
+class DumpOutlet(DescribedOutlet[MemoryHeap]):
     """A VisibilitySink that sends a heap for each dump.
 
     ``write`` returns when the kernel has the packets; they are spread over most of a dump's time.
@@ -53,7 +52,7 @@ class DumpOutlet:
         n_packets = -(-n_bytes // PAYLOAD_BYTES)
         dump_s = info.dump_samples / info.antennas[0].sample_rate_hz
         rate = FASTER * (n_bytes + n_packets * X_HEADER_BYTES) / dump_s if is_paced else 0.0
-        self._outlet = outlet(
+        sender = outlet(
             transport,
             to,
             payload=PAYLOAD_BYTES,
@@ -66,46 +65,20 @@ class DumpOutlet:
             patience_s=patience_s,
             is_asked=is_asked,
         )
-        self._made: dict[int, MemoryHeap] = {}  # the heaps, by the address of their payload
         self.n_dumps = 0
-        self._descriptors = Descriptors(self._outlet, self._described())
-
-    @property
-    def n_failed(self) -> int:
-        """Returns the number of heaps that could not leave, including descriptors."""
-        return self._outlet.n_failed
-
-    @property
-    def not_connected(self) -> list[str]:
-        """Returns the addresses without a TCP connection."""
-        return self._outlet.not_connected
+        super().__init__(sender, self._described())
 
     def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Send a dump; see ``visibilities.VisibilitySink``. Weights are not sent, since dumps are complete."""
-        heap = self._heap(visibilities)
+        heap = self._made_once(visibilities, self._heap)
         heap.set_time(timestamp)
         self._outlet.send([heap] * self._outlet.n_destinations)
         self.n_dumps += 1
 
-    def forget(self) -> None:
-        """Drop the heaps in the memory of an engine that has ended."""
-        self._made.clear()
-
-    def close(self) -> None:
-        """End the streams."""
-        self._descriptors.close()
-        self._outlet.close()
-
     # ------------------------------------------------------------------ heaps
     def _heap(self, visibilities: np.ndarray) -> MemoryHeap:
         """Returns the heap whose payload is this memory."""
-        address = visibilities.ctypes.data
-        if len(self._made) > MOST_PLACES:  # an engine has a few buffers
-            self._made.clear()
-        if address not in self._made:
-            values = visibilities.reshape(self._shape)
-            self._made[address] = MemoryHeap(values, XENG_RAW, (FREQUENCY, self._first_channel))
-        return self._made[address]
+        return MemoryHeap(visibilities.reshape(self._shape), XENG_RAW, (FREQUENCY, self._first_channel))
 
     def _described(self) -> spead2.send.ItemGroup:
         group = spead2.send.ItemGroup(flavour=spead2.Flavour(*FLAVOUR))

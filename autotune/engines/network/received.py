@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
+from typing import NoReturn
 
 import numpy as np
 
@@ -29,6 +30,10 @@ class Received:
         """Take an array again; see ``Lends``."""
         assert self.receiver is not None
         self.receiver.give_back(number)
+
+    def read(self, out: np.ndarray) -> NoReturn:
+        """Raises TypeError: memory is lent."""
+        raise TypeError("what is received goes to lent memory: call take()")
 
     def close(self) -> None:
         """Stop receiving."""
@@ -113,10 +118,6 @@ class ReceivedSamples(Received):
         chunk_s = n_packets * self.info.packet / self.info.sample_rate_hz
         return max(LEAST_PATIENCE, ceil(self._patience_s / chunk_s))
 
-    def read(self, out: np.ndarray) -> Samples | None:
-        """Raises TypeError: memory is lent."""
-        raise TypeError("received samples go to lent memory: call take()")
-
 
 class ReceivedVoltages(Received):
     """A source that receives voltages of several antennas, in the channels of one destination, into lent memory.
@@ -178,7 +179,3 @@ class ReceivedVoltages(Received):
             return None
         number, time, came = taken
         return number, Batches(time, came.reshape(-1, len(self.antennas)))
-
-    def read(self, out: np.ndarray) -> Batches | None:
-        """Raises TypeError: memory is lent."""
-        raise TypeError("received voltages go to lent memory: call take()")

@@ -24,6 +24,7 @@ from .kernel_sockets import udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
 from .tcp_door import TcpDoor
 
+PCAP = "pcap"  # the transport of files of packets
 AWAY_S = 10.0  # a lossless stream waits so long for a sender by TCP that has gone; then the others go on
 LOOK_S = 0.1  # a waiting receiver checks so often whether it must end
 SOCKET_BYTES = 4 << 20
@@ -64,7 +65,15 @@ class Listening:
     @property
     def is_file(self) -> bool:
         """Returns whether packets come from files. The files' ends end the stream, and stop heaps in them do not."""
-        return self.transport == "pcap"
+        return self.transport == PCAP
+
+    @property
+    def is_live(self) -> bool:
+        """Returns whether a late receiver drops chunks; otherwise the senders wait."""
+        return not self.is_lossless
+
+    def __str__(self) -> str:
+        return f"{', '.join(str(each) for some in self.members for each in some)} by {self.transport}"
 
 
 class Receiver:

@@ -9,18 +9,16 @@ import spead2.send
 
 from ...core.errors import UsageError
 from ..streams.voltages import VoltageInfo
-from .described import EVERY_S, Descriptors
+from .described import EVERY_S, FASTER, DescribedOutlet
 from .endpoints import Endpoint
 from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
 from .memory_heap import IMMEDIATE, MemoryHeap
 from .outlet import PATIENCE_S, never, outlet
 
 N_ITEMS = 4
-MOST_PLACES = 1024  # places in memory whose heaps are kept
-FASTER = 1.1  # paced heaps leave faster than the stream by this factor
 
 
-class VoltageOutlet:
+class VoltageOutlet(DescribedOutlet[list[MemoryHeap]]):
     """A VoltageSink that sends, for each time, a heap of its channels to each destination.
 
     ``write`` returns when the kernel has the packets. Heaps are built once for each place in the engine's memory.
@@ -61,7 +59,7 @@ class VoltageOutlet:
         n_packets = -(-n_bytes // PAYLOAD_BYTES)
         heap_s = info.heap_samples / info.samples.sample_rate_hz
         rate = FASTER * (n_bytes + n_packets * F_HEADER_BYTES) * len(to) / heap_s if is_paced else 0.0
-        self._outlet = outlet(
+        sender = outlet(
             transport,
             to,
             payload=PAYLOAD_BYTES,
@@ -74,55 +72,29 @@ class VoltageOutlet:
             patience_s=patience_s,
             is_asked=is_asked,
         )
-        self._made: dict[int, list[MemoryHeap]] = {}  # the heaps, by the address of their memory
         self.n_heaps, self.n_bytes = 0, 0
-        group, first_s = self._described(), EVERY_S * (feng_id + 1)
-        self._descriptors = Descriptors(self._outlet, group, EVERY_S * n_antennas, first_s)
-
-    @property
-    def n_failed(self) -> int:
-        """Returns the number of heaps that could not leave, including descriptors."""
-        return self._outlet.n_failed
-
-    @property
-    def not_connected(self) -> list[str]:
-        """Returns the addresses without a TCP connection."""
-        return self._outlet.not_connected
+        super().__init__(sender, self._described(), EVERY_S * n_antennas, EVERY_S * (feng_id + 1))
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Send heaps; see ``voltages.VoltageSink``. Incomplete heaps are left out, since they cannot mark gaps."""
         is_whole = np.asarray(present.reshape(len(present), -1).all(axis=1))
         for time, heap in zip(timestamps[is_whole].tolist(), compress(voltages, is_whole), strict=True):
-            heaps = self._heaps(heap)
+            heaps = self._made_once(heap, self._heaps)
             for each in heaps:
                 each.set_time(time)
             self._outlet.send(heaps)
             self.n_heaps += len(heaps)
             self.n_bytes += heap.nbytes
 
-    def forget(self) -> None:
-        """Drop the heaps in the memory of an engine that has ended."""
-        self._made.clear()
-
-    def close(self) -> None:
-        """End the streams."""
-        self._descriptors.close()
-        self._outlet.close()
-
     # ------------------------------------------------------------------ heaps
     def _heaps(self, voltages: np.ndarray) -> list[MemoryHeap]:
         """Returns the heaps whose payload is this memory, of one time."""
-        address = voltages.ctypes.data
-        if len(self._made) > MOST_PLACES:  # an engine has a few buffers
-            self._made.clear()
-        if address not in self._made:
-            self._made[address] = [
-                MemoryHeap(
-                    voltages[first : first + self._n_channels], FENG_RAW, (FENG_ID, self._feng_id), (FREQUENCY, first)
-                )
-                for first in range(0, len(voltages), self._n_channels)
-            ]
-        return self._made[address]
+        return [
+            MemoryHeap(
+                voltages[first : first + self._n_channels], FENG_RAW, (FENG_ID, self._feng_id), (FREQUENCY, first)
+            )
+            for first in range(0, len(voltages), self._n_channels)
+        ]
 
     def _described(self) -> spead2.send.ItemGroup:
         group = spead2.send.ItemGroup(flavour=spead2.Flavour(*FLAVOUR))

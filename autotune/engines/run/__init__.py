@@ -1,4 +1,4 @@
-"""The running of an engine: its threads, the queues between them, its counters, and its progress.
+"""The running of an engine: its lifecycle, its threads, the queues between them, its counters, and its progress.
 
 This room imports ``engines.machine`` and ``engines.streams``.
 """

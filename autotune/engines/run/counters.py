@@ -61,17 +61,10 @@ class FCounters:
     def line(self) -> str:
         """Returns the counts as one line of text."""
         parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
-        if self.heaps_missing:
-            parts.append(f"{self.heaps_missing} missing")
-        if self.spectra_missing:
-            parts.append(f"{self.spectra_missing} spectra missing")
-        if self.spectra_beyond:
-            parts.append(f"{self.spectra_beyond} spectra left out, whose delays differ by more than max_delay_diff")
+        parts += if_any(self.heaps_missing, "missing") + if_any(self.spectra_missing, "spectra missing")
+        parts += if_any(self.spectra_beyond, "spectra left out, whose delays differ by more than max_delay_diff")
         parts += dropped_at_sink(self.heaps_dropped, "heaps", self.sink_error)
-        if self.packets_missing:
-            parts.append(f"{self.packets_missing} packets lost")
-        if self.chunks_dropped:
-            parts.append(f"{self.chunks_dropped} chunks dropped")
+        parts += if_any(self.packets_missing, "packets lost") + if_any(self.chunks_dropped, "chunks dropped")
         if self.power.any():
             parts.append("power " + " ".join(f"{d:.1f}" for d in self.dbfs) + " dBFS")
         if self.saturated.any():
@@ -107,25 +100,23 @@ class XCounters:
         """Returns the counts as one line of text."""
         rate = self.batches_in / max(time.monotonic() - self.began, 1e-9)
         parts = [f"{si(rate)}batches/s", f"{self.dumps_out} dumps"]
-        if self.dumps_empty:
-            parts.append(f"{self.dumps_empty} without a good antenna")
-        if self.dumps_skipped:
-            parts.append(f"{self.dumps_skipped} not there, in gaps")
+        parts += if_any(self.dumps_empty, "without a good antenna") + if_any(self.dumps_skipped, "not there, in gaps")
         parts += dropped_at_sink(self.dumps_dropped, "dumps", self.sink_error)
-        if self.heaps_missing:
-            parts.append(f"{self.heaps_missing} heaps missing")
-        if self.heaps_late:
-            parts.append(f"{self.heaps_late} heaps too late")
-        if self.chunks_dropped:
-            parts.append(f"{self.chunks_dropped} chunks dropped")
+        parts += if_any(self.heaps_missing, "heaps missing") + if_any(self.heaps_late, "heaps too late")
+        parts += if_any(self.chunks_dropped, "chunks dropped")
         if self.saturated:
             parts.append(f"saturated {self.saturated}")
         return ", ".join(parts)
 
 
+def if_any(n: int, what: str) -> list[str]:
+    """Returns a count as a part of a line; none if it is 0."""
+    return [f"{n} {what}"] * (n > 0)
+
+
 def dropped_at_sink(n: int, what: str, error: str) -> list[str]:
     """Returns parts of a line about data that a live source's sink did not take."""
-    return [f"{n} {what} dropped"] * (n > 0) + [f"the sink has failed: {error}"] * (error != "")
+    return if_any(n, f"{what} dropped") + [f"the sink has failed: {error}"] * (error != "")
 
 
 def si(value: float) -> str:

@@ -1,14 +1,20 @@
-"""Chunks in memory that is lent to a source: the source fills them, the device copies them, and they go back."""
+"""Chunks of a source. It may fill memory that is lent to it: then the device copies it, and the memory goes back."""
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..streams.lending import Lends
-from .queues import Buckets, Chunk, Ending, R, Stopped
+from .bay import Bay
+from .counters import FCounters, XCounters
+from .queues import Buckets, Chunk, ChunkSource, Ending, R, Stopped, read_chunks
+from .threads import ThreadTasks
 
+N_CHUNKS = 4  # chunks in pinned memory
 N_KEPT = 3  # arrays that a live source always has: those under construction, and one
 
 
@@ -61,3 +67,30 @@ class LentChunks(Generic[R]):
                 chunk.copied.wait()
             self._n_returned += 1
             self._source.give_back(self._numbers[id(chunk)])
+
+
+def chunks_of(
+    bay: Bay,
+    source: ChunkSource[R] | Lends[R],
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    counters: Sequence[FCounters | XCounters],
+) -> tuple[Buckets[Chunk[R]], ThreadTasks]:
+    """Returns the chunks of a source, of this shape and dtype, and the threads that read them, by name.
+
+    ``counters`` count the chunks of a live source that found no free bucket.
+    """
+
+    def dropped(answer: R) -> None:
+        for each in counters:
+            each.dropped()
+
+    is_lent = isinstance(source, Lends)
+    n = N_CHUNKS + N_KEPT * is_lent
+    arrays = bay.cores.made_by("reads", lambda: [bay.backend.pinned(shape, dtype) for _ in range(n)])
+    if isinstance(source, Lends):
+        lent = LentChunks(source, arrays, bay.ending, dropped)
+        return lent.buckets, {"reads": lent.take, "returns": lent.give_back}
+    chunks = Buckets([Chunk[R](array) for array in arrays], bay.ending, is_input=True)
+    spare = np.empty(shape if source.is_live else 0, dtype)
+    return chunks, {"reads": partial(read_chunks, source, chunks, spare, bay.ending, dropped)}

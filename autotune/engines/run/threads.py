@@ -31,7 +31,7 @@ def run_beside(
         Exception: the first error of any of these functions.
     """
     try:
-        with ended_by_ctrl_c(ending.asked.set), ExitStack() as stack:
+        with ended_by([signal.SIGINT], ending.asked.set), ExitStack() as stack:
             for name, work in writers.items():
                 stack.enter_context(thread(f"autotune-{name}", work, ending, cores.of(name)))
             for name, work in readers.items():
@@ -47,22 +47,27 @@ def run_beside(
 
 
 @contextmanager
-def ended_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Makes the first Ctrl-C in this block call ``stop``; the second one acts as before."""
+def ended_by(numbers: Sequence[signal.Signals], stop: Callable[[], None]) -> Iterator[None]:
+    """Makes the first of these signals in this block call ``stop``; the second one acts as before.
+
+    It works in the main thread only.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in numbers}
 
-    def once(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
+    def once(number: int, _: object) -> None:
+        signal.signal(number, before[signal.Signals(number)])
         stop()
 
-    signal.signal(signal.SIGINT, once)
+    for number in before:
+        signal.signal(number, once)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

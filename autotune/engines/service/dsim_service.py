@@ -29,7 +29,7 @@ from ..network.items import DIGITISER_HEADER_BYTES
 from ..network.sample_outlet import SampleOutlet, damage
 from ..run.counters import si
 from .served import Counts
-from .stream_places import MOST_FILE, TRANSPORT, endpoints_of, later, words
+from .stream_places import MOST_FILE, TRANSPORT, endpoints_of, later, those_in, words
 
 BLOCK_S = 0.01  # a block of samples, which is made at once, lasts about as long
 MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: the largest block, and those sent before the other's turn
@@ -71,16 +71,9 @@ def dsim_settings(path: Path) -> DsimSettings:
     n_pols = len(digitiser.signals)
     if len(to["endpoints"]) != n_pols:
         refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one for each of the {n_pols} signals")
-    return DsimSettings(
-        digitiser,
-        tuple(endpoints_of(path, [text]) for text in to["endpoints"]),
-        to.get("transport", "udp"),
-        to.get("interface", ""),
-        to.get("ttl", 4),
-        settings.get("speed", 1.0),
-        settings.get("n_samples"),
-        "first_timestamp" not in content,
-    )
+    endpoints = tuple(endpoints_of(path, [text]) for text in to["endpoints"])
+    sending = those_in(to, "transport", "interface", "ttl") | those_in(settings, "speed", "n_samples")
+    return DsimSettings(digitiser, endpoints, begins_now="first_timestamp" not in content, **sending)
 
 
 @dataclass

@@ -22,12 +22,10 @@ spectra_per_heap = 256
 endpoints = "239.10.10.10+3:7148" # each address gets a quarter of the channels
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 from ...core import schema
 from ...core.errors import UsageError
@@ -40,31 +38,28 @@ from ..files.toml import checked, read_toml
 from ..jobs.band_settings import Bands, Narrow
 from ..jobs.running import Running
 from ..jobs.sinks import voltage_sink
-from ..network.endpoints import Endpoint
-from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
-from ..network.received import CONFIRM, PATIENCE_S, ReceivedSamples
+from ..network.received import PATIENCE_S, ReceivedSamples
+from ..network.receiver import Listening
 from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
 from ..streams.times import moment
-from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo, VoltageSink
+from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageSink
 from .first_level import FirstLevel
-from .new_files import NewFile, numbered
-from .served import Counts, Served
-from .sinks_beside import NotClosed, SinkBeside, SinksBeside
+from .served import Counts, Serving
 from .stream_places import (
     ENGINE_CORES,
-    LONG_PATIENCE_S,
     MOST_FILE,
     NIBBLES,
     SENDING,
-    ListeningPlaces,
-    endpoints_of,
+    SendingPlace,
     later,
     listening_places,
     nibbles_of,
     one_or_more,
     path_beside,
+    sending_place,
+    those_in,
 )
 
 MOST_PACKET = 1 << 16
@@ -110,25 +105,12 @@ NEEDED = ("sample_rate_hz", "from", "to")
 
 
 @dataclass(frozen=True)
-class FBandPlaces:
-    """One band of an F-engine, and the destinations of its voltages: addresses, a file, or both."""
-
-    bands: Bands
-    endpoints: tuple[Endpoint, ...]
-    transport: str = "udp"
-    interface: str = ""
-    is_paced: bool = True
-    cores: tuple[int, ...] = ()
-    file: Path | None = None
-
-
-@dataclass(frozen=True)
 class FServiceSettings:
     """The settings in the file of an F-engine."""
 
     info: SampleInfo
-    places: ListeningPlaces
-    outputs: tuple[FBandPlaces, ...]
+    places: Listening
+    outputs: tuple[tuple[Bands, SendingPlace], ...]  # each band, and the destinations of its voltages
     feng_id: int = 0
     n_antennas: int = 1
     chunk: int | None = None  # samples; None takes a number that suits the device
@@ -151,7 +133,7 @@ def f_service_settings(path: Path) -> FServiceSettings:
         sample_bits=bits,
         n_pols=settings.get("n_pols", 2),
         packet=packet,
-        **{name: settings[name] for name in INFO if name in settings},
+        **those_in(settings, *INFO),
     )
     feng_id, n_antennas = settings.get("feng_id", 0), settings.get("n_antennas", settings.get("feng_id", 0) + 1)
     if feng_id >= n_antennas:
@@ -161,27 +143,20 @@ def f_service_settings(path: Path) -> FServiceSettings:
         refuse(path, f"[from] listen must have {info.n_pols} entries with tcp: each polarisation has its connection")
     bands = one_or_more(path, settings, "to", schema.members_of(BAND, ("channels",)))
     outputs = [_band(path, each, settings) for each in bands]
-    return FServiceSettings(
-        info,
-        places,
-        tuple(outputs),
-        feng_id,
-        n_antennas,
-        settings.get("chunk"),
-        settings.get("patience_s", PATIENCE_S),
-        settings.get("cores", {}),
-    )
+    rest = those_in(settings, "chunk", "patience_s", "cores")
+    return FServiceSettings(info, places, tuple(outputs), feng_id, n_antennas, **rest)
 
 
 INFO = ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m", "sync_time_unix")
 
 
-def _band(path: Path, table: Mapping[str, Any], whole: Mapping[str, Any]) -> FBandPlaces:
+def _band(path: Path, table: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Bands, SendingPlace]:
     if not ("endpoints" in table or "file" in table):
         refuse(path, "[[to]] has neither endpoints nor file: give at least one of the two")
-    places = endpoints_of(path, table.get("endpoints", ()))
-    if places and table["channels"] % len(places):
-        refuse(path, f"[[to]] has {table['channels']} channels, which {len(places)} endpoints cannot share evenly")
+    place = sending_place(path, table)
+    n = len(place.endpoints)
+    if n and table["channels"] % n:
+        refuse(path, f"[[to]] has {table['channels']} channels, which {n} endpoints cannot share evenly")
     gains = table.get("gains")
     try:
         bands = Bands(
@@ -190,24 +165,16 @@ def _band(path: Path, table: Mapping[str, Any], whole: Mapping[str, Any]) -> FBa
             gains=path_beside(path, gains) if isinstance(gains, str) else gains,
             narrow=(Narrow(**table["narrow"]),) if "narrow" in table else (),
             max_delay_diff=whole.get("max_delay_diff"),
-            nibbles=nibbles_of(table, default=REAL_HIGH if places else REAL_LOW),
+            nibbles=nibbles_of(table, default=REAL_HIGH if n else REAL_LOW),
             whole_heaps=True,
-            **{name: table[name] for name in ("taps", "window", "bits", "spectra_per_heap") if name in table},
+            **those_in(table, "taps", "window", "bits", "spectra_per_heap"),
         )
     except UsageError as error:
         refuse(path, f"[[to]] {error}")
-    return FBandPlaces(
-        bands,
-        places,
-        table.get("transport", "udp"),
-        table.get("interface", ""),
-        table.get("paced", True),
-        table.get("cores", ()),
-        path_beside(path, table["file"]) if "file" in table else None,
-    )
+    return bands, place
 
 
-class FService:
+class FService(Serving):
     """Makes F-engines one after the other, which continue the same streams.
 
     Args:
@@ -218,78 +185,36 @@ class FService:
         UsageError: when nothing can be sent to an address, or the bands do not fit the samples.
     """
 
+    counted = (
+        *("samples_in", "packets_missing", "chunks_dropped", "heaps_out", "heaps_missing"),
+        *("spectra_beyond", "heaps_dropped", "sink_error"),
+    )
+    dropped = "heaps_dropped"
+
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
-        self._settings, self._running, self._tell = settings, running, tell
-        self._now: Callable[[], FEngine | None] = lambda: None  # the running engine, by a weak reference
-        info = settings.info
-        self.sample_rate_hz, self.sync_time_unix = info.sample_rate_hz, info.sync_time_unix
+        self._settings, info = settings, settings.info
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
-        self._kernels = running.kernels()
-        self.listens_at, self.is_file = str(settings.places), settings.places.is_file
-        self._made = [self._output(place.bands) for place in settings.outputs]
-        infos = [voltage_info(info, each.settings) for each in self._made]
+        headers = [voltage_info(info, self._output(bands).settings) for bands, _ in settings.outputs]
         self._infos = [
-            replace(voltages, is_delayed=place.bands.delays is not None, phase_centre=place.bands.direction())
-            for voltages, place in zip(infos, settings.outputs, strict=True)
+            replace(header, is_delayed=bands.delays is not None, phase_centre=bands.direction())
+            for header, (bands, _) in zip(headers, settings.outputs, strict=True)
         ]
-        self._outlets = [
-            self._outlet(place, voltages) for place, voltages in zip(settings.outputs, self._infos, strict=True)
-        ]
+        super().__init__(settings.places, info, [[place] for _, place in settings.outputs], running, tell)
 
-    def served(self, near: int, number: int) -> Served:
-        """Returns a new engine; see ``Serving``."""
-        settings, places = self._settings, self._settings.places
-        outputs = [self._output(place.bands) for place in settings.outputs]
-        source = ReceivedSamples(
-            settings.info,
-            places.listening(),
-            is_live=places.is_live,
-            near=near,
-            confirm=CONFIRM if places.is_live else 1,
-            patience_s=settings.patience_s,
-        )
-        by_level = [
-            (output.settings, output.gains)
-            for output, place in zip(outputs, settings.outputs, strict=True)
-            if place.bands.gains is None
-        ]
-        closing = ExitStack()
-        counted: list[Sequence[SinkBeside]] = []
-        n_packets = max(1, self._chunk // settings.info.packet)
-        lends: Any = FirstLevel(source, by_level, self._tell) if by_level else source
-        try:
-            for output, outlet, place, info in zip(outputs, self._outlets, settings.outputs, self._infos, strict=True):
-                if outlet is not None:
-                    outlet.forget()
-                output.sink, others = self._sink(outlet, place, info, number, closing)
-                counted.append(others)
-            engine = FEngine(self._running.backend, lends, outputs, n_packets, self._kernels, cores=settings.cores)
-        except BaseException:
-            closing.close()
-            source.close()
-            raise
-        failed_before = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]
+    def _source(self, **receiving: Any) -> ReceivedSamples:
+        return ReceivedSamples(self._settings.info, patience_s=self._settings.patience_s, **receiving)
 
-        def counts() -> list[Counts]:
-            failed = [0 if outlet is None else outlet.n_failed for outlet in self._outlets]
-            return [
-                _counts(counters, others) | {"heaps_failed": now - before}
-                for counters, others, now, before in zip(engine.counters, counted, failed, failed_before, strict=True)
-            ]
-
-        self._now = ref(engine)
-        return Served(engine, source, counts, closing)
-
-    @property
-    def not_connected(self) -> list[str]:
-        """Returns the addresses without a TCP connection."""
-        return [each for outlet in self._outlets if outlet is not None for each in outlet.not_connected]
-
-    def close(self) -> None:
-        """End the streams of voltages."""
-        for outlet in self._outlets:
-            if outlet is not None:
-                outlet.close()
+    def _engine(self, source: Any, sinks: Sequence[VoltageSink]) -> FEngine:
+        settings, n_packets = self._settings, max(1, self._chunk // self._settings.info.packet)
+        outputs = [self._output(bands) for bands, _ in settings.outputs]
+        by_level = []
+        for output, (bands, _), sink in zip(outputs, settings.outputs, sinks, strict=True):
+            output.sink = sink
+            if bands.gains is None:
+                by_level.append((output.settings, output.gains))
+        if by_level:
+            source = FirstLevel(source, by_level, self._tell)
+        return FEngine(self._running.backend, source, outputs, n_packets, self._kernels, cores=settings.cores)
 
     def _output(self, bands: Bands) -> Output:
         info = self._settings.info
@@ -298,51 +223,17 @@ class FService:
         gains = Gains(bands.channels, info.n_pols) if bands.gains is None else bands.gains_of(info)
         return bands.output(settings, delays, gains)
 
-    def _outlet(self, place: FBandPlaces, info: VoltageInfo) -> VoltageOutlet | None:
-        if not place.endpoints:
-            return None
-        return VoltageOutlet(
-            info,
-            self._settings.feng_id,
-            self._settings.n_antennas,
-            place.transport,
-            place.endpoints,
-            is_paced=place.is_paced and self._settings.places.is_live,
-            interface=place.interface,
-            cores=place.cores,
-            patience_s=RECEIVER_PATIENCE_S if self._settings.places.is_live else LONG_PATIENCE_S,
-            is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
-        )
+    def _outlet(self, output: int, place: SendingPlace) -> VoltageOutlet:
+        info, own = self._infos[output], self._settings
+        sending = self._sending(place)
+        return VoltageOutlet(info, own.feng_id, own.n_antennas, place.transport, place.endpoints, **sending)
 
-    def _sink(
-        self, outlet: VoltageOutlet | None, place: FBandPlaces, info: VoltageInfo, number: int, closing: ExitStack
-    ) -> tuple[VoltageSink, Sequence[SinkBeside]]:
-        """Returns the sink of a band's voltages. ``closing`` closes what ends with the engine."""
-        if place.file is None:
-            assert outlet is not None
-            return outlet, ()
-        path = numbered(place.file, number, self._tell)
-        file = NewFile(voltage_sink(path, info, False, self._tell), path)
-        if outlet is None:
-            closing.callback(file.close)
-            return file, ()
-        named = {str(path): file, "the network": NotClosed(outlet)}
-        both = SinksBeside(named, self._settings.places.is_live, self._tell)
-        closing.callback(both.close)
-        return both, both.sinks
+    def _file(self, output: int, path: Path) -> VoltageSink:
+        return voltage_sink(path, self._infos[output], False, self._tell)
 
-
-def _counts(counters: FCounters, others: Sequence[SinkBeside]) -> Counts:
-    with counters.lock:
-        counts: Counts = {name: getattr(counters, name) for name in COUNTED}
-        counts["saturated"] = [int(n) for n in counters.saturated]
-        counts["power_dbfs"] = [round(level, 2) for level in counters.dbfs if level > -1e9]
-    counts["heaps_dropped"] += sum(sink.n_dropped for sink in others)
-    counts["latency_s"] = round(counters.latency_s, 4)
-    return counts
-
-
-COUNTED = (
-    *("samples_in", "packets_missing", "chunks_dropped", "heaps_out", "heaps_missing"),
-    *("spectra_beyond", "heaps_dropped", "sink_error"),
-)
+    def _more_counts(self, counters: FCounters) -> Counts:
+        return {
+            "saturated": [int(n) for n in counters.saturated],
+            "power_dbfs": [round(level, 2) for level in counters.dbfs if level > -1e9],
+            "latency_s": round(counters.latency_s, 4),
+        }

@@ -1,7 +1,6 @@
 """The output files of a service: one for each engine, and empty ones are removed."""
 
 import os
-from collections.abc import Iterator
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -39,13 +38,8 @@ def numbered(path: Path, number: int, tell: Tell) -> Path:
 
     A service that was killed and begins again so goes on; ``tell`` takes a line about it.
     """
-    names = [path] * (number == 1)
-    free = (each for each in chain(names, _further(path, max(2, number))) if not os.path.lexists(each))
-    found = next(free)
+    further = (path.with_stem(f"{path.stem}-{n}") for n in count(max(2, number)))
+    found = next(each for each in chain([path] * (number == 1), further) if not os.path.lexists(each))
     if number == 1 and found != path:
         tell(f"{path} exists, and stays: this engine writes {found.name}")
     return found
-
-
-def _further(path: Path, first: int) -> Iterator[Path]:
-    return (path.with_stem(f"{path.stem}-{n}") for n in count(first))

@@ -15,12 +15,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from ...core.errors import UsageError, one_line
 from ..files.reading import Tell
 from ..network.receiver import JumpedError
+from ..run.threads import ended_by
 from .served import Counts, Served, Serving, added, clock_time, counts_text, lag_text, made_text
 
 STOPPED, NOT_TAKEN, GAVE_UP = 0, 1, 3  # exit statuses; 2 is for wrong usage
@@ -186,25 +187,9 @@ def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[
         thread.join()
 
 
-@contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def stopped_by_signals(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """Makes the first SIGINT or SIGTERM call ``stop``; the second acts as before. It works in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def once(number: int, _: object) -> None:
-        signal.signal(number, before[signal.Signals(number)])
-        stop()
-
-    for number in before:
-        signal.signal(number, once)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return ended_by([signal.SIGINT, signal.SIGTERM], stop)
 
 
 def _each_added(before: list[Counts], now: list[Counts]) -> list[Counts]:

@@ -5,11 +5,24 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol
+from weakref import ref
 
 from ...core.errors import UsageError
-from ..network.received import Received
+from ..files.reading import Tell
+from ..jobs.running import Running
+from ..network.dump_outlet import DumpOutlet
+from ..network.outlet import PATIENCE_S
+from ..network.received import CONFIRM, Received
+from ..network.receiver import Listening
+from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import si
+from ..run.lifecycle import Engine
+from ..streams.samples import SampleInfo
+from .new_files import NewFile, numbered
+from .sinks_beside import NotClosed, SinksBeside
+from .stream_places import LONG_PATIENCE_S, SendingPlace
 
 Counts = dict[str, Any]  # the values, by name, are integers, text, or lists and mappings of them
 
@@ -60,17 +73,41 @@ class Served:
         return [] if self.source.receiver is None else self.source.receiver.unbelieved
 
 
-class Serving(Protocol):
-    """A maker of engines, which continue the same streams one after the other."""
+class Serving:
+    """A maker of engines, which continue the same streams one after the other.
 
-    sample_rate_hz: float
-    sync_time_unix: Fraction | None
-    listens_at: str  # text that names the places where heaps are received
-    is_file: bool  # whether heaps come from files, which have an end
+    Each kind says how it makes a source, an engine, an outlet and a file, and what it counts.
 
-    @property
-    def not_connected(self) -> list[str]:
-        """Returns the addresses without a TCP connection."""
+    Args:
+        samples: the header of an antenna's samples.
+        destinations: the destinations of each output of an engine.
+        running: the device and its kernels.
+        tell: takes a line about a sink that fails.
+
+    Raises:
+        UsageError: when nothing can be sent to an address.
+    """
+
+    counted: Sequence[str]  # the names of an output's counts
+    dropped: str  # the name of the count of what a sink did not take
+
+    def __init__(
+        self,
+        places: Listening,
+        samples: SampleInfo,
+        destinations: Sequence[Sequence[SendingPlace]],
+        running: Running,
+        tell: Tell,
+    ) -> None:
+        self._places, self._destinations, self._running, self._tell = places, destinations, running, tell
+        self._now: Callable[[], RunsOnce | None] = lambda: None  # the running engine, by a weak reference
+        self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
+        self.listens_at, self.is_file = str(places), places.is_file  # files of heaps have an end
+        self._kernels = running.kernels()
+        self._outlets = [
+            {", ".join(map(str, place.endpoints)): self._outlet(output, place) for place in some if place.endpoints}
+            for output, some in enumerate(destinations)
+        ]
 
     def served(self, near: int, number: int) -> Served:
         """Returns a new engine, the ``number``-th from 1 on. Its stream has times near ``near``, in samples.
@@ -78,9 +115,89 @@ class Serving(Protocol):
         Raises:
             UsageError: when nothing can be received.
         """
+        closing, places = ExitStack(), self._places
+        confirm = CONFIRM if places.is_live else 1
+        source = self._source(listening=places, is_live=places.is_live, near=near, confirm=confirm)
+        try:
+            for outlet in self._all_outlets():
+                outlet.forget()
+            sinks = [self._sink(output, number, closing) for output in range(len(self._destinations))]
+            engine = self._engine(source, sinks)
+        except BaseException:
+            closing.close()
+            source.close()
+            raise
+        failed_before = self._n_failed()
+
+        def counts() -> list[Counts]:
+            failed = [now - before for now, before in zip(self._n_failed(), failed_before, strict=True)]
+            return list(map(self._counts, engine.all_counters, sinks, failed))
+
+        self._now = ref(engine)
+        return Served(engine, source, counts, closing)
+
+    @property
+    def not_connected(self) -> list[str]:
+        """Returns the addresses without a TCP connection."""
+        return [each for outlet in self._all_outlets() for each in outlet.not_connected]
 
     def close(self) -> None:
         """End the streams that the engines send."""
+        for outlet in self._all_outlets():
+            outlet.close()
+
+    def _source(self, **receiving: Any) -> Received:
+        raise NotImplementedError
+
+    def _engine(self, source: Any, sinks: Sequence[Any]) -> Engine[Any]:
+        raise NotImplementedError
+
+    def _outlet(self, output: int, place: SendingPlace) -> VoltageOutlet | DumpOutlet:
+        raise NotImplementedError
+
+    def _file(self, output: int, path: Path) -> Any:
+        """Returns a new file for an output."""
+        raise NotImplementedError
+
+    def _sending(self, place: SendingPlace) -> dict[str, Any]:
+        """Returns the options of an outlet."""
+        return {
+            "is_paced": place.paced and self._places.is_live,
+            "interface": place.interface,
+            "cores": place.cores,
+            "patience_s": PATIENCE_S if self._places.is_live else LONG_PATIENCE_S,
+            "is_asked": lambda: (engine := self._now()) is not None and engine.is_stopped,
+        }
+
+    def _sink(self, output: int, number: int, closing: ExitStack) -> Any:
+        """Returns the sink of an output. ``closing`` closes what ends with the engine."""
+        named: dict[str, Any] = {name: NotClosed(outlet) for name, outlet in self._outlets[output].items()}
+        with ExitStack() as stack:
+            for file in (place.file for place in self._destinations[output] if place.file is not None):
+                path = numbered(file, number, self._tell)
+                named[str(path)] = NewFile(self._file(output, path), path)
+                stack.callback(named[str(path)].close)
+            stack.pop_all()
+        (sink, *more) = named.values()
+        if more:
+            sink = SinksBeside(named, self._places.is_live, self._tell)
+        closing.callback(sink.close)
+        return sink
+
+    def _all_outlets(self) -> list[VoltageOutlet | DumpOutlet]:
+        return [outlet for some in self._outlets for outlet in some.values()]
+
+    def _n_failed(self) -> list[int]:
+        return [sum(outlet.n_failed for outlet in some.values()) for some in self._outlets]
+
+    def _counts(self, counters: Any, sink: Any, n_failed: int) -> Counts:
+        with counters.lock:
+            counts: Counts = {name: getattr(counters, name) for name in self.counted} | self._more_counts(counters)
+        counts[self.dropped] += sum(each.n_dropped for each in sink.sinks) if isinstance(sink, SinksBeside) else 0
+        return counts | {"heaps_failed": n_failed}
+
+    def _more_counts(self, counters: Any) -> Counts:
+        return {}
 
 
 def clock_time(serving: Serving) -> int:

@@ -12,11 +12,10 @@ from ..files.reading import refuse
 from ..files.toml import checked
 from ..network.endpoints import Endpoint, endpoints
 from ..network.ibverbs import IBV
-from ..network.receiver import Listening
+from ..network.receiver import PCAP, Listening
 from ..streams.voltages import REAL_HIGH, REAL_LOW
 
 TRANSPORTS = ("udp", "tcp")
-PCAP = "pcap"  # files of packets, a source only
 MOST_FILE = 1 << 20  # bytes
 NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
 LONG_PATIENCE_S = 60.0  # a receiver by TCP may pause so long if the sender can wait
@@ -62,35 +61,12 @@ def nibbles_of(table: Mapping[str, Any], default: str = REAL_HIGH) -> str:
     return str(table.get("nibbles", default if table.get("bits") == 4 else REAL_LOW))
 
 
-@dataclass(frozen=True)
-class ListeningPlaces:
-    """The table [from] of a file: the places that streams come from."""
-
-    members: tuple[tuple[Endpoint, ...] | tuple[Path], ...]  # the entries of ``listen``; each has a thread
-    transport: str = "udp"
-    interface: str = ""  # the address of the interface that receives multicast, and everything by ibv
-    cores: tuple[int, ...] = ()  # cores of the members' threads
-    is_live: bool = True  # whether a late engine drops chunks; otherwise the sender waits
-
-    def listening(self) -> Listening:
-        """Returns the settings of a receiver."""
-        return Listening(self.members, self.transport, self.interface, self.cores, not self.is_live)
-
-    @property
-    def is_file(self) -> bool:
-        """Returns whether heaps come from files of packets, which have an end."""
-        return self.transport == PCAP
-
-    def __str__(self) -> str:
-        return f"{', '.join(str(each) for some in self.members for each in some)} by {self.transport}"
-
-
 def later(value: object) -> object:
     """Accepts any value, since the checks of its table follow later."""
     return value
 
 
-def listening_places(path: Path, content: object) -> ListeningPlaces:
+def listening_places(path: Path, content: object) -> Listening:
     """Returns the places in a table [from]. With tcp the sender waits, unless ``live`` is true.
 
     With pcap ``listen`` has paths of files.
@@ -105,13 +81,27 @@ def listening_places(path: Path, content: object) -> ListeningPlaces:
     members: list[tuple[Endpoint, ...] | tuple[Path]] = [
         (path_beside(path, text),) if transport == PCAP else endpoints_of(path, [text]) for text in table["listen"]
     ]
-    return ListeningPlaces(
-        tuple(members),
-        transport,
-        table.get("interface", ""),
-        table.get("cores", ()),
-        table.get("live", transport in ("udp", IBV)),
-    )
+    waits = not table.get("live", transport in ("udp", IBV))
+    return Listening(members, transport, is_lossless=waits, **those_in(table, "interface", "cores"))
+
+
+@dataclass(frozen=True)
+class SendingPlace:
+    """A table [[to]] of a file: the destinations of one stream, which are addresses, a file, or both."""
+
+    endpoints: tuple[Endpoint, ...]
+    file: Path | None
+    transport: str = "udp"
+    interface: str = ""
+    paced: bool = True
+    cores: tuple[int, ...] = ()
+
+
+def sending_place(path: Path, table: Mapping[str, Any]) -> SendingPlace:
+    """Returns the destinations in a table [[to]], which ``SENDING`` has checked. Raises UsageError as endpoints_of."""
+    file = path_beside(path, table["file"]) if "file" in table else None
+    rest = those_in(table, "transport", "interface", "paced", "cores")
+    return SendingPlace(endpoints_of(path, table.get("endpoints", ())), file, **rest)
 
 
 def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
@@ -120,6 +110,11 @@ def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
         return tuple(each for text in texts for each in endpoints(text))
     except UsageError as error:
         refuse(path, str(error))
+
+
+def those_in(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Returns the members of a table with these names, as far as they are there; others have their defaults."""
+    return {name: table[name] for name in names if name in table}
 
 
 def path_beside(path: Path, name: str) -> Path:

@@ -19,12 +19,10 @@ listen = "239.10.10.10:7148"      # one address for all antennas, or a list with
 endpoints = "239.10.11.10:7148"
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 from ...core import schema
 from ...core.errors import UsageError
@@ -34,30 +32,26 @@ from ..files.toml import checked, read_toml
 from ..jobs.running import Running
 from ..jobs.sinks import visibility_sink
 from ..network.dump_outlet import DumpOutlet
-from ..network.endpoints import Endpoint
-from ..network.outlet import PATIENCE_S as RECEIVER_PATIENCE_S
-from ..network.received import CONFIRM, ReceivedVoltages
-from ..run.counters import XCounters
+from ..network.received import ReceivedVoltages
+from ..network.receiver import Listening
 from ..streams.samples import SampleInfo
 from ..streams.times import moment
+from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
-from .new_files import NewFile, numbered
-from .served import Counts, Served
-from .sinks_beside import NotClosed, SinkBeside, SinksBeside
+from .served import Serving
 from .stream_places import (
     ENGINE_CORES,
-    LONG_PATIENCE_S,
     MOST_FILE,
     NIBBLES,
     SENDING,
-    ListeningPlaces,
-    endpoints_of,
+    SendingPlace,
     later,
     listening_places,
     nibbles_of,
     one_or_more,
-    path_beside,
+    sending_place,
+    those_in,
 )
 
 MOST_ACCUMULATED = 1 << 30
@@ -85,18 +79,6 @@ NEEDED = ("antennas", "channels", "sample_rate_hz", "accumulate", "from", "to")
 
 
 @dataclass(frozen=True)
-class DumpPlace:
-    """A destination of dumps: an address or a file."""
-
-    endpoint: Endpoint | None = None
-    transport: str = "udp"
-    interface: str = ""
-    is_paced: bool = True
-    cores: tuple[int, ...] = ()
-    file: Path | None = None
-
-
-@dataclass(frozen=True)
 class XServiceSettings:
     """The settings in the file of an X-engine."""
 
@@ -105,8 +87,8 @@ class XServiceSettings:
     first_channel: int
     batches_per_dump: int
     batches_per_chunk: int
-    places: ListeningPlaces
-    dumps: tuple[DumpPlace, ...]
+    places: Listening
+    dumps: tuple[SendingPlace, ...]
     n_slices: int | None = None
     cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # cores of the engine's threads, by thread name
 
@@ -152,8 +134,7 @@ def x_service_settings(path: Path) -> XServiceSettings:
                 settings["sample_rate_hz"],
                 1,
                 antenna=name,
-                centre_frequency_hz=settings.get("centre_frequency_hz"),
-                sync_time_unix=settings.get("sync_time_unix"),
+                **those_in(settings, "centre_frequency_hz", "sync_time_unix"),
             ),
             centre,
             width,
@@ -161,11 +142,8 @@ def x_service_settings(path: Path) -> XServiceSettings:
         )
         for name in names
     )
-    n_batches, per_chunk, n_slices = (
-        settings["accumulate"],
-        settings.get("batches_per_chunk", 8),
-        settings.get("slices"),
-    )
+    n_batches, per_chunk = settings["accumulate"], settings.get("batches_per_chunk", 8)
+    n_slices = settings.get("slices")
     try:
         x_settings(antennas, n_batches, per_chunk, n_slices)
     except UsageError as error:
@@ -175,136 +153,49 @@ def x_service_settings(path: Path) -> XServiceSettings:
     return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices, cores)
 
 
-def _place(path: Path, table: Mapping[str, Any]) -> DumpPlace:
-    places = endpoints_of(path, table.get("endpoints", ()))
-    if len(places) + ("file" in table) != 1:
+def _place(path: Path, table: Mapping[str, Any]) -> SendingPlace:
+    place = sending_place(path, table)
+    if len(place.endpoints) + (place.file is not None) != 1:
         refuse(path, "[[to]] must have one address as endpoints, or a file; give each place a [[to]] of its own")
-    return DumpPlace(
-        places[0] if places else None,
-        table.get("transport", "udp"),
-        table.get("interface", ""),
-        table.get("paced", True),
-        table.get("cores", ()),
-        path_beside(path, table["file"]) if "file" in table else None,
+    return place
+
+
+class XService(Serving):
+    """Makes X-engines one after the other, which continue the same streams; see ``Serving``."""
+
+    counted = (
+        *("batches_in", "heaps_missing", "heaps_late", "chunks_dropped", "dumps_out", "dumps_empty", "dumps_dropped"),
+        *("dumps_skipped", "saturated", "sink_error"),
     )
-
-
-class XService:
-    """Makes X-engines one after the other, which continue the same streams.
-
-    Args:
-        running: the device and its kernels.
-        tell: takes a line about a sink that fails.
-
-    Raises:
-        UsageError: when nothing can be sent to an address.
-    """
+    dropped = "dumps_dropped"
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
-        self._settings, self._running, self._tell = settings, running, tell
-        self._now: Callable[[], XEngine | None] = lambda: None  # the running engine, by a weak reference
-        samples = settings.antennas[0].samples
-        self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
-        self._kernels = running.kernels()
-        self.listens_at, self.is_file = str(settings.places), settings.places.is_file
+        self._settings = settings
         self._info = visibility_info(settings.antennas, settings.batches_per_dump)
-        self._outlets = {str(each.endpoint): self._outlet(each) for each in settings.dumps if each.endpoint is not None}
+        super().__init__(settings.places, settings.antennas[0].samples, [settings.dumps], running, tell)
 
-    def served(self, near: int, number: int) -> Served:
-        """Returns a new engine; see ``Serving``."""
-        settings, places = self._settings, self._settings.places
-        n_members = len(places.members)
-        source = ReceivedVoltages(
-            settings.antennas,
-            places.listening(),
-            is_live=places.is_live,
-            n_enders=len(settings.antennas),
-            n_substreams=len(settings.antennas) // n_members,
-            near=near,
-            confirm=CONFIRM if places.is_live else 1,
-        )
-        closing = ExitStack()
-        for outlet in self._outlets.values():
-            outlet.forget()
-        try:
-            sink, others = self._sink(number, closing)
-            engine = XEngine(
-                self._running.backend,
-                source,
-                sink,
-                self._kernels,
-                batches_per_dump=settings.batches_per_dump,
-                batches_per_chunk=settings.batches_per_chunk,
-                complete_dumps=True,
-                n_slices=settings.n_slices,
-                cores=settings.cores,
-            )
-        except BaseException:
-            closing.close()
-            source.close()
-            raise
-        failed_before = sum(outlet.n_failed for outlet in self._outlets.values())
+    def _source(self, **receiving: Any) -> ReceivedVoltages:
+        antennas = self._settings.antennas
+        n_substreams = len(antennas) // len(self._places.members)
+        return ReceivedVoltages(antennas, n_enders=len(antennas), n_substreams=n_substreams, **receiving)
 
-        def counts() -> list[Counts]:
-            failed = sum(outlet.n_failed for outlet in self._outlets.values())
-            return [_counts(engine.counters, others) | {"heaps_failed": failed - failed_before}]
-
-        self._now = ref(engine)
-        return Served(engine, source, counts, closing)
-
-    @property
-    def not_connected(self) -> list[str]:
-        """Returns the addresses without a TCP connection."""
-        return [each for outlet in self._outlets.values() for each in outlet.not_connected]
-
-    def close(self) -> None:
-        """End the streams of dumps."""
-        for outlet in self._outlets.values():
-            outlet.close()
-
-    def _outlet(self, place: DumpPlace) -> DumpOutlet:
-        assert place.endpoint is not None
-        is_live = self._settings.places.is_live
-        return DumpOutlet(
-            self._info,
-            place.transport,
-            [place.endpoint],
-            first_channel=self._settings.first_channel,
-            n_channels=self._settings.n_channels,
-            is_paced=place.is_paced and is_live,
-            interface=place.interface,
-            cores=place.cores,
-            patience_s=RECEIVER_PATIENCE_S if is_live else LONG_PATIENCE_S,
-            is_asked=lambda: (engine := self._now()) is not None and engine.is_stopped,
+    def _engine(self, source: Any, sinks: Sequence[VisibilitySink]) -> XEngine:
+        return XEngine(
+            self._running.backend,
+            source,
+            sinks[0],
+            self._kernels,
+            batches_per_dump=self._settings.batches_per_dump,
+            batches_per_chunk=self._settings.batches_per_chunk,
+            complete_dumps=True,
+            n_slices=self._settings.n_slices,
+            cores=self._settings.cores,
         )
 
-    def _sink(self, number: int, closing: ExitStack) -> tuple[Any, Sequence[SinkBeside]]:
-        """Returns the sink of dumps. ``closing`` closes what ends with the engine."""
-        named: dict[str, Any] = {name: NotClosed(outlet) for name, outlet in self._outlets.items()}
-        with ExitStack() as stack:
-            for each in self._settings.dumps:
-                if each.file is not None:
-                    path = numbered(each.file, number, self._tell)
-                    named[str(path)] = NewFile(visibility_sink(path, self._info, False, self._tell), path)
-                    stack.callback(named[str(path)].close)
-            stack.pop_all()
-        if len(named) == 1:
-            (sink,) = named.values()
-            closing.callback(sink.close)
-            return sink, ()
-        both = SinksBeside(named, self._settings.places.is_live, self._tell)
-        closing.callback(both.close)
-        return both, both.sinks
+    def _outlet(self, output: int, place: SendingPlace) -> DumpOutlet:
+        first, n = self._settings.first_channel, self._settings.n_channels
+        sending = self._sending(place)
+        return DumpOutlet(self._info, place.transport, place.endpoints, first_channel=first, n_channels=n, **sending)
 
-
-def _counts(counters: XCounters, others: Sequence[SinkBeside]) -> Counts:
-    with counters.lock:
-        counts: Counts = {name: getattr(counters, name) for name in COUNTED}
-    counts["dumps_dropped"] += sum(sink.n_dropped for sink in others)
-    return counts
-
-
-COUNTED = (
-    *("batches_in", "heaps_missing", "heaps_late", "chunks_dropped", "dumps_out", "dumps_empty", "dumps_dropped"),
-    *("dumps_skipped", "saturated", "sink_error"),
-)
+    def _file(self, output: int, path: Path) -> VisibilitySink:
+        return visibility_sink(path, self._info, False, self._tell)

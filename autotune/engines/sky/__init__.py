@@ -2,6 +2,6 @@
 
 ``spec`` has what a sky is, ``description`` reads it from sky.toml, ``geometry`` says where antennas and sources are,
 ``track`` how late each source is at each antenna, ``samples`` makes the samples, and ``record`` writes them.
-``expected`` has the visibilities that theory expects. This room imports ``files``,
+``expected`` has the visibilities that theory expects. This room imports ``simulated``, ``files``,
 ``corrections`` and ``streams`` of engines, and ``core``.
 """

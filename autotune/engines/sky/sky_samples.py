@@ -18,6 +18,7 @@ from math import ceil, pi
 
 import numpy as np
 
+from ..simulated.sample_blocks import Blocks, quantised
 from .spec import Sky, Tone
 from .track import Track
 
@@ -38,13 +39,13 @@ class SkySamples:
     def __init__(self, sky: Sky) -> None:
         self.sky, self.track = sky, Track(sky, BLOCK)
         self.n_blocks = ceil(sky.n_samples / BLOCK)
-        self._noises = [[Noise(sky.seed, source, each) for each in range(2)] for source in range(len(sky.sources))]
+        self._noises = [[_noise(sky.seed, source, each) for each in range(2)] for source in range(len(sky.sources))]
         self._mixes = [source.components[: sky.n_pols].astype(np.float32) for source in sky.sources]
         self._fade = faded(np.arange(0, 1, 2 / SEGMENT), FADE).astype(np.float32).reshape(-1, ROW)
 
     def block(self, number: int) -> Iterator[np.ndarray]:
         """Yields for each antenna its samples from ``number`` BLOCK on: int16 [n_pols, BLOCK], fewer in the last."""
-        start, low = number * BLOCK, self.sky.low
+        start, low, most = number * BLOCK, self.sky.low, 2 ** (self.sky.sample_bits - 1) - 1
         n = min(BLOCK, self.sky.n_samples - start)
         delays, rates = self.track.at(start)
         middle = delays + rates * (BLOCK / 2)
@@ -58,7 +59,7 @@ class SkySamples:
             for tone, wave in zip(self.sky.tones, tones, strict=True):
                 if tone.antennas is None or each.name in tone.antennas:
                     x += wave
-            yield quantised(x[:, :n], self.sky.sample_bits)
+            yield quantised(x[:, :n], -most, most)[0]
 
     def _noise_of_antenna(self, antenna: int, number: int) -> np.ndarray:
         """Returns an antenna's own noise: float32 [n_pols, BLOCK]."""
@@ -106,26 +107,14 @@ class SkySamples:
         return np.asarray(x)
 
 
-class Noise:
-    """White noise of rms 1, one of a source's two: any part of it, from any sample on.
+def _noise(seed: int, source: int, number: int) -> Blocks:
+    """Returns white noise of rms 1, one of a source's two: float32."""
 
-    What was made last is kept, as long as times go up.
-    """
-
-    def __init__(self, seed: int, source: int, number: int) -> None:
-        self._key = [seed, COMMON, source, number]
-        self._kept: dict[int, np.ndarray] = {}
-
-    def take(self, first: int, n: int) -> np.ndarray:
-        """Returns float32 [n]; ``first`` may be negative."""
-        begin, end = first // SEGMENT, -(-(first + n) // SEGMENT)
-        self._kept = {part: self._kept[part] if part in self._kept else self._drawn(part) for part in range(begin, end)}
-        joined = np.concatenate(list(self._kept.values()))
-        return np.asarray(joined[first - begin * SEGMENT :][:n])
-
-    def _drawn(self, part: int) -> np.ndarray:
-        rng = np.random.default_rng([*self._key, part + (1 << 62)])  # which takes no negative numbers
+    def drawn(part: int) -> np.ndarray:
+        rng = np.random.default_rng([seed, COMMON, source, number, part + (1 << 62)])  # which takes no negative numbers
         return np.asarray(rng.standard_normal(SEGMENT, np.float32))
+
+    return Blocks(drawn, SEGMENT)
 
 
 def phasors(cycles: float, cycles_each: float, n: int) -> np.ndarray:
@@ -134,12 +123,6 @@ def phasors(cycles: float, cycles_each: float, n: int) -> np.ndarray:
     fast = cycles_each * np.arange(ROW) % 1
     table = np.exp(2j * pi * slow).astype(np.complex64)[:, np.newaxis]
     return np.asarray(table * np.exp(2j * pi * fast).astype(np.complex64))
-
-
-def quantised(x: np.ndarray, bits: int) -> np.ndarray:
-    """Returns the nearest integers, int16, at most 2^(bits - 1) - 1 above and below 0."""
-    most = 2 ** (bits - 1) - 1
-    return np.asarray(np.clip(np.rint(x), -most, most), np.int16)
 
 
 def faded(places: np.ndarray, share: float) -> np.ndarray:

@@ -1,11 +1,9 @@
 """Gates in front of sinks: an output starts and stops at stated times while its engine goes on."""
 
 from math import inf
+from typing import Any
 
 import numpy as np
-
-from .visibilities import VisibilitySink
-from .voltages import VoltageSink
 
 
 class Gate:
@@ -36,12 +34,20 @@ class Gate:
         return np.asarray(passing)
 
 
-class GatedVoltages(Gate):
-    """A VoltageSink behind a gate."""
+class GatedSink(Gate):
+    """A gate in front of a sink."""
 
-    def __init__(self, sink: VoltageSink, start: int | None = None, end: int | None = None) -> None:
+    def __init__(self, sink: Any, start: int | None = None, end: int | None = None) -> None:
         super().__init__(start, end)
         self._sink = sink
+
+    def close(self) -> None:
+        """Close the sink."""
+        self._sink.close()
+
+
+class GatedVoltages(GatedSink):
+    """A VoltageSink behind a gate."""
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Take heaps; see ``voltages.VoltageSink``."""
@@ -50,23 +56,11 @@ class GatedVoltages(Gate):
             some = slice(int(passing[0]), int(passing[-1]) + 1)
             self._sink.write(timestamps[some], voltages[some], saturated[some], present[some])
 
-    def close(self) -> None:
-        """Close the sink."""
-        self._sink.close()
 
-
-class GatedVisibilities(Gate):
+class GatedVisibilities(GatedSink):
     """A VisibilitySink behind a gate. A dump's time is its begin."""
-
-    def __init__(self, sink: VisibilitySink, start: int | None = None, end: int | None = None) -> None:
-        super().__init__(start, end)
-        self._sink = sink
 
     def write(self, timestamp: int, visibilities: np.ndarray, weights: np.ndarray, saturated: int) -> None:
         """Take a dump; see ``visibilities.VisibilitySink``."""
         if self.passes(np.array([timestamp]))[0]:
             self._sink.write(timestamp, visibilities, weights, saturated)
-
-    def close(self) -> None:
-        """Close the sink."""
-        self._sink.close()

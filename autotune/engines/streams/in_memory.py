@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core.errors import UsageError
 from .samples import SampleInfo, Samples
@@ -58,38 +59,35 @@ class ArraySource:
 class KeptVoltages:
     """A sink that keeps everything. ``timestamps``: int64 [n]; ``voltages``: int8 [n, *heap_shape]."""
 
-    _timestamps: list[np.ndarray] = field(default_factory=list)
-    _voltages: list[np.ndarray] = field(default_factory=list)
-    _saturated: list[np.ndarray] = field(default_factory=list)
-    _present: list[np.ndarray] = field(default_factory=list)
+    _written: list[tuple[np.ndarray, ...]] = field(default_factory=list)
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
         """Take heaps; see ``voltages.VoltageSink``."""
-        self._timestamps.append(timestamps.copy())
-        self._voltages.append(voltages.copy())
-        self._saturated.append(saturated.copy())
-        self._present.append(present.copy())
+        self._written.append((timestamps.copy(), voltages.copy(), saturated.copy(), present.copy()))
 
     def close(self) -> None:
         return
 
+    def _joined(self, place: int, dtype: DTypeLike) -> np.ndarray:
+        return np.concatenate([each[place] for each in self._written]) if self._written else np.zeros(0, dtype)
+
     @property
     def timestamps(self) -> np.ndarray:
-        return np.concatenate(self._timestamps) if self._timestamps else np.zeros(0, np.int64)
+        return self._joined(0, np.int64)
 
     @property
     def voltages(self) -> np.ndarray:
-        return np.concatenate(self._voltages) if self._voltages else np.zeros(0, np.int8)
+        return self._joined(1, np.int8)
 
     @property
     def saturated(self) -> np.ndarray:
         """Returns uint32 [n, n_pols]."""
-        return np.concatenate(self._saturated) if self._saturated else np.zeros(0, np.uint32)
+        return self._joined(2, np.uint32)
 
     @property
     def present(self) -> np.ndarray:
         """Returns whether each spectrum came: bool [n, spectra_per_heap, n_pols]."""
-        return np.concatenate(self._present) if self._present else np.zeros(0, bool)
+        return self._joined(3, bool)
 
 
 @dataclass

@@ -5,24 +5,21 @@ kernels, without waiting for either. One thread writes dumps.
 """
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import numpy as np
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import COPY_IN, KERNELS, SPANS, Span
+from ..machine.activity import COPY_IN
 from ..machine.backend import Backend, DeviceArray, Event
-from ..run.bay import Bay
-from ..run.cores import ThreadCores
+from ..run.bay import Bay, EngineOptions
 from ..run.counters import FCounters, XCounters
-from ..run.lent_chunks import N_KEPT, LentChunks
-from ..run.queues import Buckets, Chunk, read_chunks
-from ..run.stream_progress import StreamProgress
-from ..run.threads import run_beside
+from ..run.lent_chunks import chunks_of
+from ..run.lifecycle import Engine
+from ..run.queues import Buckets, Chunk
 from ..streams.lending import Lends
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import REAL_HIGH, Batches, VoltageInfo, VoltageSource
@@ -32,22 +29,14 @@ from .stage import XStage
 from .x_settings import XSettings
 
 ALIKE = (
-    "n_channels",
-    "n_pols",
-    "bits",
-    "nibbles",
-    "spectra_per_heap",
-    "step",
-    "centre_frequency_hz",
-    "channel_width_hz",
-    "phase_centre",
+    *("n_channels", "n_pols", "bits", "nibbles", "spectra_per_heap", "step"),
+    *("centre_frequency_hz", "channel_width_hz", "phase_centre"),
 )
 ROUNDING = 1e-12  # relative rounding of frequencies
-N_CHUNKS = 4  # chunks in pinned memory
 N_LOADED = 3  # chunks on the device
 
 
-class XEngine:
+class XEngine(Engine[XCounters]):
     """Runs once: ``XEngine(backend, source, sink, kernels, batches_per_dump=...).run()``.
 
     Args:
@@ -58,11 +47,7 @@ class XEngine:
         send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
         n_slices: parts of the batches of a launch, each with its own sums; None takes the number that should be the
             fastest. Visibilities do not depend on it.
-        cores: the cores of threads, by thread name without number: reads, returns, compute (the caller's thread, while
-            it runs), writes. Memory that sources fill is allocated near the cores of reads. Other threads run anywhere.
-            Linux only.
-        report: takes a line of progress now and then.
-        trace: takes the spans of the device's work when they are over.
+        options: cores, report and trace; see ``Bay``.
     """
 
     def __init__(
@@ -77,72 +62,26 @@ class XEngine:
         complete_dumps: bool = False,
         send_empty: bool = True,
         n_slices: int | None = None,
-        cores: Mapping[str, Sequence[int]] | None = None,
-        report: Callable[[str], None] = lambda line: None,
-        trace: Callable[[list[Span]], None] | None = None,
+        **options: Unpack[EngineOptions],
     ) -> None:
         if source.antennas[0].n_pols == 1:
             if isinstance(source, Lends):
                 raise UsageError("a source that fills lent arrays must have two polarisations of each antenna, not one")
             source = OnePolarisation(source)
-        defaults = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
-        settings = replace(defaults, complete_dumps=complete_dumps)
-        bay = Bay(backend, kernels, ThreadCores(cores or {}), SPANS if trace else (KERNELS,))
-        self.counters = XCounters()
-        self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity
-        self._cores = bay.cores
+        settings = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices, complete_dumps)
+        bay = Bay(backend, kernels, **options)
+        counters = self.counters = XCounters()
         self.f_counters: list[FCounters] = []  # no antenna has samples here
-        self._output = XOutput(bay, settings, sink, self.counters, send_empty, source.is_live)
-        self._stage = XStage(bay, settings, self._output.deliver, self.counters)
+        self._output = XOutput(bay, settings, sink, counters, send_empty, source.is_live)
+        self._stage = XStage(bay, settings, self._output.deliver, counters)
         self._copies = backend.stream()
-        self._loaded: list[tuple[DeviceArray, Event | None]] = [
+        self._loaded = deque[tuple[DeviceArray, Event | None]](
             (backend.empty(settings.chunk_shape, np.int8), None) for _ in range(N_LOADED)
-        ]
-        self._number = 0
-        self._lent: LentChunks[Batches] | None = None
-        n, shape = N_CHUNKS + (N_KEPT if isinstance(source, Lends) else 0), settings.chunk_shape
-        arrays = self._cores.made_by("reads", lambda: [backend.pinned(shape, np.int8) for _ in range(n)])
-        if isinstance(source, Lends):
-            self._lent = LentChunks(source, arrays, self._ending, self._dropped)
-            self._chunks = self._lent.buckets
-        else:
-            self._chunks = Buckets([Chunk[Batches](array) for array in arrays], self._ending, is_input=True)
-        is_spared = source.is_live and self._lent is None
-        self._spare = np.empty(settings.chunk_shape, np.int8) if is_spared else np.empty(0)
+        )
+        self._chunks: Buckets[Chunk[Batches]]
+        self._chunks, readers = chunks_of(bay, source, settings.chunk_shape, np.int8, [counters])
         queues: dict[str, Buckets[Any]] = {"in": self._chunks, "dumps": self._output.buckets}
-        self.progress = StreamProgress(self._activity, queues, report, trace)
-        backend.finish()
-
-    def stop(self) -> None:
-        """Take no more chunks, but finish the one in flight. Another thread calls it, even while the source waits."""
-        self._ending.asked.set()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Returns whether the engine was asked to end, by ``stop`` or Ctrl-C."""
-        return self._ending.asked.is_set()
-
-    def run(self) -> XCounters:
-        """Run to the end of the source, or until ``stop`` or Ctrl-C.
-
-        Raises:
-            UsageError: the error of the source or the sink. Dumps written before stay.
-        """
-        self.counters.began = time.monotonic()
-        reads, writes = self._readers(), {"writes": self._output.write}
-        run_beside(self._ending, reads, writes, self._compute, self._backend.finish, self._cores)
-        return self.counters
-
-    def _readers(self) -> dict[str, Callable[[], None]]:
-        if self._lent is not None:
-            return {"reads": self._lent.take, "returns": self._lent.give_back}
-        return {"reads": self._read}
-
-    def _read(self) -> None:
-        read_chunks(self._source, self._chunks, self._spare, self._ending, self._dropped)
-
-    def _dropped(self, batches: Batches) -> None:
-        self.counters.dropped()
+        super().__init__(bay, counters, [counters], readers, {"writes": self._output.write}, queues)
 
     def _compute(self) -> None:
         while (chunk := self._chunks.take()) is not None:
@@ -152,22 +91,25 @@ class XEngine:
 
     def _take(self, chunk: Chunk[Batches]) -> None:
         assert chunk.answer is not None
-        batches, place = chunk.answer, self._number % N_LOADED
-        self._number += 1
-        voltages, used = self._loaded[place]
+        batches = chunk.answer
+        voltages, used = self._loaded.popleft()
         if used is not None:
             self._copies.after(used)
         n = len(batches.present)
-        with self._activity.span(COPY_IN, self._copies) as span:
+        with self._bay.activity.span(COPY_IN, self._copies) as span:
             self._copies.copy_in(voltages[:n], chunk.array[:n])
         chunk.copied = span.end
         self._chunks.give_back(chunk)
         self._stage.stream.after(span.end)
-        self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present, batches.holes)
+        self._loaded.append((voltages, self._stage.take(voltages, batches.time, batches.present, batches.holes)))
 
 
 def x_settings(
-    antennas: Sequence[VoltageInfo], batches_per_dump: int, batches_per_chunk: int, n_slices: int | None
+    antennas: Sequence[VoltageInfo],
+    batches_per_dump: int,
+    batches_per_chunk: int,
+    n_slices: int | None,
+    complete_dumps: bool = False,
 ) -> XSettings:
     """Returns the settings of an X-engine of these antennas.
 
@@ -197,6 +139,7 @@ def x_settings(
         bits=first.bits,
         n_pols=first.n_pols,
         n_slices=n_slices,
+        complete_dumps=complete_dumps,
         is_conjugate=first.nibbles == REAL_HIGH,
     )
 

@@ -4,12 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...core.errors import UsageError, one_line
 from ..machine.activity import COPY_OUT
 from ..machine.backend import Event
 from ..run.bay import Bay
 from ..run.counters import XCounters
-from ..run.queues import Buckets
+from ..run.sink_output import SinkOutput
 from ..streams.visibilities import MISSING, VisibilitySink
 from .stage import Visibilities
 from .x_settings import PRODUCTS, XSettings
@@ -26,11 +25,8 @@ class PinnedVisibilities:
     copied: Event | None = None
 
 
-class XOutput:
-    """Copies dumps out in the thread that makes them, and writes them in another thread.
-
-    A live source does not wait: a dump made while no bucket is free, or after the sink has failed, is dropped and
-    counted.
+class XOutput(SinkOutput[PinnedVisibilities]):
+    """The way of dumps to their sink.
 
     Args:
         send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
@@ -45,25 +41,22 @@ class XOutput:
         send_empty: bool,
         is_live: bool,
     ) -> None:
-        self._ending, self._is_live, self._is_conjugate = bay.ending, is_live, settings.is_conjugate
-        self._ending.n_sinks += 1
         self._whole = settings.batches_per_dump * settings.spectra_per_heap * settings.n_baselines * settings.n_products
-        self._n_products = settings.n_products
-        self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, bay.activity
-        self._copies = bay.backend.stream()
+        self._n_products, self._is_conjugate = settings.n_products, settings.is_conjugate
+        self._send_empty, self._counters = send_empty, counters
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
         dumps = [
             PinnedVisibilities(bay.backend.pinned(shape, np.int32), bay.backend.pinned((1,), np.uint64))
             for _ in range(settings.n_buffers)
         ]
-        self.buckets = Buckets(dumps, bay.ending)
+        super().__init__(bay, sink, counters, is_live, dumps)
 
     def deliver(self, visibilities: Visibilities) -> Event:
         """Copy a buffer out. Returns the event after which it may be used again. Raises Stopped."""
         assert visibilities.done is not None
-        bucket = self.buckets.free_now() if self._is_live else self.buckets.free()
+        bucket = self._free()
         if bucket is None:
-            self._drop()
+            self._drop(visibilities)
             return visibilities.done
         self._copies.after(visibilities.done)
         with self._activity.span(COPY_OUT, self._copies) as span:
@@ -77,37 +70,14 @@ class XOutput:
         self.buckets.give(bucket)
         return bucket.copied
 
-    def finish(self) -> None:
-        """Make ``write`` end when it has written all delivered dumps."""
-        self.buckets.give(None)
-
-    def write(self) -> None:
-        """Write dumps until ``finish``."""
-        while (bucket := self.buckets.take()) is not None:
-            assert bucket.copied is not None
-            bucket.copied.wait()
-            if self._counters.sink_error or not self._has_written(bucket):
-                self._drop()
-            else:
-                self._count(bucket)
-            self.buckets.give_back(bucket)
-
-    def _has_written(self, bucket: PinnedVisibilities) -> bool:
-        """Returns whether the sink took the dump. Raises the sink's error, unless the source is live."""
+    def _pass_on(self, bucket: PinnedVisibilities) -> None:
         if not (self._send_empty or bucket.weights.any()):
-            return True
+            return
         if self._is_conjugate:
             conjugate(bucket.visibilities)
-        try:
-            visibilities, weights = bucket.visibilities[:, :, : self._n_products], bucket.weights
-            self._sink.write(bucket.time, visibilities, weights, int(bucket.saturated[0]))
-        except UsageError as error:
-            if not self._is_live:
-                raise
-            self._counters.sink_error = one_line(str(error))
-            self._ending.sink_failed(error)
-            return False
-        return True
+        assert self._sink is not None
+        visibilities, weights = bucket.visibilities[:, :, : self._n_products], bucket.weights
+        self._sink.write(bucket.time, visibilities, weights, int(bucket.saturated[0]))
 
     def _count(self, bucket: PinnedVisibilities) -> None:
         weight = int(bucket.weights.sum(dtype=np.int64))
@@ -119,7 +89,7 @@ class XOutput:
             self._counters.weight_whole += self._whole
             self._counters.saturated += int(bucket.saturated[0])
 
-    def _drop(self) -> None:
+    def _drop(self, made: Visibilities | PinnedVisibilities) -> None:
         with self._counters.lock:
             self._counters.dumps_dropped += 1
 

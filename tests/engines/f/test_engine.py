@@ -135,7 +135,7 @@ class Late(KeptVoltages):
         self._other, self._n = other, n
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
-        wait_until(lambda: sum(map(len, self._other._timestamps)) == self._n)
+        wait_until(lambda: len(self._other.timestamps) == self._n)
         super().write(timestamps, voltages, saturated, present)
 
 
@@ -218,7 +218,7 @@ class Broken(KeptVoltages):
     """A sink that is full after a while."""
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
-        if len(self._timestamps) == 2:
+        if len(self._written) == 2:
             raise UsageError("the disk is full: 4 heaps are stored")
         super().write(timestamps, voltages, saturated, present)
 
@@ -250,7 +250,7 @@ class Interrupting(Slow):
     """A slow sink. Somebody presses Ctrl-C while it writes for the first time."""
 
     def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray, present: np.ndarray) -> None:
-        if not self._timestamps:
+        if not self._written:
             os.kill(os.getpid(), signal.SIGINT)
         super().write(timestamps, voltages, saturated, present)
 

@@ -20,7 +20,7 @@ from autotune.engines.f.engine import FEngine
 from autotune.engines.f.filter_bank import filter_bank
 from autotune.engines.f.filters import prototype
 from autotune.engines.f.numpy_bank import NumpyBank
-from autotune.engines.f.voltage_buffers import BandSettings
+from autotune.engines.f.voltage_buffers import BandSettings, BankParts
 from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.bay import Bay
@@ -100,7 +100,7 @@ def chosen(
     bay = Bay(backend, Kernels(backend, told.append, filter_bank=wanted, **known))
     gains = Gains(settings.n_channels, 2)
     for _ in range(2):
-        made = filter_bank(bay, INFO, settings, gains, backend.stream(), 1)
+        made = filter_bank(BankParts(bay, INFO, settings, gains, backend.stream(), 1))
     (line,) = [line for line in told if line.startswith("filter bank")]
     names = {ChainBank: CHAIN, ChanneliseBank: CHANNELISE, NumpyBank: AUTO}
     return names[type(made)], line, backend.n_bytes // 2

@@ -17,7 +17,7 @@ from pyuvdata import UVData
 
 from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps, VisibilityFile
 from autotune.engines.files.formats.uvdata import UvData, convert
-from autotune.engines.jobs.sinks import undone_on_error
+from autotune.engines.jobs.sinks import empty_removed
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 
@@ -168,7 +168,7 @@ def test_what_lacks_is_told_before_anything_is_written(tmp_path: Path, change: d
 @pytest.mark.parametrize("name", FORMATS)
 def test_nothing_is_left_of_an_engine_that_cannot_be_made(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    with pytest.raises(RuntimeError), ExitStack() as stack, undone_on_error(stack, [path]):
+    with pytest.raises(RuntimeError), ExitStack() as stack, empty_removed(stack, [path], list):
         stack.callback(UvData(path, INFO).close)
         assert [each.name for each in tmp_path.iterdir()] == [f"{name}.h5"]
         raise RuntimeError

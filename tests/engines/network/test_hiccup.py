@@ -12,7 +12,6 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.chain import Output
 from autotune.engines.f.engine import FEngine
 from autotune.engines.f.filters import prototype
-from autotune.engines.f.input import N_CHUNKS
 from autotune.engines.f.voltage_buffers import BandSettings
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
@@ -22,6 +21,7 @@ from autotune.engines.network.receiver import Listening
 from autotune.engines.network.sample_outlet import SampleOutlet
 from autotune.engines.run import stream_progress
 from autotune.engines.run.counters import FCounters
+from autotune.engines.run.lent_chunks import N_CHUNKS
 from autotune.engines.streams.in_memory import ArraySource, KeptVoltages
 from autotune.engines.streams.samples import SampleInfo
 

@@ -169,7 +169,7 @@ def test_a_connection_that_is_refused_is_tried_again(monkeypatch: pytest.MonkeyP
     receiver = Receiver("tcp", port)
     connection = sink._outlet._connections[0]  # type: ignore[attr-defined]
     wait_until(lambda: connection.is_open)
-    sink._descriptors._send()
+    sink._describe()
     send(sink, voltages(INFO))
     sink.close()
     receiver.ends()

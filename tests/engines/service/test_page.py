@@ -114,7 +114,14 @@ def test_tables_name_every_member_and_no_other() -> None:
 def test_tables_name_every_counter() -> None:
     text = section("Counters")
     sent = {field.name for field in fields(dsim_service.DsimCounts)}
-    made = {*f_service.COUNTED, *x_service.COUNTED, "saturated", "power_dbfs", "latency_s", "heaps_failed"}
+    made = {
+        *f_service.FService.counted,
+        *x_service.XService.counted,
+        "saturated",
+        "power_dbfs",
+        "latency_s",
+        "heaps_failed",
+    }
     assert {*COUNTERS, *OTHER_COUNTERS, *made, *sent} <= {*CODE.findall(text)}
     starred = {*re.findall(r"`(\w+)` \*", text)}
     assert starred == {*COUNTERS, "placed", "too_old", "incomplete", "kernel_drops"} - {"stops", "no_data"}

@@ -1,0 +1,4 @@
+"""The simulation of samples that ``sky`` and ``digitiser`` share: blocks at absolute times, and their quantisation.
+
+This room imports no other.
+"""
