@@ -38,7 +38,7 @@ from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices import find_device
 from autotune.recommend.candidates import candidates, scores
 from autotune.recommend.experience import Experience
-from autotune.recommend.packaged import Experiences, read_measured
+from autotune.recommend.packaged import Experiences
 from autotune.records.paths import sweep_path
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.source.registry import load_kernel
@@ -95,7 +95,7 @@ def main() -> int:
     given = parser.parse_args()
     target, began = find_device(given.device), time.monotonic()
     modules = [imported(path) for path in (given.package, given.before) if path]
-    known = Experiences(read_measured(given.package / "measured.json"), given.package)
+    known = Experiences(given.package / "measured.json")
     sweeps, _ = read_sweeps([given.results])
     rng, recorded = random.Random(given.seed), {(sweep.kernel, sweep.about.problem_name) for sweep in sweeps}
     if given.recorded:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 from .errors import printable
 
@@ -237,6 +237,13 @@ def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other:
         return found
 
     return checked
+
+
+def dataclass_of(kind: type[Any]) -> Check:
+    """Returns a check for an object with the fields of a dataclass, which it becomes; ``Annotated`` has the checks."""
+    checks = {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
+    checked = members_of(checks, needed=tuple(checks))
+    return lambda value: kind(**checked(value))
 
 
 def suggestion(name: str, known: Collection[str]) -> str:

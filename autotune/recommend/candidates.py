@@ -1,12 +1,14 @@
 """The list of configs that are worth running or trying at a problem, the best first, each with its reason."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from math import exp, inf
+from typing import Annotated
 
 import numpy as np
 
+from ..core import schema
 from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem, named_fields
@@ -31,11 +33,11 @@ class Candidate:
     best), by the trees.
     """
 
-    config: Config
-    tier: str
-    why: str
-    predicted: float
-    loss: Loss | None = None
+    config: Annotated[Config, lambda value: Config(schema.as_config(value))]
+    tier: Annotated[str, schema.as_word]
+    why: Annotated[str, schema.as_text]
+    predicted: Annotated[float, schema.as_number]
+    loss: Annotated[Loss | None, schema.optional(schema.dataclass_of(Loss))] = None
 
     @property
     def bound(self) -> float:
@@ -65,29 +67,36 @@ def candidates(
     """
     rule = kernel.default_config(problem, device)
     allowed = tuple(configs) if configs is not None else kernel.space.enumerate(problem, device).configs
-    place = {config: row for row, config in enumerate(allowed)}
     by_rule, alone = ranked or scores(experience, kernel, problem, device, allowed)
+    known = dict(zip(allowed, by_rule.tolist(), strict=True))
 
     def told(config: Config, tier: str, why: str) -> Candidate:
-        if config in place:
-            predicted = float(by_rule[place[config]])
-        else:  # the allowed ones are a sample
+        if (predicted := known.get(config)) is None:  # the allowed ones are a sample
             predicted = float(scores(experience, kernel, problem, device, [config])[0][0])
         return Candidate(config, tier, why, predicted, experience.loss(device, tier, predicted))
 
-    learned = _learned(experience, allowed, by_rule, told, "")
-    unlike = _learned(experience, allowed, alone, told, " without the kernel's rule")
-    nearest = _nearest(experience, kernel, problem, device, place, told)
-    firsts = [told(rule, DEFAULT, RULE)]
-    firsts += [each for each in (next(nearest, None), next(learned, None)) if each is not None]
-    firsts.sort(key=lambda each: each.bound)  # equal ones stay: the rule, then what was measured, then what was learnt
-    rest = chain.from_iterable(zip_longest(unlike, learned, nearest))
+    def learned(predicted: np.ndarray, how: str) -> Iterator[Candidate]:
+        for row in np.argsort(predicted, kind="stable").tolist():
+            slower = percent(max(0.0, exp(float(predicted[row])) - 1))
+            why = f"{slower} slower than the best, by trees of {len(experience.problems)} recorded problems{how}"
+            yield told(allowed[row], PREDICTED, why)
+
+    def winners() -> Iterator[Candidate]:
+        near = experience.nearest(named_fields(problem), device)
+        for octaves, one in islice((pair for pair in near if pair[1].measured[0][0] in known), N_NEAREST):
+            tier = NEAREST if kinship(one.device, device) == SAME_DEVICE else ARCHITECTURE
+            where = "here" if tier == NEAREST else f"on {one.device.name}"
+            yield told(one.measured[0][0], tier, f"the winner {where} of a problem {octaves:.2g} octaves away")
+
+    like, unlike, nearest = learned(by_rule, ""), learned(alone, " without the kernel's rule"), winners()
+    firsts = [one for one in (told(rule, DEFAULT, RULE), next(nearest, None), next(like, None)) if one is not None]
+    firsts.sort(key=lambda one: one.bound)  # equal ones stay: the rule, then what was measured, then what was learnt
     found: dict[Config, Candidate] = {}
-    for each in chain(firsts, rest):
+    for one in chain(firsts, chain.from_iterable(zip_longest(unlike, like, nearest))):
         if len(found) == n:
             break
-        if each is not None:
-            found.setdefault(each.config, each)
+        if one is not None:
+            found.setdefault(one.config, one)
     return tuple(found.values())
 
 
@@ -100,35 +109,3 @@ def scores(
     rule = kernel.default_config(problem, device)
     table = experience.columns.table(kernel, problem, device, configs, rule)
     return experience.by_rule(table), experience.alone(table[:, : experience.columns.n_plain])
-
-
-def _learned(
-    experience: Experience, allowed: Sequence[Config], predicted: np.ndarray, told: Callable[..., Candidate], how: str
-) -> Iterator[Candidate]:
-    for row in np.argsort(predicted, kind="stable").tolist():
-        slower = percent(max(0.0, exp(float(predicted[row])) - 1))
-        why = f"{slower} slower than the best, by trees of {len(experience.problems)} recorded problems{how}"
-        yield told(allowed[row], PREDICTED, why)
-
-
-def _nearest(
-    experience: Experience,
-    kernel: Kernel[Problem],
-    problem: Problem,
-    device: Device,
-    place: dict[Config, int],
-    told: Callable[..., Candidate],
-) -> Iterator[Candidate]:
-    near = experience.nearest(named_fields(problem), device)
-    allowed = ((octaves, one) for octaves, one in near if one.measured[0][0] in place)
-    for octaves, one in islice(allowed, N_NEAREST):
-        tier = NEAREST if kinship(one.device, device) == SAME_DEVICE else ARCHITECTURE
-        where = "here" if tier == NEAREST else f"on {one.device.name}"
-        yield told(one.measured[0][0], tier, f"the winner {where} of a problem {octaves:.2g} octaves away")
-
-
-def loss_of(
-    experience: Experience, kernel: Kernel[Problem], problem: Problem, device: Device, tier: str, config: Config
-) -> Loss | None:
-    """Returns what choices like ``config`` of ``tier`` lose; None: unknown."""
-    return experience.loss(device, tier, float(scores(experience, kernel, problem, device, [config])[0][0]))

@@ -5,21 +5,22 @@ according to the device's data sheet (``floor.py``). It covers most of the effec
 has little to learn. All times of one architecture are fitted together.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from math import exp, log, log2
-from statistics import fmean
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, log, nan
+from statistics import geometric_mean
 
 import numpy as np
 
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem, named_fields
 from ..core.units import seconds_text
-from .covariance import Hyperparameters, Prior, squared_differences
 from .distance import MISMATCH, apart, is_number, octave
 from .experience import MeasuredProblem
 from .floor import Floor, bytes_per_s, floor_of
-from .posterior import Posterior
+from .gaussian_process import Hyperparameters, Posterior, Prior, squared_differences
 
 HERE, ELSEWHERE, EXPECTED = HOW = "measured here", "scaled from another GPU", "predicted"
 SAME = 0.01  # problems within so many octaves count as equal, such as a buffer that is a few samples longer
@@ -38,133 +39,94 @@ class ExpectedTime:
         return f"{seconds_text(self.seconds)} ({self.how})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Timed:
-    problem: Problem
-    device: Device
-    seconds: float
-    floor: Floor
+    """A problem's fields, and the floor and the time of its launch on the device of that name."""
 
-    @property
-    def log_ratio(self) -> float:
-        return log(self.seconds / self.floor.seconds)
+    fields: Mapping[str, object]
+    device: str
+    floor: Floor
+    seconds: float
 
 
 class Durations:
-    """The recorded times of a kernel, and predictions from them. ``problems``: recorded ones, on any devices."""
+    """The times of a kernel on devices of ``arch``, and predictions from them. ``problems``: recorded on any devices.
 
-    def __init__(self, kernel: Kernel[Problem], problems: Iterable[MeasuredProblem]) -> None:
-        self._kernel, self._problems = kernel, tuple(problems)
-        self._known: dict[str, _Known | None] = {}  # architecture -> times
+    A device whose memory rate is unknown has the usual one of the recorded devices.
+    """
 
-    def expected(self, problem: Problem, device: Device) -> ExpectedTime | None:
-        """Returns the expected time; None if nothing was recorded on a device of this architecture.
+    def __init__(self, kernel: Kernel[Problem], problems: Iterable[MeasuredProblem], arch: str) -> None:
+        self._kernel, self._problems = kernel, [one for one in problems if one.device.arch == arch]
+        rates = sorted(rate for one in self._problems if (rate := bytes_per_s(one.device)))
+        self._usual_memory = rates[len(rates) // 2] if rates else 1e12
+
+    def expected(self, problem: Problem, device: Device, is_left_out: bool = False) -> ExpectedTime | None:
+        """Returns the expected time on a device of ``arch``; None if nothing was recorded there.
 
         If the same problem was recorded on this device, its time is returned; if on other devices of the architecture,
         this device's floor times the geometric mean of time / floor there. Other times are predicted.
+
+        ``is_left_out``: the time is predicted from all other problems, even if this one was recorded.
         """
-        durations = self._of(device.arch)
-        if durations is None:
-            return None
-        floor = durations.floor(problem, device)
-        same = [timed for timed in durations.timed if _apart(timed.problem, problem) <= SAME]
-        for timed in sorted(same, key=lambda timed: _apart(timed.problem, problem)):
-            if timed.device.name == device.name:
-                return ExpectedTime(timed.seconds, HERE)
-        if same:
-            ratio = fmean(timed.log_ratio for timed in same)
-            return ExpectedTime(floor.seconds * exp(ratio), ELSEWHERE)
-        return ExpectedTime(floor.seconds * exp(durations.predicted(problem, floor)), EXPECTED)
+        asked = self._at(problem, device)
+        near = sorted((apart(one.fields, asked.fields), i) for i, one in enumerate(self._timed))
+        same = [self._timed[i] for octaves, i in near if octaves <= SAME]
+        if is_left_out or not same:
+            others = [one for one in self._timed if one not in same]
+            return ExpectedTime(self._predicted(asked, others), EXPECTED) if others else None
+        here = (ExpectedTime(one.seconds, HERE) for one in same if one.device == device.name)
+        scaled = asked.floor.seconds * geometric_mean(one.seconds / one.floor.seconds for one in same)
+        return next(here, ExpectedTime(scaled, ELSEWHERE))
 
-    def left_out_errors(self, arch: str) -> list[tuple[MeasuredProblem, float]]:
-        """Returns predicted / recorded time for each problem, predicted from all others of the architecture."""
-        durations = self._of(arch)
-        errors = []
-        for timed in durations.timed if durations else ():
-            assert durations is not None
-            others = durations.without(lambda other, timed=timed: _apart(other.problem, timed.problem) <= SAME)  # type: ignore[misc]
-            if others.timed:
-                error = exp(others.predicted(timed.problem, timed.floor) - timed.log_ratio)
-                errors.append((MeasuredProblem(named_fields(timed.problem), timed.device, (), timed.seconds), error))
-        return errors
+    @cached_property
+    def _timed(self) -> list[_Timed]:
+        found = []
+        for one in self._problems:
+            with suppress(Exception):  # another definition may have recorded problems that this one refuses
+                found.append(self._at(self._kernel.problem(dict(one.problem)), one.device, one.seconds))
+        return found
 
-    def _of(self, arch: str) -> "_Known | None":
-        if arch not in self._known:
-            given = [one for one in self._problems if one.device.arch == arch]
-            self._known[arch] = _known_of(self._kernel, given)
-        return self._known[arch]
+    def _at(self, problem: Problem, device: Device, seconds: float = nan) -> _Timed:
+        floor = floor_of(self._kernel, problem, device, bytes_per_s(device) or self._usual_memory)
+        return _Timed(named_fields(problem), device.name, floor, seconds)
 
+    @cached_property
+    def _hyper(self) -> Hyperparameters:
+        columns, groups = _columns(self._timed)
+        hyper = Hyperparameters(int(groups.max()) + 1, PRIOR)
+        hyper.fit(squared_differences(columns, groups, hyper.n_groups), _standardized(self._timed)[0], N_STEPS)
+        return hyper
 
-@dataclass(frozen=True)
-class _Known:
-    """The times of one architecture, with fitted length scales; ``usual_memory``: bytes/s of unknown devices."""
-
-    kernel: Kernel[Problem]
-    timed: tuple[_Timed, ...]
-    usual_memory: float
-    hyper: Hyperparameters
-
-    def floor(self, problem: Problem, device: Device) -> Floor:
-        return floor_of(self.kernel, problem, device, bytes_per_s(device) or self.usual_memory)
-
-    def without(self, left_out: Callable[[_Timed], bool]) -> "_Known":
-        """Returns these times without some problems; the length scales stay."""
-        return replace(self, timed=tuple(timed for timed in self.timed if not left_out(timed)))
-
-    def predicted(self, problem: Problem, floor: Floor) -> float:
-        """Returns the logarithm of time / floor."""
-        points = [(named_fields(timed.problem), timed.floor) for timed in self.timed]
-        columns, groups = _place([*points, (named_fields(problem), floor)])
-        n, values = len(points), np.array([timed.log_ratio for timed in self.timed])
-        posterior = Posterior(columns, groups, self.hyper, range(n), np.array([n]))
-        mean, deviation = _scale(values)
-        return float(mean + deviation * posterior.mean((values - mean) / deviation)[0])
+    def _predicted(self, asked: _Timed, others: Sequence[_Timed]) -> float:
+        """Returns the seconds to expect, given the ``others``; the length scales are those of all recorded ones."""
+        columns, groups = _columns([*others, asked])
+        values, mean, deviation = _standardized(others)
+        posterior = Posterior(columns, groups, self._hyper, range(len(others)), np.array([len(others)]))
+        return asked.floor.seconds * exp(mean + deviation * float(posterior.mean(values)[0]))
 
 
-def _known_of(kernel: Kernel[Problem], problems: Sequence[MeasuredProblem]) -> _Known | None:
-    """Returns the times of one architecture with fitted length scales; None if there are no times."""
-    known_memory = sorted(rate for one in problems if (rate := bytes_per_s(one.device)))
-    usual = known_memory[len(known_memory) // 2] if known_memory else 1e12
-    timed = []
-    for one in problems:
-        try:
-            problem = kernel.problem(dict(one.problem))
-            floor = floor_of(kernel, problem, one.device, bytes_per_s(one.device) or usual)
-        except Exception:  # another definition may have recorded problems that this one refuses
-            continue
-        timed.append(_Timed(problem, one.device, one.seconds, floor))
-    if not timed:
-        return None
-    columns, groups = _place([(named_fields(one.problem), one.floor) for one in timed])
-    values = np.array([one.log_ratio for one in timed])
-    mean, deviation = _scale(values)
-    hyper = Hyperparameters(int(groups.max()) + 1, PRIOR)
-    hyper.fit(squared_differences(columns, groups, hyper.n_groups), (values - mean) / deviation, N_STEPS)
-    return _Known(kernel, tuple(timed), usual, hyper)
+def _columns(problems: Sequence[_Timed]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns columns, float [n_problems, n_columns], and the group of each: the fields, the floor, its bytes / flops.
+
+    Numbers are octaves. Each word of a field has a column, and two words are MISMATCH apart.
+    """
+    names = dict.fromkeys(name for one in problems for name in one.fields)
+    given = [[one.fields.get(name) for one in problems] for name in names]
+    given.append([one.floor.seconds for one in problems])
+    given.append([one.floor.of_bytes / max(one.floor.of_operations, 1e-12) for one in problems])
+    columns, groups = list[list[float]](), list[int]()
+    for group, values in enumerate(given):
+        own = [[octave(float(value)) for value in values if is_number(value)]]
+        if len(own[0]) < len(values):
+            texts = [str(value) for value in values]
+            own = [[MISMATCH / 2**0.5 * (text == word) for text in texts] for word in dict.fromkeys(texts)]
+        columns += own
+        groups += [group] * len(own)
+    return np.ascontiguousarray(np.array(columns).T), np.array(groups)
 
 
-def _place(points: Sequence[tuple[dict[str, object], Floor]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns columns, float [n_points, n_columns], and groups: fields, floor, and its ratio of bytes to flops."""
-    names = dict.fromkeys(name for fields, _ in points for name in fields)
-    column_groups = [_field([fields.get(name) for fields, _ in points]) for name in names]
-    column_groups.append([np.array([log2(floor.seconds) for _, floor in points])])
-    column_groups.append([np.array([log2(floor.of_bytes / max(floor.of_operations, 1e-12)) for _, floor in points])])
-    groups = [number for number, group in enumerate(column_groups) for _ in group]
-    return np.ascontiguousarray(np.array([column for group in column_groups for column in group]).T), np.array(groups)
-
-
-def _field(values: Sequence[object]) -> list[np.ndarray]:
-    """Returns the columns of a problem's field, each float [n_values]: octaves, or words that are MISMATCH apart."""
-    given = [str(value) if isinstance(value, (list, tuple, dict)) else value for value in values]
-    numbers = [float(value) for value in given if is_number(value)]
-    if len(numbers) == len(given):
-        return [np.array([octave(number) for number in numbers])]
-    return [MISMATCH / 2**0.5 * np.array([value == word for value in given]) for word in dict.fromkeys(given)]
-
-
-def _scale(values: np.ndarray) -> tuple[float, float]:
-    return float(values.mean()), max(float(values.std()), 0.05)
-
-
-def _apart(one: Problem, other: Problem) -> float:
-    return apart(named_fields(one), named_fields(other))
+def _standardized(timed: Sequence[_Timed]) -> tuple[np.ndarray, float, float]:
+    """Returns log(time / floor) with zero mean and unit variance, the mean, and the standard deviation."""
+    values = np.array([log(one.seconds / one.floor.seconds) for one in timed])
+    mean, deviation = float(values.mean()), max(float(values.std()), 0.05)
+    return (values - mean) / deviation, mean, deviation

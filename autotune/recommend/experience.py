@@ -4,31 +4,14 @@ Packages contain it in ``measured.json``: a row for each recorded problem, two s
 at recorded problems that were left out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import exp
-from typing import Any
 
+from ..core import schema
 from ..core.config import Config
 from ..core.definition import Device
 from ..core.device import device_of
-from ..core.schema import (
-    Check,
-    Unsound,
-    as_amount,
-    as_config,
-    as_count,
-    as_device,
-    as_json_value,
-    as_name,
-    as_number,
-    as_seconds,
-    as_text,
-    as_word,
-    mapping_of,
-    members_of,
-    sequence_of,
-)
 from ..runtime.wisdom import Loss
 from .distance import AWAY, OTHER_DEVICE, SAME_ARCHITECTURE, apart, kinship
 from .model_columns import ModelColumns
@@ -107,81 +90,43 @@ def _beyond(last: Loss, predicted: float) -> Loss:
 def as_json(experiences: Iterable[Experience]) -> dict[str, object]:
     """Returns the content of ``measured.json``."""
     content, devices = {}, dict[str, Device]()
-    for one in experiences:
-        devices |= {problem.device.name: problem.device for problem in one.problems}
-        content[one.kernel] = {
-            "problems": [
-                {
-                    "device": problem.device.name,
-                    "problem": dict(problem.problem),
-                    "seconds": problem.seconds,
-                    "config": dict(problem.measured[0][0]),
-                }
-                for problem in one.problems
-            ],
-            "columns": asdict(one.columns),
-            "by_rule": one.by_rule.as_json(),
-            "alone": one.alone.as_json(),
-            "losses": [asdict(loss) for loss in one.losses],
+    for experience in experiences:
+        devices |= {one.device.name: one.device for one in experience.problems}
+        rows = ((p.device.name, dict(p.problem), p.seconds, dict(p.measured[0][0])) for p in experience.problems)
+        content[experience.kernel] = {
+            "problems": [dict(zip(_PROBLEM, row, strict=True)) for row in rows],
+            "columns": asdict(experience.columns),
+            "by_rule": experience.by_rule.as_json(),
+            "alone": experience.alone.as_json(),
+            "losses": [asdict(loss) for loss in experience.losses],
         }
     return {"devices": {name: asdict(device) for name, device in sorted(devices.items())}, "kernels": content}
 
 
 def read_experience(kernel: str, row: object, devices: object) -> Experience:
     """Returns the experience in a ``row`` of ``kernels``. Raises Unsound if ``as_json`` cannot have written it."""
-    given, known = _row(row), {name: device_of(values) for name, values in _devices(devices).items()}
-    if strange := [one["device"] for one in given["problems"] if one["device"] not in known]:
-        raise Unsound(f"names the device {strange[0]}, which it does not describe")
-    columns = ModelColumns(**{name: _tuples(value) for name, value in given["columns"].items()})
-    try:
-        by_rule = Trees.read(given["by_rule"], len(columns.names))
-        alone = Trees.read(given["alone"], columns.n_plain)
-    except ValueError as error:
-        raise Unsound(f"{error} (of {kernel})") from error
-    problems = tuple(
-        MeasuredProblem(one["problem"], known[one["device"]], ((Config(one["config"]), 1.0),), one["seconds"])
-        for one in given["problems"]
-    )
-    return Experience(kernel, problems, columns, by_rule, alone, tuple(Loss(**loss) for loss in given["losses"]))
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: tuple(each) for name, each in value.items()}
-    return tuple(value)
-
-
-def _whole(checks: Mapping[str, Check]) -> Check:
-    return members_of(dict(checks), needed=tuple(checks))
-
-
-def _as_trees(value: object) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise Unsound("is not a list of trees")
-    return value
+    given, known = _row(row), _devices(devices)
+    columns, problems = given["columns"], list[MeasuredProblem]()
+    for one in given["problems"]:
+        if one["device"] not in known:
+            raise schema.Unsound(f"names the device {one['device']}, which it does not describe")
+        winner = Config(one["config"]), 1.0
+        problems.append(MeasuredProblem(one["problem"], known[one["device"]], (winner,), one["seconds"]))
+    by_rule, alone = Trees.read(given["by_rule"], len(columns.names)), Trees.read(given["alone"], columns.n_plain)
+    return Experience(kernel, tuple(problems), columns, by_rule, alone, given["losses"])
 
 
 _PROBLEM = {
-    "device": as_word,
-    "problem": mapping_of(as_name, as_json_value),
-    "seconds": as_seconds,
-    "config": as_config,
+    "device": schema.as_word,
+    "problem": schema.mapping_of(schema.as_name, schema.as_json_value),
+    "seconds": schema.as_seconds,
+    "config": schema.as_config,
 }
-_LOSS = {
-    **dict.fromkeys(("where", "tier"), as_word),
-    **{"up_to": as_number, "n": as_count, "median": as_amount, "bound": as_amount},
+_ROW: dict[str, schema.Check] = {
+    "problems": schema.sequence_of(schema.members_of(_PROBLEM, needed=_PROBLEM)),
+    "columns": schema.dataclass_of(ModelColumns),
+    **dict.fromkeys(("by_rule", "alone"), lambda trees: trees),  # ``Trees.read`` checks them
+    "losses": schema.sequence_of(schema.dataclass_of(Loss)),
 }
-_COLUMNS = {
-    **dict.fromkeys(("fields", "parameters"), sequence_of(as_name)),
-    "words": mapping_of(as_name, sequence_of(as_text)),
-}
-AS_LOSS: Check = _whole(_LOSS)
-_row: Check = _whole(
-    {
-        "problems": sequence_of(_whole(_PROBLEM)),
-        "columns": _whole(_COLUMNS),
-        **dict.fromkeys(("by_rule", "alone"), _as_trees),
-        "losses": sequence_of(AS_LOSS),
-    }
-)
-_devices: Check = mapping_of(as_word, as_device)
+_row: schema.Check = schema.members_of(_ROW, needed=_ROW)
+_devices: schema.Check = schema.mapping_of(schema.as_word, lambda value: device_of(schema.as_device(value)))

@@ -7,6 +7,7 @@ itself miss the best of all: what sweeps of so many trials miss in the median (`
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
@@ -71,18 +72,16 @@ def with_losses(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Exp
 def _prepared(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> tuple[ModelColumns, list[_Learnt]]:
     able = []
     for one in problems:
-        try:
+        configs = [config for config, _ in one.measured]
+        with suppress(Exception):  # another definition may have recorded what this one refuses, and raise anything
             problem = kernel.problem(dict(one.problem))
             rule = kernel.default_config(problem, one.device)
-            occupancy(kernel, problem, [config for config, _ in one.measured], one.device)
-        except Exception:  # another definition may have recorded what this one refuses, and raise anything
-            continue
-        if one.measured:
-            able.append((one, problem, rule))
-    columns = ModelColumns.of((one.problem, [config for config, _ in one.measured]) for one, _, _ in able)
+            occupancy(kernel, problem, configs, one.device)
+            able += [(one, problem, rule, configs)] if configs else []
+    columns = ModelColumns.of((one.problem, configs) for one, _, _, configs in able)
     prepared = []
-    for one, problem, rule in able:
-        table = columns.table(kernel, problem, one.device, [config for config, _ in one.measured], rule)
+    for one, problem, rule, configs in able:
+        table = columns.table(kernel, problem, one.device, configs, rule)
         values = np.log(np.minimum([time for _, time in one.measured], CAP))
         prepared.append(_Learnt(one, rule, table, values))
     return columns, prepared

@@ -5,13 +5,14 @@ No column needs knowledge of a kernel. Numbers are octaves and words are numbere
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem, named_fields
+from ..core.schema import as_name, as_text, mapping_of, sequence_of
 from .distance import is_number, octave
 from .occupancy import COLUMNS, occupancy
 
@@ -28,9 +29,9 @@ class ModelColumns:
     from ``n_plain`` on, how each parameter, and all of them, differ from the kernel's own default, the *rule*.
     """
 
-    fields: tuple[str, ...]
-    parameters: tuple[str, ...]
-    words: Mapping[str, tuple[str, ...]]  # name -> values other than numbers, as text
+    fields: Annotated[tuple[str, ...], sequence_of(as_name)]
+    parameters: Annotated[tuple[str, ...], sequence_of(as_name)]
+    words: Annotated[Mapping[str, tuple[str, ...]], mapping_of(as_name, sequence_of(as_text))]  # values but numbers
 
     @staticmethod
     def of(problems: Iterable[tuple[Mapping[str, object], Sequence[Config]]]) -> "ModelColumns":
@@ -66,8 +67,6 @@ class ModelColumns:
         own = np.array([[self._number(name, each.get(name)) for name in self.parameters] for each in (*configs, rule)])
         own, at_rule = own[:-1].reshape(len(configs), -1), own[-1]
         filled = occupancy(kernel, problem, configs, device)
-        if not filled.size:
-            filled = np.zeros((len(configs), len(COLUMNS)))
         differ = own != at_rule
         sizes = (own != ABSENT) & (at_rule != ABSENT) & np.array([name not in self.words for name in self.parameters])
         off = np.where(sizes, own - at_rule, differ)

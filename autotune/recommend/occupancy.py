@@ -21,23 +21,22 @@ COLUMNS = ("waves", "last wave", "threads at a time")
 
 
 def occupancy(kernel: Kernel[Problem], problem: Problem, configs: Sequence[Config], device: Device) -> np.ndarray:
-    """Returns log2 of COLUMNS for each configuration, float [n_configs, 3]; [n_configs, 0] without multiprocessors.
+    """Returns log2 of COLUMNS for each configuration, float [n_configs, 3]; zeros without multiprocessors.
 
     waves: the number of blocks divided by the number that the device can hold, given their threads, dynamic shared
     memory, and registers if the definition knows them. last wave: waves rounded up, divided by waves. threads at a
     time: per multiprocessor. If a config has several launches, the one with the most threads counts.
     """
-    if not device.n_multiprocessors:
-        return np.zeros((len(configs), 0))
-    rows = [_row(kernel, problem, config, device) for config in configs]
-    return np.array(rows).reshape(len(configs), len(COLUMNS))
+    rows = [_row(kernel, problem, config, device) for config in configs if device.n_multiprocessors]
+    return np.array(rows) if rows else np.zeros((len(configs), len(COLUMNS)))
 
 
 def known_of(
     kernel: Kernel[Problem], problem: Problem, configs: Sequence[Config], device: Device
 ) -> dict[str, np.ndarray]:
-    """Returns the columns of ``occupancy`` by name."""
-    return dict(zip(COLUMNS, occupancy(kernel, problem, configs, device).T, strict=False))
+    """Returns the columns of ``occupancy`` by name; none without multiprocessors."""
+    known = occupancy(kernel, problem, configs, device).T
+    return dict(zip(COLUMNS, known, strict=True)) if device.n_multiprocessors else {}
 
 
 @lru_cache(maxsize=1 << 16)  # searches of a campaign need those of their neighbours again and again

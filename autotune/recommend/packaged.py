@@ -1,23 +1,32 @@
-"""An emitted package that predicts for problems without a record, from ``measured.json`` and its templates."""
+"""An emitted package predicts for problems without a record, and tunes them at their first use if it is asked to.
+
+It predicts from ``measured.json`` and its templates. What tunes is the installed autotune.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Device, baked_values
-from ..core.errors import UsageError
+from ..core.definition import Device, Kernel, baked_values
+from ..core.errors import UsageError, one_line
 from ..core.files import content_of
 from ..core.problem import Problem
 from ..core.schema import SEAL, Unsound, parse, seal, sealed
+from ..rendering.texts import texts_digest
+from ..runtime import gpu, nvrtc
 from ..runtime.package import Package
-from ..runtime.tune_once import Effort, FirstUse, TellLine
+from ..runtime.tune_once import Effort, FirstUse, Surroundings, TellLine, Tuner
 from .experience import Experience, read_experience
-from .package_tuning import installed_tuner, this_gpu
-from .predictor import Predictor, Text
+from .predictor import NO_JINJA, Predictor, Text
 
 MEASURED = "measured.json"
+TUNER = "autotune.first_use.tuner"  # a string, since a package may be used where autotune is not installed
+digest_of_texts = cache(texts_digest)  # it takes 10 ms, and each call of a new size asks for it
 
 
 class PredictingPackage(Package):
@@ -25,7 +34,7 @@ class PredictingPackage(Package):
 
     @cached_property
     def predicting(self) -> Predictor:
-        return Predictor(self._experiences, self._ahead, self._identity)
+        return Predictor(lambda: self._experiences, self._ahead, lambda: self._experiences.seal)
 
     def source(self, key: str) -> str:
         text = self.predicting.source(key)
@@ -42,55 +51,41 @@ class PredictingPackage(Package):
     def _text(self, key: str) -> tuple[str, str]:
         return key, Package.source(self, key)
 
-    def _identity(self) -> str:
-        """Returns the seal of ``measured.json``, which covers a digest of definitions, templates and rooms."""
-        return str(self._content.get(SEAL, ""))
-
     @cached_property
-    def _content(self) -> Mapping[str, object]:
-        return read_measured(self.folder / MEASURED)
-
     def _experiences(self) -> "Experiences":
-        return Experiences(self._content, self.folder / MEASURED)
-
-
-def read_measured(path: Path) -> Mapping[str, object]:
-    """Returns the content of a ``measured.json``, including its seal.
-
-    Raises:
-        UsageError: when the file is missing or damaged.
-    """
-    try:
-        content: Mapping[str, object] = parse(content_of(path))
-        sealed(content, needed=True)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
-    except Unsound as error:
-        raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
-    return content
+        return Experiences(self.folder / MEASURED)
 
 
 class Experiences(Mapping[str, Experience]):
     """The experiences in a ``measured.json`` by kernel; each is read when asked for: one takes milliseconds.
 
-    Asking raises UsageError if an experience is damaged. The file of an older version has none.
+    ``seal`` covers a digest of definitions, templates and rooms. The file of an older version has no experiences.
+
+    Raises:
+        UsageError: when the file is missing or damaged, or, when it is asked for, an experience.
     """
 
-    def __init__(self, content: Mapping[str, object], path: Path) -> None:
-        self._content, self._path = content, path
-        kernels = content.get("kernels")
-        if not isinstance(kernels, dict):
-            raise UsageError(f"{path} is damaged: it has no kernels. Emit it again")
-        self._kernels = {name: row for name, row in kernels.items() if not (isinstance(row, dict) and "scales" in row)}
-        self._read: dict[str, Experience] = {}
+    def __init__(self, path: Path) -> None:
+        self._path, self._read = path, dict[str, Experience]()
+        try:
+            content: dict[str, Any] = parse(content_of(path))
+            sealed(content, needed=True)
+            if not isinstance(content.get("kernels"), dict):
+                raise Unsound("it has no kernels")
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
+        except Unsound as error:
+            raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
+        rows, self._devices, self.seal = content["kernels"], content.get("devices"), str(content[SEAL])
+        self._kernels = {name: row for name, row in rows.items() if not (isinstance(row, dict) and "scales" in row)}
 
     def __getitem__(self, kernel: str) -> Experience:
         if kernel not in self._read:
             row = self._kernels[kernel]
             try:
-                self._read[kernel] = read_experience(kernel, row, self._content.get("devices"))
+                self._read[kernel] = read_experience(kernel, row, self._devices)
             except Unsound as error:
-                raise UsageError(f"{self._path} is damaged: {error}. Emit it again") from error
+                raise UsageError(f"{self._path} is damaged: {kernel} {error}. Emit it again") from error
         return self._read[kernel]
 
     def __iter__(self) -> Iterator[str]:
@@ -102,5 +97,22 @@ class Experiences(Mapping[str, Experience]):
 
 def measured_text(content: Mapping[str, object]) -> str:
     """Returns the sealed text of a ``measured.json``."""
-    as_read = json.loads(json.dumps(content, allow_nan=False))
-    return json.dumps(seal(as_read), separators=(",", ":")) + "\n"
+    return json.dumps(seal(content), separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def this_gpu(kernel: Kernel[Problem], device: Device) -> tuple[Surroundings, str, str]:
+    """Returns the current GPU as ``FirstUse.place``. Raises UsageError when Jinja2 or NVRTC is missing."""
+    if (why := NO_JINJA if find_spec("jinja2") is None else nvrtc.available()) is not None:
+        raise UsageError(why)
+    around = Surroundings(device, gpu.driver(), nvrtc.described(device.arch), digest_of_texts(kernel))
+    return around, f"cuda:{gpu.current()}", str(kernel.source_path.resolve())
+
+
+def installed_tuner() -> Tuner:
+    """Returns the tuner of the installed autotune. Raises UsageError when there is none, and says what is missing."""
+    try:
+        tuner: Tuner = import_module(TUNER).tune_first
+    except ImportError as error:
+        why = f"tune= needs autotune itself in this Python ({one_line(str(error))})"
+        raise UsageError(f"{why}: install its checkout, or leave tune= out") from error
+    return tuner

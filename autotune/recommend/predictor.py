@@ -1,12 +1,16 @@
 """Renders the best candidate for a problem without a record, and makes sure that it compiles.
 
+Candidates are kept in the user's cache, so that the second start of a program need not compute them again.
+
 If a configuration does not compile, spills many registers, needs more shared memory than the device has, or (if
 verification is requested) is wrong at an edge size, the next candidate replaces it.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from threading import RLock
@@ -14,22 +18,26 @@ from threading import RLock
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, baked_values, runtime_fields
 from ..core.errors import TrialFailure, UsageError, one_line
+from ..core.kept import keep, make_folder, take
 from ..core.launch import function_named
 from ..core.problem import Problem
+from ..core.schema import Unsound, dataclass_of, parse, sequence_of
 from ..runtime import gpu, nvrtc
 from ..runtime.edge_check import check_edges
 from ..runtime.lookup import DEFAULT, FAR, Prediction, refusal
 from ..runtime.tune_once import Attempt
 from ..runtime.wisdom import Loss
-from .candidates import RULE, Candidate, N, candidates, loss_of
+from .candidates import RULE, Candidate, N, candidates, scores
 from .distance import apart
 from .experience import Experience
-from .kept_candidates import kept_candidates
 
 JINJA = "jinja2>=3.1"
+NO_JINJA = f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{JINJA}"'
+FOLDER = "candidates"  # the user's cache has it
 AHEAD = "predicted and rendered when the package was written"
 LITTLE = 500  # bytes that a thread may spill: the fastest recorded configs of channelise spill up to 464
 Text = Callable[[], tuple[str, str]]  # returns (key, source)
+_as_candidates = sequence_of(dataclass_of(Candidate))
 
 
 @dataclass(frozen=True)
@@ -81,34 +89,44 @@ class Predictor:
 
     def default(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
         """Returns the kernel's own default, rendered, or one line that says why there is none."""
-        if find_spec("jinja2") is None:
-            return self._no_jinja
-        try:
+
+        def rule() -> list[Candidate]:
             config = kernel.default_config(problem, device)
-        except (UsageError, TrialFailure) as error:
-            return one_line(str(error))
-        loss = self.loss(kernel, problem, device, DEFAULT, config)
-        asked = Prediction(config, "", RULE, tier=DEFAULT, left_out=loss)
-        return self._first([(asked, partial(_text, kernel, problem, config))], kernel, problem, device)
+            return [Candidate(config, DEFAULT, RULE, 0.0, self.loss(kernel, problem, device, DEFAULT, config))]
+
+        return self._rendered(rule, kernel, problem, device)
 
     def loss(self, kernel: Kernel[Problem], problem: Problem, device: Device, tier: str, config: Config) -> Loss | None:
         """Returns what choices like this one lose at problems that were left out; None: unknown."""
-        experience = self._experience_of(kernel, device)
-        return None if experience is None else loss_of(experience, kernel, problem, device, tier, config)
+        experience = self._by_kernel.get(kernel.name)
+        if experience is None:
+            return None
+        return experience.loss(device, tier, float(scores(experience, kernel, problem, device, [config])[0][0]))
 
     def candidates(
         self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int = N
     ) -> tuple[Candidate, ...]:
         """Returns ``candidates`` from what was recorded on any device; (): nothing was.
 
-        Raises UsageError if no configuration is allowed.
+        They are kept if there is an ``identity``. A cache that cannot be used (no home, no space, others may write to
+        it) is done without. Raises UsageError if no configuration is allowed.
         """
-        experience = self._by_kernel.get(kernel.name)
+        experience, identity, path = self._by_kernel.get(kernel.name), self.identity(), None
         if experience is None:
             return ()
-        if not (identity := self.identity()):
-            return candidates(experience, kernel, problem, device, n)
-        return kept_candidates(identity, experience, kernel, problem, device, n)
+        with suppress(OSError, UsageError, Unsound):
+            if identity:
+                asked = json.dumps([identity, kernel.name, asdict(problem), asdict(device), n], default=str)
+                name = f"{kernel.name}-{hashlib.sha256(asked.encode()).hexdigest()[:32]}.candidates"
+                path = make_folder(gpu.cache_folder().parent, FOLDER) / name
+            if path is not None and (stored := take(path)) is not None:
+                kept = _as_candidates(parse(stored[0]))  # their configs are in the space, since values end up in code
+                return tuple(replace(one, config=kernel.space.parse(one.config)) for one in kept)
+        found = candidates(experience, kernel, problem, device, n)
+        with suppress(OSError):
+            if path is not None:
+                keep(path, json.dumps([asdict(one) for one in found], default=dict).encode(), {})
+        return found
 
     def contenders(self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int) -> tuple[Attempt, ...]:
         """Returns up to ``n`` candidates that render and that the device allows, to be tried at a first use.
@@ -127,43 +145,35 @@ class Predictor:
     def _by_kernel(self) -> Mapping[str, Experience]:
         return self.experiences()
 
-    def _experience_of(self, kernel: Kernel[Problem], device: Device) -> Experience | None:
-        experience = self._by_kernel.get(kernel.name)
-        return experience if experience is not None and experience.knows(device) else None
-
     def _predict(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
-        answer: Prediction | str = ""
-        ahead = [(Prediction(config, "", AHEAD), text) for config, text in self.ahead(kernel.name, problem, device)]
-        if ahead and not isinstance(answer := self._first(ahead, kernel, problem, device), str):
+        ahead = ((Prediction(config, "", AHEAD), text) for config, text in self.ahead(kernel.name, problem, device))
+        answer = self._first(ahead, kernel, problem, device)
+        if not isinstance(answer, str) or (answer and find_spec("jinja2") is None):
             return answer
-        if find_spec("jinja2") is None:
-            return answer or self._no_jinja
-        if self._experience_of(kernel, device) is None:
+        experience = self._by_kernel.get(kernel.name)
+        if experience is None or not experience.knows(device):
             where = f"a GPU of {device.arch}" if device.kind == "cuda" else device.name
             return f"no problem of {kernel.name} was recorded on {where}"
+        return self._rendered(partial(self.candidates, kernel, problem, device), kernel, problem, device)
+
+    def _rendered(
+        self, find: Callable[[], Iterable[Candidate]], kernel: Kernel[Problem], problem: Problem, device: Device
+    ) -> Prediction | str:
+        """Returns the first usable one of the candidates, rendered, or why there is none."""
+        if find_spec("jinja2") is None:
+            return NO_JINJA
         try:
-            found = self.candidates(kernel, problem, device)
+            asked = [Prediction(one.config, "", one.why, tier=one.tier, left_out=one.loss) for one in find()]
         except (UsageError, TrialFailure) as error:
             return one_line(str(error))
-        texts = (
-            (
-                Prediction(one.config, "", one.why, tier=one.tier, left_out=one.loss),
-                partial(_text, kernel, problem, one.config),
-            )
-            for one in found
-        )
+        texts = ((one, partial(_text, kernel, problem, one.config)) for one in asked)
         return self._first(texts, kernel, problem, device)
-
-    @property
-    def _no_jinja(self) -> str:
-        return f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{JINJA}"'
 
     def _first(
         self, asked: Iterable[tuple[Prediction, Text]], kernel: Kernel[Problem], problem: Problem, device: Device
     ) -> Prediction | str:
         """Returns the first usable one, or why there is none; if all spill, the first that does."""
-        refused: list[str] = []
-        spilling: list[tuple[Prediction, str]] = []
+        refused, spilling = list[str](), list[Prediction]()
         for one, text in asked:
             try:
                 if (reason := refusal(kernel, problem, one.config, device)) is not None:
@@ -177,15 +187,13 @@ class Predictor:
                 refused.append(f"{one.config} gives way: {one_line(str(error))}")
                 continue
             why = "; ".join([f"{one.why}, {built}", *refused])
-            found = replace(one, source_key=key, why=why, verified=self.verifies)
+            found, self._sources[key] = replace(one, source_key=key, why=why, verified=self.verifies), source
             if not spills:
-                self._sources[key] = source
                 return found
-            spilling.append((found, source))
+            spilling.append(found)
             refused.append(f"{one.config} gives way: it {built}")
         if spilling:
-            found, self._sources[spilling[0][0].source_key] = spilling[0]
-            return replace(found, why=f"{found.why}; so do all others that were tried")
+            return replace(spilling[0], why=f"{spilling[0].why}; so do all others that were tried")
         return "; ".join(refused)
 
 

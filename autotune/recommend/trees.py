@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.schema import Unsound
+
 N_TREES, N_LEAVES, RATE = 100, 16, 0.1
 MOST_BINS = 32  # a column has no more
 LEAST_ROWS = 3  # a leaf has no fewer
@@ -33,7 +35,7 @@ class Trees:
     def fitted(columns: np.ndarray, values: np.ndarray, weights: np.ndarray, n_trees: int = N_TREES) -> "Trees":
         """Returns trees for ``values`` [n_rows], given ``columns`` [n_rows, n_columns] and positive ``weights``."""
         edges = [_edges(column) for column in columns.T]
-        n_bins = max((len(each) for each in edges), default=0) + 1
+        n_bins = max([1, *map(len, edges)]) + 1
         binned = np.array([np.searchsorted(e, c) for e, c in zip(edges, columns.T, strict=True)]).T
         base = round(float(np.average(values, weights=weights)), DECIMALS)
         left, rng, trees = values - base, np.random.default_rng(0), []
@@ -64,29 +66,28 @@ class Trees:
         return [self.base, *self.trees]
 
     @staticmethod
-    def read(content: Sequence[Any], n_columns: int) -> "Trees":
-        """Returns the trees in ``content``; raises ValueError if they are damaged, or of more columns."""
-        if not content or not all(isinstance(tree, list) and tree for tree in content[1:]):
-            raise ValueError("has no trees")
-        return Trees(
-            _number(content[0]), tuple(tuple(_node(n, i, t, n_columns) for i, n in enumerate(t)) for t in content[1:])
-        )
+    def read(content: Any, n_columns: int) -> "Trees":
+        """Returns the trees in ``content``; raises Unsound if they are damaged, or of more columns."""
+        if not isinstance(content, list) or not content or not all(isinstance(t, list) and t for t in content[1:]):
+            raise Unsound("has no trees")
+        trees = (tuple(_node(node, i, tree, n_columns) for i, node in enumerate(tree)) for tree in content[1:])
+        return Trees(_number(content[0]), tuple(trees))
 
 
 def _node(node: Any, place: int, tree: Sequence[Any], n_columns: int) -> Node:
     if not isinstance(node, list):
         return _number(node)
     if len(node) != 4 or any(type(node[i]) is not int for i in (0, 2, 3)):
-        raise ValueError("has a node that is neither a split nor a value")
+        raise Unsound("has a node that is neither a split nor a value")
     column, threshold, low, high = node
     if not (0 <= column < n_columns and place < low < len(tree) and place < high < len(tree)):
-        raise ValueError("has a split without its columns or nodes")
+        raise Unsound("has a split without its columns or nodes")
     return column, _number(threshold), low, high
 
 
 def _number(value: Any) -> float:
     if type(value) not in (int, float) or not np.isfinite(value):
-        raise ValueError("has a value that is not a number")
+        raise Unsound("has a value that is not a number")
     return float(value)
 
 
@@ -119,8 +120,6 @@ def _tree(
 
     def best(*totals: np.ndarray) -> list[tuple[float, int, int]]:
         """Returns, for each leaf, the largest gain of a split, its column, and the last bin of its lower part."""
-        if n_bins == 1:
-            return [(-np.inf, 0, 0)] * len(totals)
         low = np.array(totals).cumsum(axis=3)
         whole, low = low[..., -1:], low[..., :-1]
         high = whole - low

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 from ..core import schema
 from ..core.config import Config
@@ -72,13 +72,6 @@ def effort_of(tune: object, name: str = "tune") -> Effort | None:
 
 
 # ---------------------------------------------------------------------- outcomes
-def _members(kind: type[Any]) -> schema.Check:
-    """Returns the check for an object with the fields of a dataclass, which it returns as this dataclass."""
-    checks = {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
-    checked = schema.members_of(checks, needed=tuple(checks))
-    return lambda value: kind(**checked(value))
-
-
 @dataclass(frozen=True)
 class Surroundings:
     """Everything except the problem that an outcome depends on.
@@ -117,10 +110,10 @@ class TunedHere:
 
     kernel: Annotated[str, schema.as_name]
     problem: Annotated[Mapping[str, object], schema.mapping_of(schema.as_name, schema.as_json_value)]
-    surroundings: Annotated[Surroundings, _members(Surroundings)]
+    surroundings: Annotated[Surroundings, schema.dataclass_of(Surroundings)]
     at: Annotated[str, schema.as_word] = ""  # time of the end, UTC
     took_s: Annotated[float, schema.as_amount] = 0.0
-    attempts: Annotated[tuple[Attempt, ...], schema.sequence_of(_members(Attempt))] = ()
+    attempts: Annotated[tuple[Attempt, ...], schema.sequence_of(schema.dataclass_of(Attempt))] = ()
     winner: Annotated[int | None, schema.optional(schema.as_count)] = None
     checked: Annotated[tuple[str, ...], schema.sequence_of(schema.as_text)] = ()
     why: Annotated[str, schema.as_text] = ""
@@ -170,7 +163,7 @@ def checked_outcome(text: bytes) -> TunedHere:
     written = content.pop("format", None) if isinstance(content, dict) else None
     if written != FORMAT:
         raise schema.Unsound(f"it has format {schema.value_text(written)}, this reader knows {FORMAT}")
-    found: TunedHere = _members(TunedHere)(content)
+    found: TunedHere = schema.dataclass_of(TunedHere)(content)
     if found.winner is not None and not (found.winner < len(found.attempts) and found.attempts[found.winner].median_s):
         raise schema.Unsound(f"its winner {found.winner} is not among those that were timed")
     return found

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ..core.config import Config
 from ..core.device import Device, device_of
@@ -25,6 +25,7 @@ from ..core.schema import (
     as_device,
     as_json_value,
     as_name,
+    as_number,
     as_seconds,
     as_text,
     as_word,
@@ -78,12 +79,12 @@ class Loss:
     A loss is the chosen configuration's median divided by the best one's, minus 1; both come from the same search.
     """
 
-    where: str  # a device's name, or an architecture, for a device that was left out
-    tier: str
-    up_to: float  # largest predicted log(time / best) of these choices
-    n: int  # choices
-    median: float
-    bound: float  # nine of ten lose no more
+    where: Annotated[str, as_word]  # a device's name, or an architecture, for a device that was left out
+    tier: Annotated[str, as_word]
+    up_to: Annotated[float, as_number]  # largest predicted log(time / best) of these choices
+    n: Annotated[int, as_count]  # choices
+    median: Annotated[float, as_amount]
+    bound: Annotated[float, as_amount]  # nine of ten lose no more
 
 
 @dataclass(frozen=True)

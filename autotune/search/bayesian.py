@@ -14,8 +14,7 @@ import numpy as np
 
 from ..core.config import Config, Value
 from ..core.errors import UsageError
-from ..recommend.covariance import Hyperparameters, squared_differences
-from ..recommend.posterior import Posterior
+from ..recommend.gaussian_process import Hyperparameters, Posterior, squared_differences
 from ..system.one_thread import one_thread
 from .features import features_of, levels_of
 from .sampler import ListSampler, Request

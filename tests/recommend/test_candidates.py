@@ -14,10 +14,11 @@ from autotune import Config, Device, UsageError
 from autotune.core.device import Device as AnyDevice
 from autotune.core.problem import named_fields
 from autotune.recommend import learning
-from autotune.recommend.candidates import candidates, loss_of, scores
+from autotune.recommend.candidates import candidates, scores
 from autotune.recommend.experience import Experience, MeasuredProblem, as_json, read_experience
 from autotune.recommend.learning import BIN, OF_OTHER_KERNELS, learnt, with_losses
 from autotune.recommend.model_columns import ABSENT, ModelColumns
+from autotune.recommend.predictor import Predictor
 from autotune.runtime.bounds import LOSS_AFTER
 from autotune.source.registry import load_kernel
 
@@ -145,8 +146,10 @@ def test_a_choice_beyond_all_that_were_left_out_loses_as_much_more_as_is_predict
 
 def test_other_devices_losses_are_told_as_theirs_and_none_of_another_architecture() -> None:
     config = KERNEL.default_config(PROBLEM, H100)
-    assert getattr(loss_of(EXPERIENCE, KERNEL, PROBLEM, H100, "default", config), "where", "") == H200.name
-    assert loss_of(EXPERIENCE, KERNEL, PROBLEM, A100, "default", config) is None
+    predictor = Predictor(lambda: {KERNEL.name: EXPERIENCE})
+    assert getattr(predictor.loss(KERNEL, PROBLEM, H100, "default", config), "where", "") == H200.name
+    assert predictor.loss(KERNEL, PROBLEM, A100, "default", config) is None
+    assert Predictor(dict).loss(KERNEL, PROBLEM, H200, "default", config) is None
     assert EXPERIENCE.knows(H100) and not EXPERIENCE.knows(A100)
 
 

@@ -57,7 +57,8 @@ def test_floors_are_what_the_data_sheet_leaves() -> None:
 
 @pytest.mark.quick
 def test_what_was_measured_is_taken_or_scaled() -> None:
-    durations = Durations(KERNEL, [*(measured(at, H200) for at in SOME), measured(problem(1), A100)])
+    given = [*(measured(at, H200) for at in SOME), measured(problem(1), A100)]
+    durations = Durations(KERNEL, given, "sm_90")
     at = SOME[-1]
     here, scaled = durations.expected(at, H200), durations.expected(at, H100)
     assert here and (here.seconds, here.how) == (law(at, H200), HERE)
@@ -66,12 +67,12 @@ def test_what_was_measured_is_taken_or_scaled() -> None:
     assert scaled.seconds == pytest.approx(here.seconds * 4.8 / 2, rel=0.01), "by the speed of both memories"
     as_it_is = durations.expected(at, STRANGER)
     assert as_it_is and as_it_is.seconds == pytest.approx(here.seconds), "its memory is not known"
-    assert durations.expected(at, replace(H200, arch="sm_120")) is None
-    assert Durations(KERNEL, []).expected(at, H200) is None
+    assert Durations(KERNEL, given, "sm_120").expected(at, replace(H200, arch="sm_120")) is None
+    assert Durations(KERNEL, [], "sm_90").expected(at, H200) is None
 
 
 def test_a_size_that_is_hardly_another_counts_as_the_same() -> None:
-    durations = Durations(KERNEL, [measured(at, H200) for at in SOME])
+    durations = Durations(KERNEL, [measured(at, H200) for at in SOME], "sm_90")
     at = SOME[-1]
     almost, other = replace(at, n_channels=at.n_channels + 1), replace(at, n_channels=at.n_channels + 8)
     found = durations.expected(almost, H200), durations.expected(other, H200)
@@ -79,7 +80,7 @@ def test_a_size_that_is_hardly_another_counts_as_the_same() -> None:
 
 
 def test_problems_between_and_beyond_are_predicted() -> None:
-    durations = Durations(KERNEL, [measured(at, H200) for at in SOME])
+    durations = Durations(KERNEL, [measured(at, H200) for at in SOME], "sm_90")
     for at, within in ((problem(4), 1.15), (problem(16, 100, 110), 1.1), (problem(1, 1024, 300), 1.25)):
         found = durations.expected(at, H100)
         assert found and found.how == EXPECTED
@@ -91,21 +92,26 @@ def test_what_is_left_out_is_not_looked_at() -> None:
     jump = problem(8, 64, 128)
     given = [*(measured(at, H200) for at in SOME), measured(jump, H200), measured(jump, H100)]
     given[-2:] = [replace(one, seconds=9 * one.seconds) for one in given[-2:]]
-    errors = Durations(KERNEL, given).left_out_errors("sm_90")
-    assert [error for one, error in errors if one.problem == asdict(jump)] == pytest.approx([1 / 9] * 2, rel=0.3)
-    assert Durations(KERNEL, given).left_out_errors("sm_80") == []
+    durations = Durations(KERNEL, given, "sm_90")
+    found = [durations.expected(jump, device, is_left_out=True) for device in (H200, H100)]
+    recorded = [one.seconds for one in given[-2:]]
+    assert [time and time.seconds for time in found] == pytest.approx([each / 9 for each in recorded], rel=0.3)
+    alone = Durations(KERNEL, given[-2:], "sm_90")
+    assert alone.expected(jump, H200, is_left_out=True) is None
 
 
 def test_a_record_of_another_definition_is_left_out() -> None:
     odd = MeasuredProblem({"colour": 3}, H200, (), 1e-6)
-    found = Durations(KERNEL, [odd, measured(SOME[0], H200)]).expected(SOME[0], H200)
+    found = Durations(KERNEL, [odd, measured(SOME[0], H200)], "sm_90").expected(SOME[0], H200)
     assert found and found.how == HERE
-    assert Durations(KERNEL, [odd]).expected(SOME[0], H200) is None
+    assert Durations(KERNEL, [odd], "sm_90").expected(SOME[0], H200) is None
 
 
 @pytest.mark.parametrize("name", ["channelise", "pfb_fir", "postproc", "correlate", "accumulate"])
 def test_recorded_times_are_foretold_by_the_others(name: str) -> None:
     sweeps = [sweep for sweep in read_sweeps([RESULTS])[0] if sweep.kernel == name and sweep.median_s]
-    errors = Durations(load_kernel(name), map(measured_problem, sweeps)).left_out_errors("sm_90")
-    assert len(errors) == len(sweeps)
-    assert median(abs(log(error)) for _, error in errors) < log(1.101)
+    kernel, given = load_kernel(name), list(map(measured_problem, sweeps))
+    durations = Durations(kernel, given, "sm_90")
+    times = [durations.expected(kernel.problem(one.problem), one.device, is_left_out=True) for one in given]
+    off = [abs(log(time.seconds / one.seconds)) for time, one in zip(times, given, strict=True) if time is not None]
+    assert len(off) == len(sweeps) and median(off) < log(1.101)

@@ -95,7 +95,7 @@ def test_a_second_start_computes_nothing_unless_what_was_kept_is_damaged(
     choice = asked(import_package(folder, "tuned_a"), n_time=100)
     (kept,) = (own_cache / "candidates").glob("detect-*.candidates")
     second, calls = import_package(folder, "tuned_b"), []
-    room = sys.modules["tuned_b._autotune.recommend.kept_candidates"]
+    room = sys.modules["tuned_b._autotune.recommend.predictor"]
     compute = room.candidates
     monkeypatch.setattr(room, "candidates", lambda *words: calls.append(words) or compute(*words))
     again = asked(second, n_time=100)

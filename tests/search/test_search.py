@@ -9,8 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune import Config, UsageError
-from autotune.recommend.covariance import Hyperparameters, Prior, squared_differences
-from autotune.recommend.posterior import Posterior
+from autotune.recommend.gaussian_process import Hyperparameters, Posterior, Prior, squared_differences
 from autotune.search import SAMPLERS, actual_sampler, bayesian, searcher
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.features import features_of, levels_of

@@ -18,7 +18,7 @@ from ...system.cache import cache_dir
 from ...system.limits import check_type
 from ..machine.backend import Backend, Launcher
 from ..machine.host_backend import HostBackend
-from .sources import ConfigSource, LookupAnswer, PackageSource, RecordSource, best
+from .sources import ConfigSource, LookupAnswer, PackageSource, RecordSource
 
 FIRST = "first"  # the value of ``tune`` for tuning at first use
 AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
@@ -114,11 +114,11 @@ class Kernels:
         Raises:
             UsageError: as ``launcher`` does.
         """
-        kernel, problem, _ = self._problem(name, fields)
-        if self._backend.device.kind == "host":
+        (kernel, problem, _), device = self._problem(name, fields), self._backend.device
+        if device.kind == "host":
             return None
         with self._lock:
-            times = [one.expected_time(kernel, problem, self._backend.device) for one in self._known]
+            times = [one.known(kernel, device).durations.expected(problem, device) for one in self._known]
         found = [time for time in times if time is not None]
         return min(found, key=lambda time: HOW.index(time.how), default=None)
 
@@ -168,9 +168,11 @@ class Kernels:
 
     def _answer(self, kernel: AnyKernel, problem: Problem) -> tuple[LookupAnswer | None, list[str]]:
         """Returns the best answer of all sources, and the reasons of those that have none."""
-        answers = [(one.name, one.answer(kernel, problem, self._backend.device)) for one in self._known]
-        reasons = [f"{name}: {answer}" for name, answer in answers if isinstance(answer, str)]
-        return best(answer for _, answer in answers if isinstance(answer, LookupAnswer)), reasons
+        device = self._backend.device
+        choices = [(one.known(kernel, device).choice(problem, device), one.name) for one in self._known]
+        reasons = [f"{name}: {choice}" for choice, name in choices if isinstance(choice, str)]
+        answers = [LookupAnswer(choice, name) for choice, name in choices if not isinstance(choice, str)]
+        return min(answers, key=lambda answer: answer.rank, default=None), reasons
 
 
 def _line(name: str, config: Config, default: Config, found: LookupAnswer | None, reasons: list[str]) -> str:

@@ -24,7 +24,8 @@ def first_tuning(identifier: str, known: Sequence[ConfigSource], effort: Effort,
         return around, identifier, kernel_reference(kernel)
 
     def candidates(kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Attempt]:
-        found = [each for one in known for each in one.contenders(kernel, problem, device, n)]
+        predictors = [one.known(kernel, device).predictor for one in known]
+        found = [each for one in predictors for each in one.contenders(kernel, problem, device, n)]
         return list({one.config: one for one in found}.values())[:n]
 
     def key_of(kernel: AnyKernel, problem: Problem, config: Config) -> str:

@@ -1,13 +1,13 @@
-"""Where an engine's configurations come from: an emitted package, or recorded sweeps; and which of two answers is used.
+"""Reads an engine's configurations from an emitted package or from recorded sweeps, and orders their answers.
 
 Only a package's data are read, wisdom.json and measured.json; definitions and templates are the installed ones.
 """
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TypeVar
@@ -15,16 +15,14 @@ from typing import TypeVar
 from ...core.definition import AnyKernel, Device, baked_values, runtime_fields
 from ...core.errors import TrialFailure, UsageError, clipped, one_line
 from ...core.problem import Problem
-from ...recommend.duration import Durations, ExpectedTime
-from ...recommend.experience import MeasuredProblem
-from ...recommend.packaged import MEASURED, Experiences, read_measured
+from ...recommend.duration import Durations
+from ...recommend.packaged import MEASURED, Experiences
 from ...recommend.predictor import Predictor
 from ...records.as_recorded import config_of
 from ...records.damage import Damaged
 from ...records.folder import find_sweeps
 from ...rendering.render import render
 from ...runtime.lookup import EXACT, NEAREST, TIERS, Choice, choose
-from ...runtime.tune_once import Attempt
 from ...runtime.wisdom import Entry, Fallback, Wisdom
 
 LONGEST_REASON = 300  # characters
@@ -50,29 +48,25 @@ class LookupAnswer:
         loss = self.choice.expected_loss
         return self.is_exact or (self.choice.tier == NEAREST and loss is not None and loss <= GOOD_LOSS)
 
-
-def best(answers: Iterable[LookupAnswer]) -> LookupAnswer | None:
-    """Returns the exact answer, or else the one with the least bound, or of the best tier if none has one."""
-
-    def rank(answer: LookupAnswer) -> tuple[bool, float, int]:
-        bound = answer.choice.bound
-        return not answer.is_exact, inf if bound is None else bound, TIERS.index(answer.choice.tier)
-
-    return min(answers, key=rank, default=None)
+    @property
+    def rank(self) -> tuple[bool, float, int]:
+        """Returns what orders answers: the exact one first, then by bound, where it is unknown or equal by tier."""
+        bound = self.choice.bound
+        return not self.is_exact, inf if bound is None else bound, TIERS.index(self.choice.tier)
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a source knows of one kernel: winners, recorded problems, and what predicts at others."""
+class KnownKernel:
+    """Has what a source knows of one kernel on one architecture: winners, times, and what predicts configs.
+
+    ``nothing``: why it knows nothing.
+    """
 
     kernel: AnyKernel
     wisdom: Wisdom
-    problems: Sequence[MeasuredProblem]
+    durations: Durations
     predictor: Predictor
-
-    @cached_property
-    def durations(self) -> Durations:
-        return Durations(self.kernel, self.problems)
+    nothing: str = ""
 
     @cached_property
     def valid(self) -> Wisdom:
@@ -83,6 +77,8 @@ class Known:
 
     def choice(self, problem: Problem, device: Device) -> Choice | str:
         """Returns the lookup's choice, or one line that says why there is none."""
+        if self.nothing:
+            return self.nothing
         sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
         try:
             choice = choose(self.valid, self.kernel, baked_values(problem), sizes, device, self.predictor)
@@ -111,37 +107,21 @@ class ConfigSource:
     name: str
 
     def __init__(self) -> None:
-        self._read = dict[tuple[str, str], Known | str]()
+        self._read = dict[tuple[str, str], KnownKernel]()
 
-    def read(self, kernel: AnyKernel, device: Device) -> Known | str:
-        """Returns what is known of a kernel on the device's architecture, or one line that says why nothing is."""
+    def read(self, kernel: AnyKernel, device: Device) -> KnownKernel:
         raise NotImplementedError
 
     def read_again(self) -> None:
         """Reads again what is asked for from now on, since more may have been recorded."""
         self._read.clear()
 
-    def _known(self, kernel: AnyKernel, device: Device) -> Known | str:
+    def known(self, kernel: AnyKernel, device: Device) -> KnownKernel:
+        """Returns what is known of a kernel on the device's architecture."""
         place = kernel.name, device.arch
         if place not in self._read:
             self._read[place] = self.read(kernel, device)
         return self._read[place]
-
-    def answer(self, kernel: AnyKernel, problem: Problem, device: Device) -> LookupAnswer | str:
-        """Returns the lookup's choice, or one line that says why there is none."""
-        known = self._known(kernel, device)
-        found = known if isinstance(known, str) else known.choice(problem, device)
-        return found if isinstance(found, str) else LookupAnswer(found, self.name)
-
-    def contenders(self, kernel: AnyKernel, problem: Problem, device: Device, n: int) -> Sequence[Attempt]:
-        """Returns up to ``n`` configs to try on ``device``, the most promising first."""
-        known = self._known(kernel, device)
-        return () if isinstance(known, str) else known.predictor.contenders(kernel, problem, device, n)
-
-    def expected_time(self, kernel: AnyKernel, problem: Problem, device: Device) -> ExpectedTime | None:
-        """Returns the time of a launch with the best known config; None if it is not known."""
-        known = self._known(kernel, device)
-        return None if isinstance(known, str) else known.durations.expected(problem, device)
 
 
 class PackageSource(ConfigSource):
@@ -157,12 +137,13 @@ class PackageSource(ConfigSource):
         folder = _folder(package)
         self._wisdom = Wisdom.load(folder / "wisdom.json")
         measured = folder / MEASURED  # an older package has none
-        self._experiences = Experiences(read_measured(measured), measured) if measured.exists() else {}
+        self._experiences = Experiences(measured) if measured.exists() else {}
         self._predictor = Predictor(lambda: self._experiences)
 
-    def read(self, kernel: AnyKernel, device: Device) -> Known | str:
+    def read(self, kernel: AnyKernel, device: Device) -> KnownKernel:
         experience = self._experiences.get(kernel.name)
-        return Known(kernel, self._wisdom, experience.problems if experience else (), self._predictor)
+        durations = Durations(kernel, experience.problems if experience else (), device.arch)
+        return KnownKernel(kernel, self._wisdom, durations, self._predictor)
 
 
 class RecordSource(ConfigSource):
@@ -184,28 +165,28 @@ class RecordSource(ConfigSource):
         super().read_again()
         try:
             self._abouts = {sweep.path: sweep.about() for sweep in find_sweeps(self._folder)}
-        except Damaged:
-            raise
-        except UsageError:
-            if not self._may_be_empty:
+        except UsageError as error:
+            if isinstance(error, Damaged) or not self._may_be_empty:
                 raise
             self._abouts = {}
 
-    def read(self, kernel: AnyKernel, device: Device) -> Known | str:
+    def read(self, kernel: AnyKernel, device: Device) -> KnownKernel:
         from ...analysis.experiences import experiences, measured_problem
         from ...emit.winners import gather
 
         place = kernel.name, device.arch
+        nothing = partial(KnownKernel, kernel, Wisdom((), ()), Durations(kernel, (), device.arch), Predictor(dict))
         here = [path for path, about in self._abouts.items() if (about.kernel, about.device.arch) == place]
         if not here:
-            return f"nothing of {kernel.name} is recorded on {device.name}, nor on another device of {device.arch}"
+            why = f"nothing of {kernel.name} is recorded on {device.name}, nor on another device of {device.arch}"
+            return nothing(why)
         try:
             found = gather(here)
         except UsageError as error:
-            return clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON)
-        problems = [measured_problem(sweep) for sweep in found.sweeps if sweep.median_s]
+            return nothing(clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON))
+        problems = (measured_problem(sweep) for sweep in found.sweeps if sweep.median_s)
         predictor = Predictor(lambda: experiences(found.sweeps, {kernel.name: kernel}, self._tell))
-        return Known(kernel, found.wisdom, problems, predictor)
+        return KnownKernel(kernel, found.wisdom, Durations(kernel, problems, device.arch), predictor)
 
 
 def _folder(package: str | Path) -> Path:
