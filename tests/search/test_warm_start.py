@@ -91,9 +91,10 @@ def test_what_the_neighbours_recommend_follows_and_their_expectation_is_a_column
     times = ((TALL, 1.0), (WIDE, 1.01), (OTHERS[0], 1.02), *slow)
     neighbours = [replace(near(TALL, n), measured=times) for n in (1024, 2048, 8192, 16384)]
     found, columns = warm_start(KERNEL, PROBLEM, H200, SPACE, neighbours, {}, 4, (DEFAULT,))
-    assert set(found[:4]) >= {TALL, WIDE, OTHERS[0]} and not set(found[:4]) & set(OTHERS[1:12])
+    assert set(found[:4]) >= {TALL, WIDE} and not set(found) & set(OTHERS[1:12])
     expected = dict(zip(SPACE.configs, columns["expected by neighbours"], strict=True))
-    assert expected[WIDE] < expected[OTHERS[1]] and len(found) == len(set(found)) == 4 + N_FIRST - 1
+    assert max(expected[one] for one in (TALL, WIDE, OTHERS[0])) < 0.05 < min(expected[one] for one in OTHERS[1:12])
+    assert len(found) == len(set(found)) == 4 + N_FIRST - 1
 
 
 def test_the_problems_own_times_count_too() -> None:

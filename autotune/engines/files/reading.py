@@ -64,7 +64,7 @@ def _channel(value: object) -> object:
     return schema.sequence_of(schema.as_count)(value) if isinstance(value, list) else schema.as_count(value)
 
 
-FIELDS: Mapping[str, HeaderField] = {  # of every recording; a format declares others as its ``header_fields``
+FIELDS: Mapping[str, HeaderField] = {  # every recording has these; a format declares others as its ``header_fields``
     "sample_rate_hz": HeaderField("samples per second of each polarisation, Hz", checks.rate, float),
     "antenna": HeaderField("the antenna's name", schema.as_word),
     "position_m": HeaderField("the antenna's geocentric X,Y,Z, m", checks.POSITION, numbers(float)),

@@ -111,7 +111,7 @@ def _noise(seed: int, source: int, number: int) -> Blocks:
     """Returns white noise of rms 1, one of a source's two: float32."""
 
     def drawn(part: int) -> np.ndarray:
-        rng = np.random.default_rng([seed, COMMON, source, number, part + (1 << 62)])  # which takes no negative numbers
+        rng = np.random.default_rng([seed, COMMON, source, number, part + (1 << 62)])  # it takes no negative numbers
         return np.asarray(rng.standard_normal(SEGMENT, np.float32))
 
     return Blocks(drawn, SEGMENT)
