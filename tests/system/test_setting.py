@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from autotune import UsageError
-from autotune.cli.commands.declared_options import with_settings
+from autotune.cli.commands.declared_options import given_of, with_settings
 from autotune.system.limits import COUNT, DURATION
 from autotune.system.setting import CALLS, COMMANDS, FILES, Setting, by_present_names, check_settings, declared
 
@@ -36,8 +36,8 @@ def run(*words: str) -> tuple[Oven | None, str]:
 
     @app.command()
     @with_settings(Oven)
-    def bake(baker: str, settings: dict[str, Any] = {}, name: str = "x") -> None:
-        made.append(Oven(**by_present_names(Oven, settings, COMMANDS)))
+    def bake(baker: str, name: str = "x", **options: Any) -> None:
+        made.append(Oven(**by_present_names(Oven, given_of(Oven, options), COMMANDS)))
         assert (baker, name) == ("ann", "x")
 
     done = CliRunner().invoke(app, ["ann", *words], env={"COLUMNS": "200"})

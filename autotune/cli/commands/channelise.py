@@ -29,8 +29,7 @@ from .engine_options import (
 )
 
 
-@with_settings(Running, "how")
-@with_settings(Bands, "bands")
+@with_settings(Bands, Running)
 def channelise(
     samples: Annotated[
         Path,
@@ -40,11 +39,10 @@ def channelise(
         Path | None,
         typer.Option("--out", help=f"A new file for voltages: {named(VOLTAGES)}. [default: none, with --plot]"),
     ] = None,
-    bands: dict[str, Any] = {},
     header: HeaderOption = [],
     plot: PlotOption = None,
     overwrite: OverwritePictureOption = False,
-    how: dict[str, Any] = {},
+    **options: Any,
 ) -> None:
     """Turn samples into quantised voltages of channels: filter bank, delays, gains. Ctrl-C stops after a whole heap.
 
@@ -55,13 +53,13 @@ def channelise(
     with told_in_options(), followed() as report:
         result = run(
             samples,
-            bands_of(bands),
+            bands_of(options),
             out,
             header=parsed_header(header),
             keep=False,
             plot=plot,
             overwrite=overwrite,
-            running=running(how, report),
+            running=running(options, report),
         )
     for band in result.bands:
         if not band.why_nothing:

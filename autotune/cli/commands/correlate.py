@@ -28,8 +28,7 @@ from .engine_options import (
 )
 
 
-@with_settings(Running, "how")
-@with_settings(Bands, "bands", without=("channels", "with_whole"))
+@with_settings(Bands, Running, without=("channels", "with_whole"))
 def correlate(
     inputs: Annotated[
         list[Path],
@@ -57,7 +56,6 @@ def correlate(
         Path | None,
         typer.Option("--out", help=f"A new file for visibilities: {named(VISIBILITIES)}. [default: none, with --plot]"),
     ] = None,
-    bands: dict[str, Any] = {},
     complete_dumps: Annotated[
         bool,
         typer.Option(
@@ -81,7 +79,7 @@ def correlate(
         Path | None,
         typer.Option("--sky", help="With --plot: also draw the fringes that this sky (sky.toml) should give."),
     ] = None,
-    how: dict[str, Any] = {},
+    **options: Any,
 ) -> None:
     """Correlate all pairs of antennas, from samples or voltages, and add up the products into dumps.
 
@@ -93,7 +91,7 @@ def correlate(
     with told_in_options(), followed() as report:
         result = run(
             inputs,
-            None if channels is None else bands_of({"channels": channels, **bands}),
+            None if channels is None else bands_of({**options, "channels": channels}),
             out,
             batches_per_dump=accumulate,
             complete_dumps=complete_dumps,
@@ -103,7 +101,7 @@ def correlate(
             overwrite=overwrite,
             sky=sky,
             phase_centre=phase_centre,
-            running=running(how, report),
+            running=running(options, report),
         )
     if not (why := result.why_nothing):
         stdout.print(_result_text(result), markup=False)

@@ -2,8 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -11,34 +10,34 @@ from ...system.limits import Range
 from ...system.setting import COMMANDS, Declared, declared
 from .options import duration, in_range
 
-Command = Callable[..., None]
+F = TypeVar("F", bound=Callable[..., None])
 
 
-def with_settings(
-    kind: type[Any], into: str = "settings", only: Collection[str] = (), without: Collection[str] = ()
-) -> Callable[[Command], Command]:
-    """Returns a decorator: the command has an option for each setting of a dataclass that commands may give.
+def with_settings(*kinds: type[Any], only: Collection[str] = (), without: Collection[str] = ()) -> Callable[[F], F]:
+    """Returns a decorator: a command has an option for each setting of some dataclasses that commands may give.
 
-    The function takes those that are given in a dict, as its argument ``into``. ``only``: the names of the settings
-    that have an option; (): all. ``without``: the names of those that have none.
+    They stand in place of the function's ``**options``, of which ``given_of`` returns those that are given.
+
+    ``only``: the names of the settings that have an option; (): all. ``without``: the names of those that have none.
     """
-    of_kind = [one for one in declared(kind).values() if one.setting.where >= COMMANDS and one.name not in without]
-    chosen = [one for one in of_kind if one.name in only or not only]
+    of_kinds = [one for kind in kinds for one in declared(kind).values() if one.setting.where >= COMMANDS]
+    chosen = [one for one in of_kinds if one.name not in without and (one.name in only or not only)]
 
-    def decorated(function: Command) -> Command:
-        @wraps(function)
-        def command(**given: Any) -> None:
-            own = {one.name: given.pop(one.name) for one in chosen}
-            function(**given, **{into: {name: value for name, value in own.items() if value not in (None, [])}})
-
+    def decorated(function: F) -> F:
         parameters = list[inspect.Parameter]()
-        for name, one in inspect.signature(function, eval_str=True).parameters.items():
-            parameters.extend(map(_parameter, chosen) if name == into else [one.replace(kind=one.KEYWORD_ONLY)])
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        return command
+        for one in inspect.signature(function, eval_str=True).parameters.values():
+            here = map(_parameter, chosen) if one.kind == one.VAR_KEYWORD else [one.replace(kind=one.KEYWORD_ONLY)]
+            parameters.extend(here)
+        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        function.__annotations__ = {one.name: one.annotation for one in parameters}
+        return function
 
     return decorated
+
+
+def given_of(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of a dataclass among a command's ``options`` that were given."""
+    return {name: options[name] for name in declared(kind) if options.get(name) not in (None, [])}
 
 
 def _parameter(one: Declared) -> inspect.Parameter:

@@ -16,6 +16,7 @@ from ...engines.jobs import Bands, Narrow, Running
 from ...engines.jobs.running import Report, no_report
 from ...system.setting import declared
 from ..console import ProgressLine, ProgressText, note
+from .declared_options import given_of
 
 HeaderOption = Annotated[
     list[str],
@@ -37,15 +38,15 @@ def named(holds: str, does: str = "write") -> str:
     return either([f"x{suffix}" for suffix in formats.suffixes(holds, does)])
 
 
-def running(given: Mapping[str, Any], report: Report = no_report) -> Running:
+def running(options: Mapping[str, Any], report: Report = no_report) -> Running:
     """Returns the settings of an engine's run. Without results, the folder ./results is used if it exists."""
     here = {"results": Path("results")} if Path("results").is_dir() else {}
-    return Running(**here | dict(given), tell=note, report=report)
+    return Running(**here | given_of(Running, options), tell=note, report=report)
 
 
-def bands_of(given: Mapping[str, Any]) -> Bands:
+def bands_of(options: Mapping[str, Any]) -> Bands:
     """Returns the bands that the options of a command ask for."""
-    return Bands(**{**given, "narrow": narrow_bands(given.get("narrow", ()))})
+    return Bands(**{**given_of(Bands, options), "narrow": narrow_bands(options["narrow"])})
 
 
 def narrow_bands(texts: Sequence[str]) -> tuple[Narrow, ...]:

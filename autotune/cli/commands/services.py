@@ -56,13 +56,13 @@ def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = ST
     _counts(digitiser.snapshot(), digitiser.line(), json)
 
 
-@with_settings(Running, "how", without=("chunk",))
+@with_settings(Running, without=("chunk",))
 def fengine(
     config: ConfigFile,
     once: OnceOption = False,
     json: JsonOption = False,
     status: StatusOption = STATUS_S,
-    how: dict[str, Any] = {},
+    **options: Any,
 ) -> None:
     """Run an F-engine on the network: samples of a digitiser in, voltages of channels out, both by SPEAD.
 
@@ -73,18 +73,18 @@ def fengine(
     def service() -> "Serving":
         from ...engines.service.f_service import FService, f_service_settings
 
-        return FService(f_service_settings(config), running(how), note)
+        return FService(f_service_settings(config), running(options), note)
 
     _serve(service, once, json, status)
 
 
-@with_settings(Running, "how", without=("chunk", "filter_bank"))
+@with_settings(Running, without=("chunk", "filter_bank"))
 def xengine(
     config: ConfigFile,
     once: OnceOption = False,
     json: JsonOption = False,
     status: StatusOption = STATUS_S,
-    how: dict[str, Any] = {},
+    **options: Any,
 ) -> None:
     """Run an X-engine on the network: voltages of F-engines in, visibilities out, to SPEAD or files.
 
@@ -95,7 +95,7 @@ def xengine(
     def service() -> "Serving":
         from ...engines.service.x_service import XService, x_service_settings
 
-        return XService(x_service_settings(config), running(how), note)
+        return XService(x_service_settings(config), running(options), note)
 
     _serve(service, once, json, status)
 

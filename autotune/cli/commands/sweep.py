@@ -18,7 +18,7 @@ from ...trial.compile import DEADLINE_S
 from .. import report
 from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped
-from .declared_options import with_settings
+from .declared_options import given_of, with_settings
 from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, in_range
 
 
@@ -28,7 +28,6 @@ def sweep(
     problem: ProblemOption = [],
     device: DeviceOption = "auto",
     effort_name: Annotated[str, typer.Option("--effort", help=EFFORTS_HELP)] = "normal",
-    settings: dict[str, Any] = {},
     compile_processes: Annotated[
         int,
         typer.Option("--compile-processes", min=1, max=1024, help="Compiler processes that run ahead of the device."),
@@ -40,9 +39,11 @@ def sweep(
         ),
     ] = DEADLINE_S,
     json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Find the fastest correct configuration and record every trial. The same command, run again, resumes."""
     definition, target = resolve(kernel, device)
+    settings = given_of(Settings, options)
     if "metrics" in settings:
         settings["metrics"] = read_metrics(settings["metrics"])
     chosen_settings = Settings(**effort(effort_name) | by_present_names(Settings, settings, COMMANDS))

@@ -18,7 +18,7 @@ from ...porting.source import KernelText
 from ...sweep.settings import Settings
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from .declared_options import with_settings
+from .declared_options import given_of, with_settings
 from .options import DeviceOption, JsonOption
 
 
@@ -99,8 +99,8 @@ def tune(
         int | None, typer.Option("--trials", min=1, help="How many configs a search tries. [default: all]")
     ] = None,
     device: DeviceOption = "auto",
-    settings: dict[str, Any] = {},
     json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Tune a kernel in an existing .cu file.
 
@@ -148,7 +148,7 @@ def tune(
     )
     ordered_answers = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
-    chosen = Settings(trials=trials, sampler=sampler, **settings)
+    chosen = Settings(trials=trials, sampler=sampler, **given_of(Settings, options))
     clock = target.module.clock
     _tell(tune_call(call, ordered_answers, atol, None, device, chosen, ConsoleProgress(clock)), clock, json)
 
