@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,9 +46,18 @@ def recorded_on(device: Device, results: Path) -> Path:
     return results
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with records, and a package of them, that tests copy."""
+    root = tmp_path_factory.mktemp("made")
+    write_package([recorded_on(H200, root / "results")], root / "tuned", kernels=KERNELS)
+    return root
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_package([recorded_on(H200, tmp_path / "results")], tmp_path / "tuned", kernels=KERNELS)
+def folder(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "tuned"
 
 
 @pytest.fixture

@@ -48,7 +48,11 @@ def check(results: Path, told: dict[str, Any], standing: range) -> None:
 
 @pytest.mark.parametrize(
     ("edited", "before", "after", "device"),
-    [("detect.py", "flops=4", "flops=5", "simulated"), ("detect.cu.j2", "half /= 2", "half >>= 1", "host")],
+    [
+        ("detect.py", "flops=4", "flops=5", "simulated"),
+        # another order of the sum, which is other machine code at each BLOCK_T, as another fold would not be
+        ("detect.cu.j2", "v.x * v.x + v.y * v.y;", "v.y * v.y + v.x * v.x;", "host"),
+    ],
 )
 def test_what_is_edited_and_reverted_has_its_own_winner_each_time(
     edited: str, before: str, after: str, device: str, tmp_path: Path
