@@ -74,6 +74,10 @@ class Command:
             thread.join()
         return texts[0], texts[1]
 
+    def cpu_s(self) -> float:
+        """Returns the CPU seconds of a command that has ended, with those of the processes that it waited for."""
+        return _asked({"milliseconds_of": self.pid}) / 1000
+
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
             signal.pidfd_send_signal(self._end, number)
@@ -121,13 +125,18 @@ def _started() -> socket.socket:
 
 def _serve(orders: socket.socket) -> list[str] | None:
     """Forks for each order. Returns the words of a command in its process, and None in this one, when nobody asks."""
+    used = dict[int, float]()  # CPU seconds of those that have ended
     while True:
         text, streams, _, _ = socket.recv_fds(orders, MOST_BYTES, N_STREAMS)
         if not text:
             return None
         order = json.loads(text)
         if "status_of" in order:
-            answer = os.waitstatus_to_exitcode(os.waitpid(order["status_of"], 0)[1])
+            _, status, usage = os.wait4(order["status_of"], 0)
+            answer = os.waitstatus_to_exitcode(status)
+            used[order["status_of"]] = usage.ru_utime + usage.ru_stime
+        elif "milliseconds_of" in order:
+            answer = round(1000 * used[order["milliseconds_of"]])
         elif (answer := os.fork()) == 0:
             orders.close()
             for number, stream in enumerate(streams):

@@ -1,7 +1,8 @@
 """python -m tests.paths: each option of each command that takes a path gets paths that are wrong or somebody's.
 
-No traceback, no wait above MOST_S seconds, no more memory than a right path takes and MOST_MORE bytes, an exit status
-that the pages state, and what is somebody's stays as it is. The suite draws some of them (test_paths.py).
+No traceback, an end, at most MOST_S seconds of CPU, which the load of the machine does not change, no more memory than
+a right path takes and MOST_MORE bytes, an exit status that the pages state, and what is somebody's stays as it is. The
+suite draws some of them (test_paths.py).
 """
 
 import argparse
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import typing
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,6 +28,7 @@ from autotune.cli.program import app
 from .forked import Command
 
 MOST_S, MOST_MORE = 10.0, 100 << 20
+DEADLINE_S = 60.0  # of what waits for ever
 STATUSES = (0, 1, 2)
 BOMB_BYTES = 10 << 30
 MINE = "my own work\n"
@@ -134,15 +135,14 @@ class Place:
 
     def run(self, words: Sequence[str], is_alone: bool = True) -> "Ended":
         """Returns how a command ended; ``is_alone``: its interpreter starts anew, so that its memory can be told."""
-        began = time.monotonic()
         if not is_alone:
             command = Command(*words, cwd=self.root, env=self.environment)
             try:
-                out, told = command.communicate(3 * MOST_S)
+                out, told = command.communicate(DEADLINE_S)
             except subprocess.TimeoutExpired:
                 command.kill()
-                return Ended(-1, 3 * MOST_S, 0, "")
-            return Ended(command.wait(), time.monotonic() - began, 0, out + told)
+                return Ended(-signal.SIGKILL, 0.0, 0, "")
+            return Ended(command.wait(), command.cpu_s(), 0, out + told)
         with tempfile.TemporaryFile() as file:
             process = subprocess.Popen(
                 [sys.executable, "-m", "autotune", *words],
@@ -153,14 +153,14 @@ class Place:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            timer = threading.Timer(3 * MOST_S, os.killpg, (process.pid, signal.SIGKILL))
+            timer = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
             timer.start()
             _, status, usage = os.wait4(process.pid, 0)
             timer.cancel()
             process.returncode = os.waitstatus_to_exitcode(status)
             file.seek(0)
             text = file.read().decode(errors="replace")
-        return Ended(process.returncode, time.monotonic() - began, usage.ru_maxrss << 10, text)
+        return Ended(process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, text)
 
     def path(self, kind: str, suffix: str) -> str:
         """Returns a wrong path, made anew."""
@@ -214,7 +214,7 @@ def _mount_full(folder: Path) -> None:
 @dataclass(frozen=True)
 class Ended:
     status: int
-    seconds: float
+    cpu_s: float
     n_bytes: int  # the most memory that it had; 0: unknown
     told: str
 
@@ -227,8 +227,10 @@ def faults(place: Place, door: Door, kind: str, n_right: int | None) -> Iterator
     ended = place.run(words, is_alone=n_right is not None)
     if "Traceback (most recent call last)" in ended.told:
         yield f"a traceback: {ended.told.strip().splitlines()[-1]}"
-    if ended.seconds > MOST_S:
-        yield f"it takes {ended.seconds:.0f} s"
+    if ended.status == -signal.SIGKILL:
+        yield f"it does not end within {DEADLINE_S:g} s"
+    elif ended.cpu_s > MOST_S:
+        yield f"it takes {ended.cpu_s:.0f} s of CPU"
     elif ended.status not in STATUSES:
         yield f"exit status {ended.status}: {ended.told[-200:]}"
     if n_right is not None and ended.n_bytes > n_right + MOST_MORE:

@@ -103,7 +103,8 @@ def test_a_sweep_of_a_drawn_problem_starts_from_the_default(name: str, defaults:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_defaults_compile_without_spills(name: str, defaults: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert defaults.build(load_kernel(name), 1, 5) == 0, capsys.readouterr().out
+    # Draw 5 of ddc compiles for a minute: decimation by 105, where every config of sm_86 spills.
+    assert defaults.build(load_kernel(name), 1, 7) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

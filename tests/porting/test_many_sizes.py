@@ -255,7 +255,7 @@ def test_sizes_that_no_argument_says_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_unused_headers_and_macros_do_not_change_the_machine_code(tmp_path: Path) -> None:
-    text = "#include <algorithm>\n#include <cuda.h>\n#include <cuda_fp16.h>\n#define SCALE 1.5f\n#define LEAST -3\n"
+    text = "#include <cstdint>\n#include <cuda.h>\n#include <cuda_fp16.h>\n#define SCALE 1.5f\n#define LEAST -3\n"
     text += "#define MOST (1 << 3)\n#define TIMES (2 * 3) // so\n"
     text += "#ifndef U\n#define U 1\n#endif\n"
     text += (
@@ -264,9 +264,8 @@ def test_unused_headers_and_macros_do_not_change_the_machine_code(tmp_path: Path
     words = ("--size=100", "--param=block_size_x=32")
     arguments = ("y=zeros:float32:100", "n=100")
     tuned(tmp_path, text, "f", *words, arguments=arguments)
-    added = ["--param=U=1,2"]
-    for more in ("SCALE=1.5f,3.f", "LEAST=-3", "MOST=8,4", "TIMES=6,7", "NOWHERE=5"):
-        added.append(f"--param={more}")
+    for more in (("U=1,2", "SCALE=1.5f,3.f", "LEAST=-3"), ("U=1", "SCALE=1.5f", "LEAST=-3", "MOST=8,4", "TIMES=6,7")):
+        added = (*(f"--param={each}" for each in more), "--param=NOWHERE=5")
         told = tuned(tmp_path, text, "f", *words, *added, arguments=arguments)["told"]
         assert "recorded trials are still valid: their source changed, their machine code did not" in told
 
