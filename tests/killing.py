@@ -24,6 +24,7 @@ from . import outcomes
 from .conftest import DEFINITIONS, EXAMPLE
 from .family import command_of, descendants, name_of
 from .forked import Command
+from .host_files import with_host_files
 from .recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record
 
 WASTE = str(DEFINITIONS / "waste.py")
@@ -62,7 +63,10 @@ class Job:
     best: int  # the WASTE of every winner
 
     def start(self, folder: Path) -> Command:
-        environment = {**os.environ, **SLOW, "AUTOTUNE_CACHE_DIR": str(folder / "cache")}
+        cache = folder / "cache"
+        if "host" in self.arguments:
+            with_host_files(cache)
+        environment = {**os.environ, **SLOW, "AUTOTUNE_CACHE_DIR": str(cache)}
         return Command(*self.arguments, "--results", folder / "results", env=environment)
 
 

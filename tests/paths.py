@@ -26,6 +26,7 @@ import typer
 from autotune.cli.program import app
 
 from .forked import Command
+from .host_files import with_host_files
 
 MOST_S, MOST_MORE = 10.0, 100 << 20
 DEADLINE_S = 60.0  # of what waits for ever
@@ -123,7 +124,7 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        own = {"AUTOTUNE_CACHE_DIR": str(root / "cache"), "AUTOTUNE_LOCK_DIR": str(root / "locks")}
+        own = {"AUTOTUNE_CACHE_DIR": str(with_host_files(root / "cache")), "AUTOTUNE_LOCK_DIR": str(root / "locks")}
         self.environment = {**os.environ, **own}
         (root / "k.cu").write_text(KERNEL)
         (root / "list.toml").write_text(LISTED)

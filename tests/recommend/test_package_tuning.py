@@ -16,6 +16,7 @@ from autotune.first_use import tuner as installed
 from autotune.runtime.tune_once import TunedHere, all_outcomes, checked_outcome, keep_outcome
 
 from ..fake_gpu import FakeGpu, array, import_package, install
+from ..host_files import with_host_files
 from ..recorded import DEFAULT, H200, KERNELS, TALL, WIDE, record
 from .test_packaged import recorded_on
 
@@ -25,7 +26,7 @@ N_CHAN = 700  # channels of these calls, which nobody recorded
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(with_host_files(tmp_path / "cache")))
     return tmp_path / "cache"
 
 

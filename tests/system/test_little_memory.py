@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..host_files import with_host_files
 from ..paths import RIGHT, SKY
 
 LIMIT_KB = 900_000
@@ -12,7 +13,7 @@ LIMIT_KB = 900_000
 
 def limited(words: str, folder: Path, limit_kb: int = LIMIT_KB) -> tuple[int, str]:
     """The exit status of a command and what it tells."""
-    own = {"AUTOTUNE_CACHE_DIR": str(folder / "cache"), "AUTOTUNE_LOCK_DIR": str(folder / "locks")}
+    own = {"AUTOTUNE_CACHE_DIR": str(with_host_files(folder / "cache")), "AUTOTUNE_LOCK_DIR": str(folder / "locks")}
     done = subprocess.run(
         ["bash", "-c", f'ulimit -v {limit_kb}; exec "$0" -m autotune {words}', sys.executable],
         cwd=folder,

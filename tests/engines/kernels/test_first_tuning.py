@@ -13,6 +13,7 @@ from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.runtime.tune_once import all_outcomes, checked_outcome
 
+from ...host_files import with_host_files
 from .test_choice import BACKEND, DEFAULT, FAST, FIELDS, SLOW, recorded
 
 SMALL = {**FIELDS, "n_channels": 5}
@@ -21,7 +22,7 @@ STARTS = "accumulate[n_accumulators=2,n_channels=5,n_receivers=4]: "
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(with_host_files(tmp_path / "cache")))
     return tmp_path / "cache"
 
 
