@@ -13,8 +13,7 @@ from autotune.devices import Target, find_device
 # Tests with many cases, a compile or a process for each: of so many one runs where all tests do. ``-m thorough`` runs
 # the others, and so does naming a file of kernels.
 ONE_IN = {
-    "mutants": 5,
-    **dict.fromkeys(("any_problem", "variants", "host_agrees", "a_part_compiles", "a_part_does_not"), 3),
+    **dict.fromkeys(("mutants", "any_problem", "variants", "host_agrees", "a_part_compiles", "a_part_does_not"), 3),
     "test_place_mutants.py::test_a_planted_fault_is_found": 3,
     "test_twins.py::test_twins_are_told_apart": 2,
     "test_weights.py::test_weights_are_those_of_the_frames_that_came": 2,
