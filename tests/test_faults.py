@@ -54,14 +54,12 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sweep]:
 def faulty_sweep(target: Target, sweeps: dict[str, Sweep], folder: Path) -> Sweep:
     if target.kind not in sweeps:
         kernel = load_kernel(FAULTY)
-        compile_s = 0.0
-        for fault in ("none", "wrong_element"):  # the first one makes what they share, too
-            variant = render(kernel, kernel.tuned[0], Config({**kernel.default, "FAULT": fault}))
-            began = time.monotonic()
-            target.module.compile(variant, target.device)
-            compile_s = time.monotonic() - began  # longer where others use the machine
-        settings = Settings(results=folder, trials=100, deadline=max(4, 4 * compile_s), finalist_samples=9)
-        with Bench(target, compile_deadline_s=max(3, 3 * compile_s)) as bench:
+        right = render(kernel, kernel.tuned[0], Config(kernel.default))
+        began = time.monotonic()
+        target.module.compile(right, target.device)
+        compile_s = time.monotonic() - began  # longer where others use the machine, and the first one is the longest
+        settings = Settings(results=folder, trials=100, deadline=max(8, 4 * compile_s), finalist_samples=9)
+        with Bench(target, compile_deadline_s=max(6, 3 * compile_s)) as bench:
             sweeps[target.kind] = run_sweep(kernel, problem_on(kernel, {}, target), bench, settings)
     return sweeps[target.kind]
 
