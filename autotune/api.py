@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .sweep.run import Sweep
 
 RUN_DEADLINE_S = 120.0
-PATHS = "results", "dashboard", "begin_from"  # settings that may be texts
 
 
 def run(
@@ -106,7 +105,7 @@ def sweep(
     from .sweep.settings import Settings
     from .sweep.settings import effort as effort_of
     from .system.memory import check_memory
-    from .system.setting import by_present_names
+    from .system.setting import as_given
     from .trial.bench import COMPILE_PROCESSES, Bench
 
     definition, target = _resolved(kernel, device)
@@ -116,10 +115,7 @@ def sweep(
     ):
         check_type(name, value, kinds, wanted)
     check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
-    paths = {
-        name: Path(value) for name, value in settings.items() if isinstance(value, (str, os.PathLike)) and name in PATHS
-    }
-    chosen = Settings(**effort_of(effort) | by_present_names(Settings, settings | paths))
+    chosen = Settings(**effort_of(effort) | as_given(Settings, settings))
     wanted_problem = problem_on(definition, problem or {}, target)
     check_memory(definition, wanted_problem)
     n_processes = compile_processes or COMPILE_PROCESSES

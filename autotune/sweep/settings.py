@@ -12,7 +12,7 @@ from ..records.measurement import Protocol
 from ..records.objectives import FIGURES
 from ..search import SAMPLERS
 from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED
-from ..system.setting import CALLS, COMMANDS, Setting, check_settings
+from ..system.setting import CALLS, COMMANDS, Setting, check_settings, with_old_names
 
 GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # defaults of both devices, for help texts
 EFFORTS: dict[str, dict[str, object]] = {
@@ -28,6 +28,7 @@ EFFORTS_HELP = (
 )
 
 
+@with_old_names
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of one sweep, for calls, the options of `autotune sweep`, and `[sweep]` in a campaign's file."""

@@ -5,11 +5,13 @@ keywords of a call, and the check of a value, whichever way it came.
 """
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from ..core.errors import UsageError
 from .limits import Range, check_type
@@ -17,6 +19,7 @@ from .limits import Range, check_type
 CALLS, COMMANDS, FILES = range(3)
 ANY = "any"  # a value that is checked where it is used
 log = logging.getLogger("autotune")
+T = TypeVar("T")
 WORDS: Mapping[type, str] = {
     Path: "a path",
     str: "a name",
@@ -116,24 +119,37 @@ def check_settings(instance: object) -> None:
         one.check(getattr(instance, name))
 
 
-def by_present_names(kind: type[Any], given: Mapping[str, Any], where: int = CALLS) -> dict[str, Any]:
-    """Returns what is ``given`` by today's names; a line of the log tells each old one.
+def with_old_names(kind: type[T]) -> type[T]:
+    """Makes a dataclass take old names of its settings as keywords, too, until 0.4; a line of the log tells each."""
+    make, before = kind.__init__, {old: name for name, one in declared(kind).items() for old in one.setting.was}
 
-    ``where``: whence it comes. Lists in a file become tuples.
+    @wraps(make)
+    def made(self: T, *values: Any, **given: Any) -> None:
+        for old in sorted(before.keys() & given.keys()):
+            if before[old] in given:
+                raise UsageError(f"{before[old]} is given twice")
+            log.warning("%s is called %s now; the old name is taken until 0.4", old, before[old])
+            given[before[old]] = given.pop(old)
+        make(self, *values, **given)
+
+    kind.__init__ = made  # type: ignore[method-assign, assignment]
+    return kind
+
+
+def as_given(kind: type[Any], given: Mapping[str, Any], where: int = CALLS) -> dict[str, Any]:
+    """Returns what is ``given``, as a dataclass takes it: lists as tuples, and texts that are paths as paths.
+
+    ``where``: whence it comes.
 
     Raises:
-        UsageError: for a name that is none of them, or is given twice.
+        UsageError: for a name that is no setting's, nor an old one.
     """
     known = {name: one for name, one in declared(kind).items() if one.setting.where >= where}
-    before = {old: name for name, one in known.items() for old in one.setting.was}
-    if unknown := sorted(set(given) - known.keys() - before.keys()):
+    before = {old for one in known.values() for old in one.setting.was}
+    if unknown := sorted(set(given) - known.keys() - before):
         raise UsageError(f"{', '.join(unknown)} is not a setting; settings are {', '.join(known)}")
-    found: dict[str, Any] = {}
+    found = dict[str, Any]()
     for name, value in given.items():
-        now = before.get(name, name)
-        if now in found:
-            raise UsageError(f"{now} is given twice")
-        if now != name:
-            log.warning("%s is called %s now; the old name is taken until 0.4", name, now)
-        found[now] = tuple(value) if isinstance(value, list) else value
+        is_path = name in known and known[name].kinds[0] is Path and isinstance(value, (str, os.PathLike))
+        found[name] = Path(value) if is_path else tuple(value) if isinstance(value, list) else value
     return found

@@ -120,6 +120,9 @@ def test_left_out_problems_have_no_part_in_the_choice(results: Path) -> None:
 def test_a_single_problem_has_nothing_to_choose_from_when_it_is_left_out(results: Path) -> None:
     (table,) = (t for t in tables(read_sweeps([results])[0]) if t.sweeps[0].device.name == "NVIDIA A100")
     assert portfolios(table, 3)[0].configs == (WIDE,) and held_out_regret(table.regret, 1).tolist() == [[inf]]
+    code, said = run(str(results), "--device", "NVIDIA A100", "--json")
+    assert code == 0 and json.loads(said)[0]["portfolios"][0]["left_out"] is None
+    assert " - - - " in " ".join(run(str(results), "--device", "NVIDIA A100")[1].split())
 
 
 def test_many_problems_are_left_out_in_folds() -> None:

@@ -65,8 +65,9 @@ def _print(shown: dict[str, Any], regret: float) -> None:
     stdout.print(title, markup=False, style="bold")
     rows = []
     for one in shown["portfolios"]:
-        regrets = [of[name] for of in (one["regret"], one["left_out"]) for name in SHARES]
+        regrets = [of[name] for of in (one["regret"], one["left_out"]) if of is not None for name in SHARES]
         shares = ["not served" if share is None else f"{100 * share:.2f} %" for share in regrets]
+        shares += ["-"] * (2 * len(SHARES) - len(shares))  # a single problem leaves none to choose from
         below = "below" if one["k"] == shown["k"] else ""
         rows.append((one["k"], *shares, one["regret"]["n_unserved"], one["n_untried"], below))
     print_table(("configurations", *SHARES, "held-out: worst", *SHARES[1:], "not served", "not all tried", ""), rows)
@@ -92,7 +93,7 @@ def _as_json(table: RegretTable, all_k: list[Portfolio], answer: Portfolio) -> d
                 "k": len(one.configs),
                 "n_untried": one.n_untried,
                 "regret": _summary(one.regret),
-                "left_out": _summary(held_out),
+                "left_out": _summary(held_out) if len(table.sweeps) > 1 else None,
                 "configs": [dict(config) for config in one.configs],
             }
             for one, held_out in zip(all_k, held_out_regret(table.regret, len(all_k)), strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...system.limits import Range
-from ...system.setting import ANY, CALLS, Setting, check_settings
+from ...system.setting import ANY, CALLS, Setting, check_settings, with_old_names
 from ..corrections.delays import LONGEST, DelayModel
 from ..corrections.gains import Gains
 from ..f.chain import Output, bank
@@ -45,6 +45,7 @@ class Narrow:
     taps: int  # length of the low-pass filter in front of the decimation; 8 to 16 times the decimation is usual
 
 
+@with_old_names
 @dataclass(frozen=True)
 class Bands:
     """The bands to make of samples, the same for all antennas.

@@ -30,6 +30,7 @@ def test_samples_with_an_end_have_what_they_need() -> None:
 
 
 def test_what_a_user_says_holds() -> None:
+    assert Bands(n_channels=64) == Bands(64), "its name in 0.2"  # type: ignore[call-arg]
     assert differences(None, Bands(64, max_delay_diff=40)) == differences(10**6, Bands(64, max_delay_diff=40)) == [40]
     with pytest.raises(UsageError, match="max_delay_diff=-1 must be an integer from 0 to 67108864"):
         Bands(64, max_delay_diff=-1)
