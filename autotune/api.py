@@ -105,7 +105,7 @@ def sweep(
     from .sweep.settings import Settings
     from .sweep.settings import effort as effort_of
     from .system.memory import check_memory
-    from .system.setting import as_given
+    from .system.setting import settings_given
     from .trial.bench import COMPILE_PROCESSES, Bench
 
     definition, target = _resolved(kernel, device)
@@ -115,7 +115,7 @@ def sweep(
     ):
         check_type(name, value, kinds, wanted)
     check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
-    chosen = Settings(**effort_of(effort) | as_given(Settings, settings))
+    chosen = Settings(**effort_of(effort) | settings_given(Settings, settings))
     wanted_problem = problem_on(definition, problem or {}, target)
     check_memory(definition, wanted_problem)
     n_processes = compile_processes or COMPILE_PROCESSES

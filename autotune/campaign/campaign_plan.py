@@ -43,7 +43,7 @@ from ..sweep.problem_list import problem_values, toml_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SEED, check_numbers, check_type
-from ..system.setting import FILES, as_given
+from ..system.setting import FILES, settings_given
 from .draw import Draw, read_draw
 
 KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "problems", "sweep"}
@@ -195,7 +195,7 @@ def _n_trials(folder: Path) -> int:
 def _settings(table: Mapping[str, Any], results: Path) -> Settings:
     given = {name: value for name, value in table.items() if name != "effort"}
     try:
-        own = as_given(Settings, given, FILES)
+        own = settings_given(Settings, given, FILES)
     except UsageError as error:
         raise UsageError(f"[sweep] {error}, effort") from error
     if names_module(str(own.get("sampler", ""))):

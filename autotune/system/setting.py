@@ -136,7 +136,7 @@ def with_old_names(kind: type[T]) -> type[T]:
     return kind
 
 
-def as_given(kind: type[Any], given: Mapping[str, Any], where: int = CALLS) -> dict[str, Any]:
+def settings_given(kind: type[Any], given: Mapping[str, Any], where: int = CALLS) -> dict[str, Any]:
     """Returns what is ``given``, as a dataclass takes it: lists as tuples, and texts that are paths as paths.
 
     ``where``: whence it comes.

@@ -12,7 +12,16 @@ from typer.testing import CliRunner
 from autotune import UsageError
 from autotune.cli.commands.declared_options import given_of, with_settings
 from autotune.system.limits import COUNT, DURATION
-from autotune.system.setting import CALLS, COMMANDS, FILES, Setting, as_given, check_settings, declared, with_old_names
+from autotune.system.setting import (
+    CALLS,
+    COMMANDS,
+    FILES,
+    Setting,
+    check_settings,
+    declared,
+    settings_given,
+    with_old_names,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -38,7 +47,7 @@ def run(*words: str) -> tuple[Oven | None, str]:
     @app.command()
     @with_settings(Oven)
     def bake(baker: str, name: str = "x", **options: Any) -> None:
-        made.append(Oven(**as_given(Oven, given_of(Oven, options), COMMANDS)))
+        made.append(Oven(**settings_given(Oven, given_of(Oven, options), COMMANDS)))
         assert (baker, name) == ("ann", "x")
 
     done = CliRunner().invoke(app, ["ann", *words], env={"COLUMNS": "200"})
@@ -64,19 +73,19 @@ def test_help_has_the_sentence_the_default_and_the_range() -> None:
 
 def test_old_names_are_taken_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert Oven(**as_given(Oven, {"n_loaves": 4, "kinds": ["rye"]}, FILES)) == Oven(4, kinds=("rye",))
+        assert Oven(**settings_given(Oven, {"n_loaves": 4, "kinds": ["rye"]}, FILES)) == Oven(4, kinds=("rye",))
     assert [record.getMessage() for record in caplog.records] == [
         "n_loaves is called loaves now; the old name is taken until 0.4"
     ]
     with pytest.raises(UsageError, match="loaves is given twice"):
         Oven(n_loaves=4, loaves=4)  # type: ignore[call-arg]
-    assert as_given(Oven, {"book": "b.txt"}) == {"book": Path("b.txt")}
+    assert settings_given(Oven, {"book": "b.txt"}) == {"book": Path("b.txt")}
 
 
 @pytest.mark.parametrize(("name", "where"), [("book", FILES), ("humidity", COMMANDS), ("own", CALLS), ("oven", CALLS)])
 def test_a_name_that_does_not_belong_there_is_refused(name: str, where: int) -> None:
     with pytest.raises(UsageError, match=f"{name} is not a setting; settings are loaves, "):
-        as_given(Oven, {name: 1}, where)
+        settings_given(Oven, {name: 1}, where)
     assert (name in declared(Oven)) == (where != CALLS)
 
 

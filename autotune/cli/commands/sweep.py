@@ -12,7 +12,7 @@ from ...sweep.run import run_sweep
 from ...sweep.settings import EFFORTS_HELP, Settings, effort
 from ...system.limits import DEADLINE
 from ...system.memory import check_memory
-from ...system.setting import COMMANDS, as_given
+from ...system.setting import COMMANDS, settings_given
 from ...trial.bench import COMPILE_PROCESSES, Bench
 from ...trial.compile import DEADLINE_S
 from .. import report
@@ -46,7 +46,7 @@ def sweep(
     settings = given_of(Settings, options)
     if "metrics" in settings:
         settings["metrics"] = read_metrics(settings["metrics"])
-    chosen_settings = Settings(**effort(effort_name) | as_given(Settings, settings, COMMANDS))
+    chosen_settings = Settings(**effort(effort_name) | settings_given(Settings, settings, COMMANDS))
     parse_restriction(definition, chosen_settings.only)  # a mistake is told before anything starts
     clock = target.module.clock
     problems = problems_on(definition, problem, target)
