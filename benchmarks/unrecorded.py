@@ -1,14 +1,16 @@
 """What a package states and loses at problems that nobody recorded, beside a sweep on the device at hand.
 
-    python benchmarks/unrecorded.py tuned --seed 7 --problems 8 --trials 80 --out unrecorded.json --keep records
+    python benchmarks/unrecorded.py tuned --seed 7 --problems 48 --trials 80 --out unrecorded.json --keep records
+    python benchmarks/unrecorded.py tuned --seed 7 --each 10 --kernels correlate ddc --trials 60
     python benchmarks/unrecorded.py tuned --seed 7 --recorded 20 --trials 150
 
-Problems of each kernel are drawn by the seed from ``benchmarks/drawn``, in turn over its whole ranges and as telescopes
-have them. At each: the package's answer with its stated loss and bound, its first four candidates, the first of the
-trees with the kernel's rule and without it, the rule itself, the answer of another package (--before), and a sweep that
-begins with the records. All that these name is measured side by side; the loss of each is its median over the least.
-The sweeps are records like others: --keep adds them to a folder of results. With --recorded so many problems are drawn
-of those that were recorded on the device, and each is swept anew, without its own record.
+Problems are drawn by the seed from ``benchmarks/drawn``, in turn over a kernel's whole ranges and as telescopes have
+them: --problems in all, two at a time of a kernel that the seed draws too, or --each of every kernel. At each problem:
+the package's answer with its stated loss and bound, its first four candidates, the first of the trees with the kernel's
+rule and without it, the rule itself, the answer of another package (--before), and a sweep that begins with the
+records. All that these name is measured side by side; the loss of each is its median over the least. The sweeps are
+records like others: --keep adds them to a folder of results. With --recorded so many problems are drawn of those that
+were recorded on the device, and each is swept anew, without its own record.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -84,7 +87,8 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path(__file__).parents[1] / "results")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=lambda text: int(text, 0), required=True)
-    parser.add_argument("--problems", type=int, default=6, help="of each kernel")
+    parser.add_argument("--problems", type=int, default=48, help="over all kernels")
+    parser.add_argument("--each", type=int, help="instead: of each kernel")
     parser.add_argument("--recorded", type=int, default=0, help="instead: of all that are recorded on the device")
     parser.add_argument("--kernels", nargs="+", default=list(KERNELS))
     parser.add_argument("--trials", type=int, default=80)
@@ -102,7 +106,9 @@ def main() -> int:
         own = [one for one in sweeps if one.device.name == target.device.name and one.kernel in given.kernels]
         wanted = [problem_of_sweep(one) for one in rng.sample(own, given.recorded)]
     else:
-        wanted = [(load_kernel(name), problem) for name in given.kernels for problem in drawn(name, given)]
+        pairs = Counter(rng.choices(given.kernels, k=given.problems // 2))
+        numbers = dict.fromkeys(given.kernels, given.each) if given.each else {name: 2 * n for name, n in pairs.items()}
+        wanted = [(load_kernel(name), problem) for name, n in numbers.items() for problem in drawn(name, n, given.seed)]
         wanted = [(kernel, one) for kernel, one in wanted if (kernel.name, problem_name(one)) not in recorded]
         rng.shuffle(wanted)  # so that what a limit leaves out is of all kernels
     told_errors = (
@@ -150,10 +156,10 @@ def imported(package: Path) -> Any:
     return import_module(package.name)
 
 
-def drawn(name: str, given: argparse.Namespace) -> list[Any]:
+def drawn(name: str, n: int, seed: int) -> list[Any]:
     kernel = load_kernel(name)
     draw = read_draw(toml_of(DRAWN / f"{name}.toml", "the draw"), kernel)
-    return list(replace(draw, n=given.problems, seed=given.seed).problems(kernel))
+    return list(replace(draw, n=n, seed=seed).problems(kernel))
 
 
 def problem_of_sweep(sweep: SweepRecord) -> tuple[AnyKernel, Any]:

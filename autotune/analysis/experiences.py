@@ -21,7 +21,8 @@ from ..system.installation import VERSION
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
     """Returns the measured times of a sweep, which must have some."""
-    return MeasuredProblem.of(sweep.about.problem, sweep.device, sweep.median_s, sweep.n_configs)
+    won = sweep.outcome.won if sweep.outcome else lambda fastest: None
+    return MeasuredProblem.of(sweep.about.problem, sweep.device, sweep.median_s, sweep.n_configs, won)
 
 
 def experiences(

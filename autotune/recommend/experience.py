@@ -4,7 +4,7 @@ Packages contain it in ``measured.json``: a row for each recorded problem, two s
 at recorded problems that were left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import exp
 
@@ -32,12 +32,24 @@ class MeasuredProblem:
 
     @staticmethod
     def of(
-        problem: Mapping[str, object], device: Device, median_s: Mapping[Config, float], n_configs: int | None = None
+        problem: Mapping[str, object],
+        device: Device,
+        median_s: Mapping[Config, float],
+        n_configs: int | None = None,
+        won: Callable[[Config], Config | None] = lambda fastest: None,
     ) -> "MeasuredProblem":
-        """Returns what was measured, from the median of each config, of which there is at least one."""
-        best = min(median_s.values())
-        pairs = sorted(((config, median / best) for config, median in median_s.items()), key=lambda pair: pair[1])
-        return MeasuredProblem(problem, device, tuple(pairs), best, n_configs)
+        """Returns what was measured, from the median of each config, of which there is at least one.
+
+        ``won``: the config that was found best when the fastest one and others were measured once more; None: they were
+        not. The least of many medians is too small by chance. The median of the one that won is not, so it counts as
+        the best, and lesser ones as equal to it.
+        """
+        fastest = min(median_s, key=lambda config: median_s[config])
+        first = won(fastest) or fastest
+        best = median_s.get(first) or median_s[fastest]
+        pairs = ((config, max(1.0, median / best)) for config, median in median_s.items())
+        ordered = sorted(pairs, key=lambda pair: (pair[1], pair[0] != first))
+        return MeasuredProblem(problem, device, tuple(ordered), best, n_configs)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .trees import Trees
 CAP = 1.5  # relative times are capped here: how slow a slow config is carries no information about fast ones
 N_FOLDS = 5  # groups of problems, each of which is left out once
 BIN = 20  # left-out problems that a row of losses has at least, if it is not the only one
-MOST_ROWS = 3
+MOST_ROWS = 4
 COVERAGE = 0.9  # share of choices that lose no more than the bound
 OF_OTHER_KERNELS = 0.3  # the bound that most choices of recorded kernels have; few problems prove no lower one
 DECIMALS = 4

@@ -32,6 +32,7 @@ from .cell import TEXT, samples_of, samples_text
 from .damage import tell
 from .figure import Figure, as_members, checked_fields, defaults_of, figures_of, stated
 from .measurement import DIGITS, Measurement, Sustained, interval_of, summary_of
+from .objectives import TIME
 from .trial import Trial, trial_number, trial_number_text
 
 VERDICT = "verdict.json"
@@ -211,7 +212,7 @@ class Outcome:
     objectives: Annotated[
         tuple[str, ...],
         Figure(sequence_of(as_text), "what the sweep looked for; the first decided on the winner", plain=list),
-    ] = ("time",)
+    ] = (TIME,)
     ties: Annotated[tuple[int, ...], Figure(sequence_of(as_integer), _TIES, plain=list)] = ()
     preference_among_ties: Annotated[str, Figure(as_text, _TIES)] = ""
     finalist_samples: Annotated[int, Figure(as_count, _ROUND)] = 0
@@ -309,6 +310,10 @@ class Outcome:
     def finalist(self, config: Config) -> Finalist | None:
         """Returns the finalist with ``config``; None if the final round did not include it."""
         return next((each for each in self.finalists if each.config == config), None)
+
+    def won(self, fastest: Config) -> Config | None:
+        """Returns the winner of a final round for the least time that the ``fastest`` of the search took part in."""
+        return self.winner.config if self.objectives == (TIME,) and self.finalist(fastest) else None
 
     def is_of(self, trials: Iterable[Trial]) -> bool:
         """Returns whether it was computed from these trials, whose numbers are never used again.

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,7 +30,6 @@ from ..recommend.occupancy import known_of
 from ..records.about import About
 from ..records.damage import Damaged, tell
 from ..records.folder import FILES, SWEEP, SweepFolder
-from ..records.objectives import FASTEST, Objective
 from ..records.paths import part, sweep_path
 from ..records.record import earlier_medians, medians
 from .recorded_space import recorded_times
@@ -185,8 +183,6 @@ def _read(path: str, stamps: tuple[object, ...], added: tuple[Parameter, ...]) -
     folder = SweepFolder(Path(path), added)
     if (about := _about(folder)) is None or not (median_s := medians(folder)):
         return None
-    one, outcome = MeasuredProblem.of(about.problem, about.device, median_s), folder.current_outcome()
-    if outcome is None or tuple(map(Objective.read, outcome.objectives)) != FASTEST.each:
-        return one
-    first = outcome.winner.config if outcome.finalist(one.measured[0][0]) else one.measured[0][0]
-    return replace(one, measured=tuple(sorted(one.measured, key=lambda pair: pair[0] != first)))
+    outcome = folder.current_outcome()
+    won = outcome.won if outcome else lambda fastest: None
+    return MeasuredProblem.of(about.problem, about.device, median_s, won=won)
