@@ -175,8 +175,9 @@ def checks_text(chosen: Finalist | Trial) -> str:
     """Returns what is known of the checks that a config passed; "" if all usual ones are known."""
     if not chosen.rule:
         return "which checks it passed was not recorded: `autotune verify --records` makes today's"
-    lacks = lacking(chosen.checks, chosen.rule)
-    return f"correct as far as checked: without {', '.join(lacks)}" if lacks else ""
+    lacks, where = lacking(chosen.checks, chosen.rule), f"on {chosen.checked_on}" if chosen.checked_on else ""
+    text = ", ".join([*([where] if where else []), *([f"without {', '.join(lacks)}"] if lacks else [])])
+    return f"correct as far as checked: {text}" if text else ""
 
 
 def efficiency_of(sweep: SweepRecord, chosen: Finalist | None) -> float | None:

@@ -41,6 +41,7 @@ _SIZES = (
 _SAME = "the trial with this machine code and these launches, which was measured: all figures are its own"
 _VERIFIED = "in older records, the problems it was checked at; the last is the timed one"
 _CHECKS = "the [checks](#checks) that it passed; older records do not say"
+_CHECKED_ON = "the device that made these checks of the same machine code, if it is not that of the times"
 _IDENTITY = "the variant's hash; the hash of all other texts that the outcome depends on"
 _CODE = (
     "the compiler; the digest of the machine code; where it was verified, the digest of geometry, mathematics and "
@@ -175,6 +176,7 @@ class Trial:
     checks: Annotated[
         tuple[str, ...], Figure(sequence_of(as_word), _CHECKS, cell=WORDS, plain=list, in_verdict=True)
     ] = ()
+    checked_on: Annotated[str, Figure(as_text, _CHECKED_ON, cell=TEXT, in_verdict=True)] = ""
     rule: Annotated[int | None, Figure(_count, _SIZES)] = None
     seed: Annotated[int | None, Figure(_count, _SIZES)] = None
     stand_in: Annotated[int | None, Figure(_count, _SIZES)] = None

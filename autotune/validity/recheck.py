@@ -1,4 +1,7 @@
-"""Makes today's checks of recorded configs, on a device of their kind, and records which they passed."""
+"""Makes today's checks of recorded configs, and records which they passed.
+
+A device of another name but the same architecture makes them, too: it runs the same machine code.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -94,6 +97,7 @@ def _checked(
         if worker.repeat(replace(job, others=oracle.others_folder), n_launches, context.deadline_s):
             made += [LAUNCHES, *([CARRIED] if FRESH_INPUTS in made else []), *worker.examine(job, context.deadline_s)]
     oracle = oracle.after(trial.number, trial.config, binary, verdict)
-    now = replace(trial, checks=tuple(made), rule=verdict.rule, seed=verdict.seed, verified_on=())
+    elsewhere = device.name if device.name != folder.about().device.name else ""
+    now = replace(trial, checks=tuple(made), checked_on=elsewhere, rule=verdict.rule, seed=verdict.seed, verified_on=())
     stand_in = oracle.stand_in.number if oracle.stand_in else None
     return replace(now, stand_in=stand_in, numpy_parts=oracle.numpy_parts), oracle

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from autotune.analysis.show import checks_text
 from autotune.core.errors import Status, TrialFailure, UsageError
 from autotune.devices import find_device
 from autotune.records.checks_made import CHECKS, lacking
@@ -56,6 +57,16 @@ def test_checks_that_pass_are_recorded_and_all_else_stays(old: SweepFolder, benc
     for number, trial in now.items():
         if trial.status == Status.MEASURED:
             assert not lacking(trial.checks, 1) and trial.median_s == before[number].median_s
+
+
+def test_a_device_of_the_same_architecture_makes_them_and_is_named(old: SweepFolder, bench: Bench) -> None:
+    target = replace(find_device("simulated:6"), device=replace(bench.target.device, name="another of this kind"))
+    with Bench(target) as elsewhere:
+        found = list(recheck(old, KERNEL, elsewhere, 60.0))
+    assert found and not [each.failure for each in found if each.failure]
+    trial = by_number(old)[found[0].trial.number]
+    assert trial.checks and trial.checked_on == target.device.name
+    assert checks_text(trial) == f"correct as far as checked: on {trial.checked_on}"
 
 
 def test_a_config_that_is_wrong_is_no_longer_measured(

@@ -12,6 +12,7 @@ from ...core.definition import AnyKernel, problem_name
 from ...core.errors import UsageError
 from ...core.units import counted
 from ...devices import Target, cuda, find_device
+from ...recommend.distance import OTHER_DEVICE, kinship
 from ...records.folder import all_sweeps
 from ...records.folder_lock import locked
 from ...source.registry import named_kernels, recorded_kernel
@@ -78,7 +79,7 @@ def verify(
         typer.Option(
             "--records",
             help="Make today's checks of the winners and defaults (--all: of all configs) of these recorded sweeps of "
-            "the device, and record them. Repeatable.",
+            "the device, or of others of its architecture, and record them. Repeatable.",
         ),
     ] = [],
     json: JsonOption = False,
@@ -122,7 +123,7 @@ def _verify_records(paths: list[Path], kernel: str, target: Target, everything: 
     n_passed = n_wrong = n_left = 0
     with Bench(target, note=note) as bench:
         for folder in all_sweeps(paths):
-            if folder.about().device.name != target.device.name:
+            if kinship(folder.about().device, target.device) == OTHER_DEVICE:
                 n_left += 1
                 continue
             try:
@@ -136,7 +137,7 @@ def _verify_records(paths: list[Path], kernel: str, target: Target, everything: 
             except UsageError as error:
                 note(f"left {folder.path}: {error}")
                 n_left += 1
-    left = f"; {counted(n_left, 'sweep')} left, of other devices or as said above" if n_left else ""
+    left = f"; {counted(n_left, 'sweep')} left, of other architectures or as said above" if n_left else ""
     stdout.print(f"verified     {n_passed} recorded configs passed today's checks, {n_wrong} are wrong{left}")
     if n_wrong or not n_passed:
         raise typer.Exit(1)
