@@ -5,18 +5,23 @@ again: a config that no longer renders as it was measured is stale and is left o
 untrusted data, so a definition must be installed, or named by the user.
 """
 
+import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import records
 from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
 from ..core.definition import AnyKernel
+from ..core.digest import digest
 from ..core.errors import TrialFailure, UsageError
+from ..core.kept import keep, take
+from ..core.schema import Unsound, as_text, as_word, mapping_of, parse, sequence_of
 from ..core.units import counted
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.checks_made import lacking
@@ -29,15 +34,42 @@ from ..runtime.named_devices import ANY_GPU
 from ..runtime.signature import call_order
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import kernel_reference, named_kernels, recorded_kernel
+from ..system.cache import cache_dir
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, MeasuredVariant, as_measured
 from ..validity.untried import untried, value_names
+from .vendor import room_sources
 
 log = logging.getLogger("autotune")
 MOST_REASONS = 4  # reasons for excluded sweeps that are printed in full
 
 
-Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
+class KeptNames:
+    """Names that follow from a kernel's definition and facts, in the user's cache: finding those of all records takes
+    seconds. The file has a digest of the definition and of the code that finds them.
+    """
+
+    def __init__(self, kernel: AnyKernel) -> None:
+        code = (*kernel.source_paths, *sorted(Path(records.__file__).parent.glob("*.py")))
+        text = digest(VERSION, kernel.arguments, [path.read_bytes() for path in code], room_sources())
+        self.kernel, self._path = kernel, cache_dir("names") / f"{kernel.name}-{text}.names"
+        self._names = dict[str, tuple[str, ...]]()
+        with suppress(Unsound):
+            if (stored := take(self._path)) is not None:
+                self._names = mapping_of(as_word, sequence_of(as_text))(parse(stored[0]))
+        self._n_stored = len(self._names)
+
+    def of(self, find: Callable[[], tuple[str, ...]], *facts: object) -> tuple[str, ...]:
+        """Returns the names that follow from ``facts``; ``find`` finds those that the file lacks."""
+        if (key := digest(*facts)) not in self._names:
+            self._names[key] = find()
+        return self._names[key]
+
+    def write(self) -> None:
+        """Writes new names; where it cannot, the next call finds them again."""
+        with suppress(OSError):
+            if len(self._names) > self._n_stored:
+                keep(self._path, json.dumps(self._names).encode(), {})
 
 
 class Gathered(NamedTuple):
@@ -79,20 +111,22 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
     sources: dict[str, str] = {}
     emitted: list[tuple[SweepRecord, Entry]] = []
     fallbacks: dict[tuple[str, str, str], Fallback] = {}
-    orders: Orders = {}
+    names = {name: KeptNames(kernel) for name, kernel in definitions.items()}
     for sweep in fresh:
         try:
-            kernel = definitions[sweep.kernel]
+            kernel, kept = definitions[sweep.kernel], names[sweep.kernel]
             winner = winners[sweep.path].variant
-            fallback = of_definition(kernel, _fallback, sweep, kernel, winner, orders, sources)
+            fallback = of_definition(kernel, _fallback, sweep, kept, winner, sources)
             fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
                 raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
-            entry = of_definition(kernel, _entry, sweep, winner, *chosen[sweep.path], kernel, sources)
+            entry = of_definition(kernel, _entry, sweep, winner, *chosen[sweep.path], kept, sources)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
         emitted.append((sweep, entry))
+    for kept in names.values():
+        kept.write()
     if not emitted:
         reasons = _reasons(left_out)
         raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
@@ -160,7 +194,7 @@ def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tupl
 
 
 def _entry(
-    sweep: SweepRecord, winner: Variant, config: Config, regret: float, kernel: AnyKernel, sources: dict[str, str]
+    sweep: SweepRecord, winner: Variant, config: Config, regret: float, kept: KeptNames, sources: dict[str, str]
 ) -> Entry:
     """Returns the entry for ``config``, and adds its source to ``sources``.
 
@@ -169,13 +203,13 @@ def _entry(
     if config == winner.config and sweep.winner is not None:
         n_ties = len(sweep.outcome.ties) if sweep.outcome else 0
         default_s = sweep.default.median_s if sweep.default else None
-        variant, evidence = winner, _evidence(sweep, kernel, sweep.winner, default_s, n_ties)
+        variant, evidence = winner, _evidence(sweep, kept, sweep.winner, default_s, n_ties)
     else:
         member, default_s = sweep.evidence(config)
-        variant, evidence = _rendered(sweep, kernel, member).variant, _evidence(sweep, kernel, member, default_s)
+        variant, evidence = _rendered(sweep, kept.kernel, member).variant, _evidence(sweep, kept, member, default_s)
     sources[variant.key] = variant.source
     return Entry(
-        kernel=kernel.name,
+        kernel=sweep.kernel,
         device=sweep.device,
         baked=sweep.about.baked_values,
         runtime=sweep.about.runtime_values,
@@ -186,30 +220,30 @@ def _entry(
     )
 
 
-def _fallback(
-    sweep: SweepRecord, kernel: AnyKernel, winner: Variant, orders: Orders, sources: dict[str, str]
-) -> Fallback:
+def _fallback(sweep: SweepRecord, kept: KeptNames, winner: Variant, sources: dict[str, str]) -> Fallback:
     """Returns the sweep's default configuration, or one for any GPU if this one needs certain GPUs; adds its source.
 
     Raises TrialFailure if it does not render.
     """
-    problem, baked = problem_of(kernel, sweep.about), sweep.about.baked_values
+    kernel, baked = kept.kernel, sweep.about.baked_values
+    problem = problem_of(kernel, sweep.about)
     config = config_of(kernel, sweep.about.default)
     if sweep.about.device.kind == ANY_GPU.kind and refusal(kernel, problem, config, ANY_GPU) is not None:
         with suppress(UsageError, TrialFailure):  # no default runs on any GPU
             config = kernel.default_config(problem, ANY_GPU)
     is_winner = winner.config == kernel.space.completed(config)
     default = winner if is_winner else render(kernel, problem, config, numbered=False)
-    place = kernel.name, fields_text(baked)
-    if place not in orders:
-        orders[place] = call_order(kernel, problem, default.config)
+    order = kept.of(lambda: call_order(kernel, problem, default.config), "order", baked)
     sources[default.key] = default.source
-    return Fallback(kernel.name, baked, default.config, default.key, orders[place])
+    return Fallback(kernel.name, baked, default.config, default.key, order)
 
 
 def _evidence(
-    sweep: SweepRecord, kernel: AnyKernel, best: Finalist, default_median_s: float | None, ties: int = 0
+    sweep: SweepRecord, kept: KeptNames, best: Finalist, default_median_s: float | None, ties: int = 0
 ) -> Evidence:
+    about, kernel = sweep.about, kept.kernel
+    beside = [trial.config for trial in sweep.trials if trial.number == best.stand_in]
+    facts = about.problem, about.baked, about.runtime, best, beside
     return Evidence(
         median_s=best.median_s,
         q1_s=best.q1_s,
@@ -217,7 +251,7 @@ def _evidence(
         default_median_s=default_median_s,
         speed_up_interval=speed_up_interval(best, sweep.default),
         max_error=best.max_error,
-        verified_on=verified_on(sweep.about, best, sweep.trials, kernel),
+        verified_on=kept.of(lambda: verified_on(about, best, sweep.trials, kernel), "sizes", *facts),
         without=lacking(best.checks, best.rule or 0),
         checked_launches=best.checked_launches,
         registers=best.registers,
@@ -225,8 +259,8 @@ def _evidence(
         spill_bytes=best.spill_bytes,
         ties=ties,
         n_tried=sweep.n_tried,
-        n_configs=None if untried(kernel, sweep.about) else sweep.n_configs,
-        compiler=sweep.about.compiler,
-        commit=sweep.about.commit,
-        date=sweep.about.started,
+        n_configs=None if untried(kernel, about) else sweep.n_configs,
+        compiler=about.compiler,
+        commit=about.commit,
+        date=about.started,
     )

@@ -6,6 +6,7 @@ It predicts from ``measured.json`` and its templates. What tunes is the installe
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, partial
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..core.definition import Device, Kernel, baked_values
 from ..core.errors import UsageError, one_line
 from ..core.files import content_of
 from ..core.problem import Problem
-from ..core.schema import SEAL, Unsound, parse, seal, sealed
+from ..core.schema import Unsound, parse, seal, sealed
 from ..rendering.texts import texts_digest
 from ..runtime import gpu, nvrtc
 from ..runtime.package import Package
@@ -34,7 +35,8 @@ class PredictingPackage(Package):
 
     @cached_property
     def predicting(self) -> Predictor:
-        return Predictor(lambda: self._experiences, self._ahead, lambda: self._experiences.seal)
+        path = self.folder / MEASURED  # it has a digest of definitions, templates and rooms
+        return Predictor(lambda: self._experiences, self._ahead, lambda: sha256(content_of(path)).hexdigest())
 
     def source(self, key: str) -> str:
         text = self.predicting.source(key)
@@ -59,7 +61,7 @@ class PredictingPackage(Package):
 class Experiences(Mapping[str, Experience]):
     """The experiences in a ``measured.json`` by kernel; each is read when asked for: one takes milliseconds.
 
-    ``seal`` covers a digest of definitions, templates and rooms. The file of an older version has no experiences.
+    The file of an older version has no experiences.
 
     Raises:
         UsageError: when the file is missing or damaged, or, when it is asked for, an experience.
@@ -76,7 +78,7 @@ class Experiences(Mapping[str, Experience]):
             raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
         except Unsound as error:
             raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
-        rows, self._devices, self.seal = content["kernels"], content.get("devices"), str(content[SEAL])
+        rows, self._devices = content["kernels"], content.get("devices")
         self._kernels = {name: row for name, row in rows.items() if not (isinstance(row, dict) and "scales" in row)}
 
     def __getitem__(self, kernel: str) -> Experience:

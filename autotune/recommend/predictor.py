@@ -1,6 +1,6 @@
 """Renders the best candidate for a problem without a record, and makes sure that it compiles.
 
-Candidates are kept in the user's cache, so that the second start of a program need not compute them again.
+Answers are kept in the user's cache, so that the second start of a program need not find them again.
 
 If a configuration does not compile, spills many registers, needs more shared memory than the device has, or (if
 verification is requested) is wrong at an edge size, the next candidate replaces it.
@@ -21,7 +21,7 @@ from ..core.errors import TrialFailure, UsageError, one_line
 from ..core.kept import keep, make_folder, take
 from ..core.launch import function_named
 from ..core.problem import Problem
-from ..core.schema import Unsound, dataclass_of, parse, sequence_of
+from ..core.schema import Unsound, dataclass_of, parse
 from ..runtime import gpu, nvrtc
 from ..runtime.edge_check import check_edges
 from ..runtime.lookup import DEFAULT, FAR, Prediction, refusal
@@ -33,11 +33,11 @@ from .experience import Experience
 
 JINJA = "jinja2>=3.1"
 NO_JINJA = f'a config for this problem can be rendered with Jinja2, which is missing: pip install "{JINJA}"'
-FOLDER = "candidates"  # the user's cache has it
+FOLDER = "predictions"  # the user's cache has it
 AHEAD = "predicted and rendered when the package was written"
 LITTLE = 500  # bytes that a thread may spill: the fastest recorded configs of channelise spill up to 464
 Text = Callable[[], tuple[str, str]]  # returns (key, source)
-_as_candidates = sequence_of(dataclass_of(Candidate))
+_as_prediction = dataclass_of(Prediction)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Predictor:
     Args:
         experiences: returns the experiences, by kernel.
         ahead: returns configurations that were rendered in advance, each with its text, for (kernel, problem, device).
-        identity: returns a digest of everything that determines candidates, which are then kept in the user's cache.
+        identity: returns a digest of everything but the compiler that determines answers, which are then kept.
         verifies: whether predictions are checked at edge sizes on the current GPU.
     """
 
@@ -55,7 +55,7 @@ class Predictor:
     ahead: Callable[[str, Problem, Device], Iterable[tuple[Config, Text]]] = lambda kernel, problem, device: ()
     identity: Callable[[], str] = lambda: ""
     verifies: bool = False
-    _sources: dict[str, str] = field(default_factory=dict)
+    _sources: dict[str, Text] = field(default_factory=dict)
     _predictions: dict[tuple[object, ...], list[tuple[Problem, Prediction]]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
@@ -65,11 +65,12 @@ class Predictor:
 
     def source(self, key: str) -> str | None:
         """Returns the source of one of this predictor's predictions, or None."""
-        return self._sources.get(key)
+        return self._sources[key]()[1] if key in self._sources else None
 
     def rendered(self, kernel: Kernel[Problem], problem: Problem, config: Config) -> str:
         """Renders a config and keeps its source, whose key it returns. Raises TrialFailure if it does not render."""
-        key, self._sources[key] = _text(kernel, problem, config)
+        text = partial(_text, kernel, problem, config)
+        self._sources[key := text()[0]] = text
         return key
 
     def predicted(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
@@ -108,25 +109,10 @@ class Predictor:
     ) -> tuple[Candidate, ...]:
         """Returns ``candidates`` from what was recorded on any device; (): nothing was.
 
-        They are kept if there is an ``identity``. A cache that cannot be used (no home, no space, others may write to
-        it) is done without. Raises UsageError if no configuration is allowed.
+        Raises UsageError if no configuration is allowed.
         """
-        experience, identity, path = self._by_kernel.get(kernel.name), self.identity(), None
-        if experience is None:
-            return ()
-        with suppress(OSError, UsageError, Unsound):
-            if identity:
-                asked = json.dumps([identity, kernel.name, asdict(problem), asdict(device), n], default=str)
-                name = f"{kernel.name}-{hashlib.sha256(asked.encode()).hexdigest()[:32]}.candidates"
-                path = make_folder(gpu.cache_folder().parent, FOLDER) / name
-            if path is not None and (stored := take(path)) is not None:
-                kept = _as_candidates(parse(stored[0]))  # their configs are in the space, since values end up in code
-                return tuple(replace(one, config=kernel.space.parse(one.config)) for one in kept)
-        found = candidates(experience, kernel, problem, device, n)
-        with suppress(OSError):
-            if path is not None:
-                keep(path, json.dumps([asdict(one) for one in found], default=dict).encode(), {})
-        return found
+        experience = self._by_kernel.get(kernel.name)
+        return () if experience is None else candidates(experience, kernel, problem, device, n)
 
     def contenders(self, kernel: Kernel[Problem], problem: Problem, device: Device, n: int) -> tuple[Attempt, ...]:
         """Returns up to ``n`` candidates that render and that the device allows, to be tried at a first use.
@@ -148,13 +134,29 @@ class Predictor:
     def _predict(self, kernel: Kernel[Problem], problem: Problem, device: Device) -> Prediction | str:
         ahead = ((Prediction(config, "", AHEAD), text) for config, text in self.ahead(kernel.name, problem, device))
         answer = self._first(ahead, kernel, problem, device)
-        if not isinstance(answer, str) or (answer and find_spec("jinja2") is None):
+        has_jinja, path = find_spec("jinja2") is not None, None
+        if not isinstance(answer, str) or (answer and not has_jinja):
             return answer
+        with suppress(OSError, UsageError, Unsound):  # a cache may be of no use: no home, no space, others may write it
+            if has_jinja and not self.verifies and (identity := self.identity()):
+                compiler = device.kind != "cuda" or nvrtc.available() or nvrtc.described(device.arch)
+                asked = json.dumps([identity, kernel.name, asdict(problem), asdict(device), compiler], default=str)
+                name = f"{kernel.name}-{hashlib.sha256(asked.encode()).hexdigest()[:32]}.prediction"
+                path = make_folder(gpu.cache_folder().parent, FOLDER) / name
+            if path is not None and (stored := take(path)) is not None:
+                kept: Prediction = _as_prediction(parse(stored[0]))
+                config = kernel.space.parse(kept.config)  # it is in the space, since values end up in code
+                self._sources[kept.source_key] = partial(_text, kernel, problem, config)
+                return replace(kept, config=config)
         experience = self._by_kernel.get(kernel.name)
         if experience is None or not experience.knows(device):
             where = f"a GPU of {device.arch}" if device.kind == "cuda" else device.name
             return f"no problem of {kernel.name} was recorded on {where}"
-        return self._rendered(partial(self.candidates, kernel, problem, device), kernel, problem, device)
+        answer = self._rendered(partial(self.candidates, kernel, problem, device), kernel, problem, device)
+        with suppress(OSError):
+            if path is not None and not isinstance(answer, str):
+                keep(path, json.dumps(asdict(answer), default=dict).encode(), {})
+        return answer
 
     def _rendered(
         self, find: Callable[[], Iterable[Candidate]], kernel: Kernel[Problem], problem: Problem, device: Device
@@ -187,7 +189,7 @@ class Predictor:
                 refused.append(f"{one.config} gives way: {one_line(str(error))}")
                 continue
             why = "; ".join([f"{one.why}, {built}", *refused])
-            found, self._sources[key] = replace(one, source_key=key, why=why, verified=self.verifies), source
+            found, self._sources[key] = replace(one, source_key=key, why=why, verified=self.verifies), text
             if not spills:
                 return found
             spilling.append(found)

@@ -276,7 +276,7 @@ class SweepFolder:
     def _all_added(self) -> tuple[Parameter, ...]:
         """Returns the parameters that older configs lack, including those of sweep.json if that is not damaged."""
         with suppress(Damaged):
-            return self._read_about().added
+            return self.about().added
         return self._added
 
     def compiler(self) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, log, prod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
@@ -25,10 +25,11 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced, size_fields
+from ..core.schema import as_config, as_flag, as_text, as_word, dataclass_of, optional
 from ..core.units import counted, percent, speed_up_text
 from .bounds import loss_after, missed_text
 from .field_types import check_field_types
-from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
+from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, as_source_key, fields_text
 
 ASKED_BESIDE = ("device", "verify", "tune")  # arguments of a package's function that are not fields of the problem
 MOST_TOLD = 5  # tuned problems that an error lists
@@ -114,12 +115,12 @@ class Prediction:
     ``left_out``: what such choices lose; None: unknown.
     """
 
-    config: Config
-    source_key: str
-    why: str
-    verified: bool = False
-    tier: str = PREDICTED
-    left_out: Loss | None = None
+    config: Annotated[Config, lambda value: Config(as_config(value))]
+    source_key: Annotated[str, as_source_key]
+    why: Annotated[str, as_text]
+    verified: Annotated[bool, as_flag] = False
+    tier: Annotated[str, as_word] = PREDICTED
+    left_out: Annotated[Loss | None, optional(dataclass_of(Loss))] = None
 
 
 class Predicting(Protocol):

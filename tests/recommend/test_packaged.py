@@ -94,25 +94,51 @@ def test_its_source_is_what_autotune_renders(tuned: ModuleType) -> None:
     assert tuned._package.source(choice.source_key).startswith(f"// detect[n_time=100|{choice.config}]")
 
 
-@pytest.mark.parametrize(
-    "damage", ["[]x", "[{", '[{"config": {"UNROLL": 5}}]', '[{"config": {"X": "; evil"}, "tier": "exact"}]']
-)
+def counted(monkeypatch: pytest.MonkeyPatch, package: str) -> list[str]:
+    """The names of what takes long in a package, which grow by one at each call."""
+    room, calls = sys.modules[f"{package}._autotune.recommend.predictor"], list[str]()
+    for name in ("candidates", "_text", "_built"):
+        work = getattr(room, name)
+        monkeypatch.setattr(room, name, lambda *words, name=name, work=work: calls.append(name) or work(*words))
+    return calls
+
+
+@pytest.mark.parametrize("damage", ["[]x", "[{", "[]", '"why"', '{"UNROLL": 5}', '{"UNROLL": "); evil("}'])
 def test_a_second_start_computes_nothing_unless_what_was_kept_is_damaged(
     folder: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     from autotune.core.kept import keep
 
-    choice = asked(import_package(folder, "tuned_a"), n_time=100)
-    (kept,) = (own_cache / "candidates").glob("detect-*.candidates")
-    second, calls = import_package(folder, "tuned_b"), []
-    room = sys.modules["tuned_b._autotune.recommend.predictor"]
-    compute = room.candidates
-    monkeypatch.setattr(room, "candidates", lambda *words: calls.append(words) or compute(*words))
+    first = import_package(folder, "tuned_a")
+    choice = asked(first, n_time=100)
+    (kept,) = (own_cache / "predictions").glob("detect-*.prediction")
+    second = import_package(folder, "tuned_b")
+    calls = counted(monkeypatch, "tuned_b")
     again = asked(second, n_time=100)
-    assert (again.config, again.line, calls) == (choice.config, choice.line, [])
+    assert (str(again), again.line, again.left_out.n, calls) == (str(choice), choice.line, choice.left_out.n, [])
+    assert second._package.source(again.source_key) == first._package.source(choice.source_key)
+    if damage.startswith('{"'):
+        content = json.loads(kept.read_bytes())
+        damage = json.dumps({**content, "config": {**content["config"], **json.loads(damage)}})
     keep(kept, damage.encode(), {})
     third = import_package(folder, "tuned_c")
-    assert asked(third, n_time=100).config == choice.config
+    calls = counted(monkeypatch, "tuned_c")
+    assert str(asked(third, n_time=100)) == str(choice) and calls == ["candidates", "_text", "_built"]
+
+
+@pytest.mark.parametrize("change", ["compiler", "measured", "size"])
+def test_what_follows_from_something_else_is_found_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    asked(import_package(folder, "tuned_g"), n_time=100)
+    if change == "measured":
+        (folder / "measured.json").write_text((folder / "measured.json").read_text() + "\n")
+    again = import_package(folder, "tuned_h")
+    if change == "compiler":
+        monkeypatch.setattr(sys.modules["tuned_h._autotune.runtime.nvrtc"], "available", lambda: "it is another one")
+    calls = counted(monkeypatch, "tuned_h")
+    asked(again, n_time=101 if change == "size" else 100)
+    assert calls == ["candidates", "_text", "_built"]
 
 
 def test_without_a_writable_cache_it_answers(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.core.digest import digest
-from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.records import folder as folder_module
+from autotune.records.folder import SWEEP, SweepFolder, find_sweeps
 from autotune.records.paths import sweep_path
 from autotune.records.table import load_trials
 from autotune.records.trial import Trial
@@ -50,6 +51,17 @@ def test_trials_come_back_as_they_went(tmp_path: Path) -> None:
         append(folder.path, one)
     assert SweepFolder(folder.path).trials() == trials
     assert folder.path == tmp_path / "NVIDIA_H200" / "detect" / "n_time=1024,n_chan=200"
+
+
+def test_sweep_json_is_read_once_and_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(folder_in(tmp_path).path, trial(0, median_s=1e-6))
+    (folder,), read, paths = find_sweeps(tmp_path), folder_module.read_json, list[Path]()
+    monkeypatch.setattr(folder_module, "read_json", lambda path, check: paths.append(path) or read(path, check))
+    for _ in range(2):
+        assert len(folder.trials()) == folder.columns().n == len(folder.current()) == 1 and folder.outcome() is None
+    assert not paths, "find_sweeps has read it"
+    (folder.path / SWEEP).write_text((folder.path / SWEEP).read_text() + "\n")
+    assert len(folder.trials()) == 1 and [path.name for path in paths].count(SWEEP) == 1
 
 
 def test_fields_of_a_later_version_are_kept_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
