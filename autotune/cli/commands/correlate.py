@@ -19,6 +19,7 @@ from .engine_options import (
     HeaderOption,
     OverwritePictureOption,
     PlotOption,
+    TrustOption,
     bands_of,
     followed,
     named,
@@ -64,6 +65,7 @@ def correlate(
         ),
     ] = False,
     header: HeaderOption = [],
+    trust_header: TrustOption = False,
     phase_centre: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +97,7 @@ def correlate(
             out,
             batches_per_dump=accumulate,
             complete_dumps=complete_dumps,
-            header=parsed_header(header),
+            header={**parsed_header(header), **({"trust_header": True} if trust_header else {})},
             keep=False,
             plot=plot,
             overwrite=overwrite,

@@ -26,6 +26,9 @@ HeaderOption = Annotated[
         f"{'; '.join(f'{name} ({one.help})' for name, one in header_fields().items())}. Repeatable.",
     ),
 ]
+TrustOption = Annotated[
+    bool, typer.Option("--trust-header", help="Keep values of headers that the data, physics or the clock contradict.")
+]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
 OverwritePictureOption = Annotated[bool, typer.Option("--overwrite", help="Replace the picture of --plot.")]
 OPTIONS = {one.name: one.option for kind in (Bands, Running) for one in declared(kind).values()}

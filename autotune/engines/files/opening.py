@@ -1,16 +1,18 @@
 """Opens recordings of samples in any known format."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import one_line
+from ...core.errors import UsageError, one_line
 from ..streams.samples import Source
 from . import formats
 from .formats.interface import SAMPLES, SampleFormat
 from .header_fields import overrides_of
 from .joined_bytes import joined_name
 from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
+from .statements import check_plausible
 from .turned import LOWER, TurnedSource
 
 
@@ -41,17 +43,30 @@ def open_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -
         UsageError: as ``open_samples`` does, and for several files of a format without ``read_joined``.
     """
     reader: Any = must_be_known(paths[0])
+    overrides.replaced.clear()  # it notes what these files have of their own
     if len(paths) > 1 and not hasattr(reader, "read_joined"):
         refuse(joined_name(paths), f"files of {reader.help} are not read as one")
     source: Source = (
         reader.read(paths[0], overrides, tell) if len(paths) == 1 else reader.read_joined(paths, overrides, tell)
     )
+    try:
+        check_plausible(paths[0], source.info, overrides, tell)
+    except UsageError:
+        source.close()
+        raise
+    for name, own in overrides.replaced.items():
+        given = _shown(overrides.given[name])
+        tell(one_line(f"{joined_name(paths)}: {name}={given} replaces {_shown(own)} of its header"))
     in_header = getattr(source, "falls", "")  # the field of the header that says that the band falls
     falls = in_header if overrides.sideband is None else f"sideband={LOWER}" if overrides.sideband == LOWER else ""
-    if not falls:
-        return source
-    tell(one_line(f"{joined_name(paths)}: its band falls with frequency ({falls}): it is turned round"))
-    return TurnedSource(source)
+    if falls:
+        tell(one_line(f"{joined_name(paths)}: its band falls with frequency ({falls}): it is turned round"))
+        source = TurnedSource(source)
+    return source
+
+
+def _shown(value: Any) -> str:
+    return f"{float(value):.15g}" if isinstance(value, Fraction | float) else str(value)
 
 
 def can_be_joined(path: Path) -> bool:

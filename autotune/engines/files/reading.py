@@ -4,6 +4,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -60,6 +61,10 @@ def _one_or_more(text: str) -> Any:
     return parts if len(parts) > 1 else parts[0]
 
 
+def _flag(text: str) -> object:
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
 def _channel(value: object) -> object:
     return schema.sequence_of(schema.as_count)(value) if isinstance(value, list) else schema.as_count(value)
 
@@ -72,6 +77,7 @@ FIELDS: Mapping[str, HeaderField] = {  # every recording has these; a format dec
     "sync_time_unix": HeaderField("the time at which the stream's time was 0, s since 1970", moment),
     "channel": HeaderField("the channel to read; two become the polarisations", _channel, _one_or_more),
     "sideband": HeaderField("lower: the band falls with frequency; upper: it rises", schema.one_of(SIDEBANDS)),
+    "trust_header": HeaderField("true: keep what data, physics or the clock contradict", schema.as_flag, _flag),
 }
 OF_SAMPLES = "sample_rate_hz", "antenna", "position_m", "centre_frequency_hz", "sync_time_unix"
 
@@ -84,15 +90,34 @@ class HeaderOverrides:
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
+    replaced: dict[str, tuple[Any, Any]] = field(
+        default_factory=dict
+    )  # name -> the file's own value, and the given one
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self.given.get(name)
 
+    def instead(self, name: str, own: Any) -> Any:
+        """Returns the given field, or else the file's ``own``; notes what is replaced. ``own``: None if it has none."""
+        value = self.given.get(name, own)
+        if own not in (None, "") and value != own:
+            self.replaced[name] = own
+        return value
+
+    def rate(self, own: Callable[[], float]) -> float:
+        """Returns the given sample rate, or else the file's ``own``, which raises UsageError if it has none."""
+        if self.sample_rate_hz is None:
+            return own()
+        with suppress(UsageError):
+            self.instead("sample_rate_hz", own())
+        return float(self.sample_rate_hz)
+
     def over(self, info: SampleInfo) -> SampleInfo:
         """Returns ``info``, in which given fields replace its own."""
-        return replace(info, **{name: self.given[name] for name in OF_SAMPLES if name in self.given})
+        given = [name for name in OF_SAMPLES if name in self.given]
+        return replace(info, **{name: self.instead(name, getattr(info, name)) for name in given})
 
     def one_channel(self, path: Path, n_channels: int) -> int:
         """Returns the channel to read.

@@ -5,11 +5,12 @@ in the gaps between them are missing. Files that overlap, are not in the order o
 refused.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import gcd
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class Scan:
     info: SampleInfo  # the files' own header
     offset: Offset = SAME
     overlap: int = 0  # samples by which the next file may begin before this one's end
+    replaced: Mapping[str, Any] = field(default_factory=dict)  # values of the file's own that the caller replaces
 
     @property
     def name(self) -> Path:
@@ -166,7 +168,8 @@ def _look(path: Path, overrides: HeaderOverrides, tell: Tell) -> Scan:
     """Returns a file as a scan."""
     source = open_joined([path], overrides, tell)
     try:
-        return Scan((path,), source.info, overlap=getattr(source, "overlap", 0))
+        own = {} if overrides.trust_header else dict(overrides.replaced)
+        return Scan((path,), source.info, overlap=getattr(source, "overlap", 0), replaced=own)
     finally:
         source.close()
 
@@ -174,7 +177,7 @@ def _look(path: Path, overrides: HeaderOverrides, tell: Tell) -> Scan:
 def must_be_alike(before: Scan, later: Scan) -> None:
     """Raises UsageError when two scans are not of one antenna. The text names both, and the field that differs."""
     for name in ALIKE:
-        has, had = getattr(later.info, name), getattr(before.info, name)
+        has, had = (each.replaced.get(name, getattr(each.info, name)) for each in (later, before))
         if has != had:
             refuse(
                 later.name, f"its {name} is {has!r}, but that of {before.name} is {had!r}: they are not of one antenna"

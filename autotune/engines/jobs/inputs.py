@@ -15,6 +15,7 @@ from ..files.paired import open_paired
 from ..files.reading import Tell, packet_of, start_of, tell_coarse, untold
 from ..files.recordings_in import recordings_in
 from ..files.scans import Late
+from ..files.statements import check_plausible
 from ..files.toml import read_toml
 from ..files.turned import LOWER, TurnedSource
 from ..streams.in_memory import ArraySource
@@ -62,6 +63,7 @@ def antenna_input(samples: Any, header: HeaderFields, name: str = "", tell: Tell
         return files_input([[Path(samples)]], header, name, tell)
     if isinstance(samples, np.ndarray):
         rows, info = _packed(samples, header, name)
+        check_plausible(Path("the array"), info, overrides_of(header), tell)
         if header.get("sync_time_unix") is not None:
             tell_coarse(Path("the array"), info, start_of(header["sync_time_unix"]), tell)
         make = partial(_array_source, rows, info, header.get("sideband") == LOWER)

@@ -9,6 +9,7 @@ from ..corrections.directions import direction_of_text
 from ..corrections.fringe_stopping import stopping_models
 from ..files.phase_centre_text import phase_centre, phase_centre_table
 from ..files.reading import Tell
+from ..files.statements import lowest_hz
 from ..streams.phase_centre import PhaseCentre
 from ..streams.samples import SampleInfo
 from .band_settings import Bands
@@ -30,6 +31,10 @@ def pointed(bands: Bands, infos: Sequence[SampleInfo], at: PhaseCentre | str, te
             f"the delays that were given stop the fringes of {stopped.name} already: leave out either the phase centre "
             "or these delays; delays of instruments alone name no [phase_centre]"
         )
+    for info in infos:
+        if info.centre_frequency_hz is not None and (low_hz := lowest_hz(info)) < 0:
+            why = "fringes of a sky are stopped at its frequencies: give centre_frequency_hz in Hz"
+            raise UsageError(f"the band of antenna {info.antenna} begins at {low_hz:g} Hz, and {why}")
     models = stopping_models(infos, centre, bands.middle(infos[0]), tell)
     return [
         replace(bands, delays=[each.plus(model) for each in bands.delays_of(info)], phase_centre=centre)

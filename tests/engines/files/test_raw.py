@@ -36,7 +36,7 @@ def write(path: Path, info: SampleInfo, rows: np.ndarray, chunk: int = 1 << 30) 
 @pytest.mark.parametrize("n_pols", [1, 2])
 @pytest.mark.parametrize("n_samples", [8, 1001, 1006, 24_000])
 def test_what_is_written_is_read(tmp_path: Path, bits: int, n_pols: int, n_samples: int) -> None:
-    info = SampleInfo(bits, n_pols, 1e9 / 3, 1, n_samples, -5, 'a "b" \\ ü', (1.0, -2.5, 1e-7), 1.4e9, 1.7e9 + 0.25)
+    info = SampleInfo(bits, n_pols, 1e9 / 3, 1, n_samples, -5, 'a "b" \\ ü', (6.37e6, -2.5, 1e-7), 1.4e9, 1.7e9 + 0.25)
     rows = packed(info)
     write(tmp_path / "x.toml", info, rows, 777)  # bytes, or complex samples
     source = open_samples(tmp_path / "x.toml")
@@ -51,8 +51,8 @@ def test_what_is_written_is_read(tmp_path: Path, bits: int, n_pols: int, n_sampl
 
 def test_what_is_given_takes_the_place_of_the_header(tmp_path: Path) -> None:
     write(tmp_path / "x.toml", INFO, packed(INFO))
-    source = open_samples(tmp_path / "x.toml", antenna="m063", sample_rate_hz=5.0, position_m=(1, 2, 3))
-    assert (source.info.antenna, source.info.sample_rate_hz, source.info.position_m) == ("m063", 5.0, (1, 2, 3))
+    source = open_samples(tmp_path / "x.toml", antenna="m063", sample_rate_hz=5e8, position_m=(1, 2, 6.37e6))
+    assert (source.info.antenna, source.info.sample_rate_hz, source.info.position_m) == ("m063", 5e8, (1, 2, 6.37e6))
     assert source.info.centre_frequency_hz == INFO.centre_frequency_hz
 
 

@@ -123,7 +123,7 @@ def test_the_start_of_dada_is_exact(tmp_path: Path, said: dict, start: Fraction 
     assert not told or ("x: " in told[0] and "give sync_time_unix as text" in told[0])
     told.clear()
     open_samples(tmp_path / "x", sync_time_unix="1700000000.125", tell=told.append)
-    assert told == []
+    assert [line for line in told if " replaces " not in line] == []
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_float_is_told_where_its_steps_are_long(tmp_path: Path) -> None:
         header = {"sync_time_unix": 1600000000.3, "sample_rate_hz": rate}
         antenna_input(tmp_path / "x", header, tell=told.append)
         antenna_input(np.zeros(64, np.int8), header, tell=told.append)
-        assert len(told) == 2 * n, told
+        assert len([line for line in told if " replaces " not in line]) == 2 * n, told
     with refused("sync_time_unix is 'soon', must be seconds since 1970"):
         overrides_of({"sync_time_unix": "soon"})
 

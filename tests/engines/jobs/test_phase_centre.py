@@ -175,12 +175,14 @@ def test_what_cannot_be_is_told_before_anything_runs(slow: tuple[Path, SkyCoord]
     needed = (
         "position_m of antenna m000, centre_frequency_hz of antenna m000, sync_time_unix of antenna m000, position_m"
     )
+    bench = {"sample_rate_hz": 1e6, "centre_frequency_hz": 0.0, "position_m": (6.37e6, 0.0, 0.0), "sync_time_unix": 1e9}
     for words, call in {
         needed: lambda: run(samples, header={"sample_rate_hz": 1e6}),
         "must be a right ascension and a declination": lambda: run(at="3C 273"),
         "must have right_ascension_deg": lambda: run(at=PhaseCentre(5.0)),
         "declination_deg": lambda: run(at=PhaseCentre(95.0, 3.0)),
         "not geocentric": lambda: run(array),
+        "begins at -250000 Hz, and fringes": lambda: run(samples, header=bench),
         "only samples can be given a phase centre": lambda: run([tmp_path / "v.h5"]),
     }.items():
         with pytest.raises(UsageError, match=words):

@@ -10,6 +10,7 @@ import math
 import re
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,7 @@ class DadaSamples:
         info = SampleInfo(
             sample_bits=layout.sample_bits,
             n_pols=n_pols,
-            sample_rate_hz=overrides.sample_rate_hz or _rate(header),
+            sample_rate_hz=overrides.rate(partial(_rate, header)),
             packet=min(packet, layout.n_together),
             n_samples=n_samples,
             first_timestamp=offset,

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +134,7 @@ class GuppiSamples:
         whole = math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step
         self._packet = whole if whole <= MOST_PACKET else math.gcd(whole, MOST_PACKET)
         self._n_read = self._n_block // self._packet * self._packet  # samples to read from a block
-        rate = overrides.sample_rate_hz or _rate(header)
+        rate = overrides.rate(partial(_rate, header))
         self._block: Block | None = self._at(0, header, data)
         info = SampleInfo(
             sample_bits=self._layout.sample_bits,

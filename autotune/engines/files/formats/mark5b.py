@@ -13,6 +13,7 @@ import numpy as np
 from ....core.errors import one_line
 from ...streams.samples import SampleInfo, Samples
 from .. import checks
+from ..frame_numbers import counted_frames
 from ..packing import pack_samples
 from ..reading import (
     MOST_GAP_S,
@@ -27,6 +28,8 @@ from ..reading import (
     settled,
     unix_of_mjd,
 )
+from ..statements import check_frames
+from ..vdif_headers import headers
 from .interface import SAMPLES
 
 suffixes, holds, help = (".m5b",), SAMPLES, "Mark 5B"
@@ -89,6 +92,10 @@ class Mark5bSamples:
         if per_second.denominator != 1 or per_second > 1 << 15:
             refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
         self._per_second = int(per_second)
+        counted = counted_frames(file.size() // FRAME_BYTES, self._times)
+        stated = f"sample_rate_hz={rate:.17g} of {self._n_channels} channels of {self._bits} bits, as they were given"
+        seems = float(counted.n * self._n_samples)
+        check_frames(file.path, overrides, self._per_second, counted, stated, seems, tell)
         self._byte, self._places = 0, 0  # first byte of the next frame; number of damaged places so far
         self._last: int | None = None  # slot of the last frame that was read
         self._n_strange = 0  # frames in a row whose times cannot be of this recording
@@ -217,6 +224,13 @@ class Mark5bSamples:
         slots = (day * 86400 + second) * self._per_second + number
         good = (words[:, 0] == SYNC) & (digits <= 9).all(axis=1) & (second < 86400) & (number < self._per_second)
         return np.where(good, slots, -1)
+
+    def _times(self, places: range) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the seconds and the numbers of some frames."""
+        words = headers(self._file, FRAME_BYTES, places)
+        words = words[words[:, 0] == SYNC]
+        digits = words[:, 2:3] >> np.arange(16, -1, -4, dtype=np.uint32) & 15
+        return digits.astype(np.int64) @ [10_000, 1000, 100, 10, 1], (words[:, 1] & (1 << 15) - 1).astype(np.int64)
 
     def _decoded(self, payload: np.ndarray, channel: int) -> np.ndarray:
         """Returns one channel of the frames' samples, packed: uint8 [n, n_bytes]."""

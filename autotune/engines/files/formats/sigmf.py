@@ -95,7 +95,7 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
         )
     if metadata.get("core:metadata_only"):
         refuse(path, "core:metadata_only says that it has no samples")
-    rate = overrides.sample_rate_hz or metadata.get("core:sample_rate")
+    rate = overrides.instead("sample_rate_hz", metadata.get("core:sample_rate"))
     if not rate:
         refuse(path, "it lacks core:sample_rate: give sample_rate_hz")
     kind = numbers_of(metadata["core:datatype"])

@@ -16,6 +16,7 @@ from ....core import schema
 from ....core.errors import one_line
 from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .. import checks
+from ..frame_numbers import Times, counted_frames
 from ..joined_bytes import JoinedBytes
 from ..packing import pack_samples
 from ..reading import (
@@ -31,9 +32,9 @@ from ..reading import (
     refuse,
     settled,
 )
-from ..vdif_frames import MOST_EARLY, NUMBER, FrameReader, Frames
-from ..vdif_headers import HEADER_BYTES, Frame, first_frame, frame_of, is_vdif
-from ..vdif_rate import guessed_rate
+from ..statements import check_frames, said_by
+from ..vdif_frames import MOST_EARLY, NUMBER, SECONDS, FrameReader, Frames
+from ..vdif_headers import HEADER_BYTES, LEGACY_BYTES, Frame, alike, first_frame, frame_of, headers, is_vdif
 from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
@@ -102,16 +103,19 @@ class VdifSamples:
             cut_off(file, "in the middle of its first header")
         self._frame = frame = frame_of(start.view("<u4"))
         self._n_samples = _n_samples(file.path, frame)
-        rate = overrides.sample_rate_hz or frame.rate
+        rate = overrides.instead("sample_rate_hz", frame.rate or None)
+        counted = counted_frames((file.size() - begin) // frame.n_bytes, self._times(begin))
+        seems = float(counted.n * self._n_samples)
         if not rate:
-            seems, is_least = guessed_rate(file, frame)
             why = "its frames do not state the sample rate: give sample_rate_hz"
-            least = "at least " if is_least else ""
-            hint = f"; their numbers suggest {least}{seems:g} (--header sample_rate_hz={seems:g})"
+            by_numbers = f"{seems:.17g} (--header sample_rate_hz={seems:.17g})"
+            hint = f"; their numbers suggest {by_numbers if counted.n_ends else f'at least {seems:.17g}'}"
             raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
+        stated = f"sample_rate_hz={rate:.17g}, {said_by(overrides, 'sample_rate_hz')}"
+        check_frames(file.path, overrides, int(per_second), counted, stated, seems, tell)
         self._frames = FrameReader(file, frame, int(per_second), begin)
         self._channels = overrides.channels(file.path, frame.n_channels)
         self._threads = self._found_threads(overrides)
@@ -218,6 +222,16 @@ class VdifSamples:
         if bits >= 8:
             return np.ascontiguousarray(values[..., 0].astype(f">i{bits // 8}")).view(np.uint8)
         return pack_samples(values[..., 0].astype(np.int16), BITS[bits])
+
+    def _times(self, begin: int) -> Times:
+        first = self._file.take(begin, LEGACY_BYTES).view("<u4")
+
+        def times(places: range) -> tuple[np.ndarray, np.ndarray]:
+            words = headers(self._file, self._frame.n_bytes, places, begin)
+            words = words[alike(words, first)].astype(np.int64)
+            return words[:, 0] & int(SECONDS), words[:, 1] & int(NUMBER)
+
+        return times
 
     def _found_threads(self, overrides: HeaderOverrides) -> tuple[int, ...]:
         """Returns the wanted threads: those given, or all threads of the first frames."""
