@@ -15,6 +15,7 @@ import typer
 
 from ..core.errors import TrialFailure, UsageError, one_line
 from ..system.installation import VERSION
+from .commands.options import BOTH_WORDS
 from .console import only_data, stderr, stdout, whole_streams
 from .help import CommandsInGroups, HelpfulCommand
 from .stopped import NOTHING, STANDS, stopped
@@ -146,9 +147,11 @@ def main() -> None:
 
 
 def _hint(message: str) -> str:
-    """Returns a hint if a list of fields was typed with spaces in place of commas, else ""."""
+    """Returns a hint if a list of fields was typed with spaces in place of commas, or a direction without quotes."""
     match = re.search(r"unexpected extra argument\S* \((\w+=[^ )]*)", message)
-    return f"; fields of one option are separated by commas, as --problem taps=64,{match[1]}" if match else ""
+    if match:
+        return f"; fields of one option are separated by commas, as --problem taps=64,{match[1]}"
+    return f"; {BOTH_WORDS}" if "--phase-centre" in sys.argv and "No such option: -" in message else ""
 
 
 def _is_of_the_disk(error: UsageError) -> bool:

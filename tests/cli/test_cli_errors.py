@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import autotune
@@ -358,3 +359,22 @@ def test_memory_is_the_most_that_the_system_or_the_container_tells(
     monkeypatch.setattr(memory, "MEMORY", tmp_path / "none")
     monkeypatch.setattr(memory, "LIMIT", tmp_path / "none")
     assert memory.available_bytes() is None
+
+
+@pytest.mark.parametrize("words", [["05:10:00", "+12:30:00"], ["05:10:00", "-1d2m"]])
+def test_a_direction_without_quotes_is_shown_with_them(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["correlate", "a.toml", "--accumulate", "4", "--plot", "x.png", "--phase-centre", *words]
+    code, told = mistake(line, capsys, monkeypatch)
+    assert code == 2 and "--phase-centre '22:00:00 +20:00:00'" in told
+
+
+def test_an_output_in_a_folder_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.npy").write_bytes(b"")
+    np.save(tmp_path / "x.npy", np.zeros(1 << 14, np.int8))
+    line = ["channelise", str(tmp_path / "x.npy"), "--channels", "64", "--spectra-per-heap", "4", "--device", "host"]
+    code, told = mistake([*line, "--out", str(tmp_path / "nowhere" / "x.h5")], capsys, monkeypatch)
+    assert code == 2 and f"there is no folder {tmp_path / 'nowhere'}: make it" in told

@@ -1,5 +1,6 @@
 """`autotune correlate` makes visibilities from the samples or voltages of several antennas."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,9 @@ from .engine_options import (
     running,
     told_in_options,
 )
+from .options import BOTH_WORDS
+
+DECLINATION = re.compile(r"[+-]\d+([:d.]\d*)*[m\d.s]*")  # the second word of a direction
 
 
 @with_settings(Bands, Running, without=("channels", "with_whole"))
@@ -90,6 +94,8 @@ def correlate(
     """
     if out is None and plot is None:
         raise UsageError("give --out x.h5 for the visibilities, or --plot x.png to look at them, or both")
+    if phase_centre is not None and (rest := [each for each in map(str, inputs) if DECLINATION.fullmatch(each)]):
+        raise UsageError(f"--phase-centre {phase_centre} {rest[0]}: {BOTH_WORDS}")
     with told_in_options(), followed() as report:
         result = run(
             inputs,

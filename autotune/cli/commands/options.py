@@ -7,6 +7,7 @@ import typer
 
 from ...system.limits import Range
 
+BOTH_WORDS = "a direction has two words, so it needs quotes: --phase-centre '22:00:00 +20:00:00'"
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 

@@ -67,7 +67,7 @@ def for_new(path: Path, holds: str) -> Any:
     """Returns the format of a new file.
 
     Raises:
-        UsageError: when no format for such data has its suffix, or the file exists.
+        UsageError: when no format for such data has its suffix, the file exists, or its folder does not.
     """
     format_of_file = find(path.suffix, holds, "write")
     if format_of_file is None:
@@ -76,6 +76,8 @@ def for_new(path: Path, holds: str) -> Any:
         refuse(path, f"its name must end in {either(suffixes(holds, 'write'))} for {holds}{more}")
     if path.exists():
         refuse_existing(path)
+    if not path.parent.is_dir():
+        refuse(path, f"there is no folder {path.parent}: make it, or name another one")
     return format_of_file
 
 
