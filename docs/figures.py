@@ -3,7 +3,7 @@
     python docs/figures.py
 
 - docs/record.md: the tables of what records hold, and of checks, from the declarations in autotune/records.
-- docs/settings.md: the settings of a sweep, from their declarations.
+- docs/settings.md, docs/network-files.md, docs/engines-arrays.md: settings and keys of files, from their declarations.
 - README.md: the table of kernels, and by how much winners of ddc beat the default, from results/.
 
 `tests/test_docs.py` compares what is written with what this makes.
@@ -16,7 +16,16 @@ from statistics import median
 from typing import Any
 
 from autotune.analysis.show import Overview, overview
+from autotune.campaign.campaign_plan import CampaignFile
 from autotune.core.units import seconds_text
+from autotune.engines.digitiser.packet_faults import Faults
+from autotune.engines.files.array_file import ArrayAntenna
+from autotune.engines.files.header_fields import header_fields
+from autotune.engines.jobs.band_settings import Narrow
+from autotune.engines.service.dsim_service import DsimPlace, DsimSettings
+from autotune.engines.service.f_service import FBand, FServiceSettings
+from autotune.engines.service.stream_places import ListeningPlace, SendingPlace
+from autotune.engines.service.x_service import XServiceSettings
 from autotune.records.about import About
 from autotune.records.checks_made import CHECKS
 from autotune.records.figure import figures_of
@@ -24,7 +33,7 @@ from autotune.records.outcome import Finalist, Outcome
 from autotune.records.record import read_sweeps
 from autotune.records.trial import Trial
 from autotune.sweep.settings import Settings
-from autotune.system.setting import CALLS, COMMANDS, FILES, declared
+from autotune.system.setting import CALLS, COMMANDS, FILES, Declared, declared, in_files
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results" / "NVIDIA_H200"
@@ -39,6 +48,8 @@ TABLES = {  # heads of docs/record.md -> the records below them
 OF_TRIAL = figures_of(Trial)
 OF_CHECKS = "| check | what holds |\n| --- | --- |\n"
 SETTINGS = "| setting | what it does | default |\n| --- | --- | --- |\n"
+OF_FILE = "| key of {} | what it does | default |\n| --- | --- | --- |\n"
+IN_ARRAY = {name: one for name, one in header_fields().items() if name != "antenna"}
 PLACES = {CALLS: " (*calls*)", COMMANDS: " (*not in files*)", FILES: ""}
 KERNELS = "| kernel | what it does | measured | time | of the roofline |\n| --- | --- | --- | --- | --- |\n"
 SPEED_UP = re.compile(r"(?<=median)(\s+winner\s+is\s+)[\d.]+")
@@ -104,9 +115,26 @@ def settings() -> str:
     rows = []
     for one in declared(Settings).values():
         option = f", `{one.setting.option}`" if one.setting.option else ""
-        what = one.setting.help.replace("|", "\\|")
-        rows.append(f"| `{one.name}`{option} | {what}{PLACES[one.setting.where]} | {'; '.join(one.limits).removeprefix('default: ')} |\n")
+        rows.append(f"| `{one.name}`{option} | {_what(one)}{PLACES[one.setting.where]} | {_usual(one)} |\n")
     return "".join(rows)
+
+
+def keys(kind: type[Any], table: str = "", without: type[Any] | None = None) -> str:
+    """Returns the rows of a file's keys, or of its ``table``'s, except ``without``'s; neighbours alike share one."""
+    left_out = {} if without is None else in_files(without)
+    own = [one for key, one in in_files(kind).items() if key not in left_out]
+    groups = groupby(own, key=lambda one: (_what(one), _usual(one)))
+    rows = [(", ".join(f"`{one.key}`" for one in alike), what, usual) for (what, usual), alike in groups]
+    return "".join(f"| {table}{names} | {what} | {usual} |\n" for names, what, usual in rows)
+
+
+def _what(one: Declared) -> str:
+    return one.setting.help.replace("|", "\\|")
+
+
+def _usual(one: Declared) -> str:
+    usual = "needed" if one.is_needed else "none" if one.default is None and not one.setting.usual else ""
+    return usual or "; ".join(one.limits).removeprefix("default: ")
 
 
 def kernels() -> str:
@@ -145,15 +173,39 @@ def _recorded(pattern: str) -> list[Overview]:
 
 def _with_rows(page: str, head: str, rows: str) -> str:
     before, after = page.split(head)
-    return before + head + rows + after[after.index("\n\n") + 1 :]
+    return before + head + rows + after[f"{after}\n".index("\n\n") + 1 :]
 
 
 def settings_page(page: str) -> str:
-    """Returns the text of docs/settings.md with the table as it is now."""
-    return _with_rows(page, SETTINGS, settings())
+    """Returns the text of docs/settings.md with the tables as they are now."""
+    page = _with_rows(page, SETTINGS, settings())
+    return _with_rows(page, OF_FILE.format("a campaign's file"), keys(CampaignFile))
+
+
+def network_page(page: str) -> str:
+    """Returns the text of docs/network-files.md with the tables as they are now."""
+    tables = {
+        "`dsim`'s file": keys(DsimSettings) + keys(DsimPlace, "`[to]` ") + keys(Faults, "`[faults]` "),
+        "both engines' files": keys(ListeningPlace, "`[from]` ") + keys(SendingPlace, "`[[to]]` "),
+        "`fengine`'s file": keys(FServiceSettings)
+        + keys(FBand, "`[[to]]` ", without=SendingPlace)
+        + keys(Narrow, "`[[to]]` `narrow` "),
+        "`xengine`'s file": keys(XServiceSettings),
+    }
+    for what, rows in tables.items():
+        page = _with_rows(page, OF_FILE.format(what), rows)
+    return page
+
+
+def array_page(page: str) -> str:
+    """Returns the text of docs/engines-arrays.md with the table as it is now."""
+    of_header = "".join(f"| `{name}` | {one.help} | the header's |\n" for name, one in IN_ARRAY.items())
+    return _with_rows(page, OF_FILE.format("an array's file"), keys(ArrayAntenna) + of_header)
 
 
 PAGES = {
+    ROOT / "docs" / "engines-arrays.md": array_page,
+    ROOT / "docs" / "network-files.md": network_page,
     ROOT / "docs" / "record.md": record_page,
     ROOT / "docs" / "settings.md": settings_page,
     ROOT / "README.md": readme,

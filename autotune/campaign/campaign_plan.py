@@ -1,32 +1,11 @@
-"""The plan of a campaign, read from a TOML file: a kernel, a grid of problems, and the budget of each.
-
-kernel = "ddc"
-pilots = 4                      # problems, spread over the grid, that go first, with pilot_effort
-
-[grid]                          # every combination of these values ...
-ratio = [8, 16]
-decimation = [4, 8, 16, 32]
-sample_bits = [8, 10]
-
-[problem]                       # ... is a problem; fields that are not in the grid are computed or fixed here
-taps = "ratio * decimation"
-n_pols = 2
-
-[[problems]]                    # single problems, in addition to the grid or in place of it
-ratio = 12
-decimation = 7
-sample_bits = 9
-
-[sweep]  # for each problem: effort, trials, time, sampler, samples, finalists, sustained, checked_launches, hints, seed
-effort = "quick"
-"""
+"""The plan of a campaign, read from a TOML file: a kernel, a grid of problems, and the budget of each."""
 
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -38,27 +17,34 @@ from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.paths import kernel_path, part
 from ..search import names_module
 from ..source.registry import kernel_reference, load_kernel
-from ..sweep.problem_list import TYPES as OF_PROBLEMS
-from ..sweep.problem_list import problem_values, toml_of
+from ..sweep.problem_list import ProblemList, problem_values, toml_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
-from ..system.limits import FROM_ZERO, SEED, check_numbers, check_type
-from ..system.setting import FILES, settings_given
-from .draw import Draw, read_draw
+from ..system.limits import FROM_ZERO
+from ..system.setting import FILES, Setting, of_file, settings_given, shared
+from .draw import Draw, check_draw
 
-KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "problems", "sweep"}
-KEYS |= {"draw", "seed", "recorded", "ranges", "work"}
 DEEP = 60  # trials of a drawn problem, unless the file says so
-TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    **OF_PROBLEMS,
-    "results": (str, "a path"),
-    "devices": ((str, list), "a device's name, or a list of names"),
-    "pilot_effort": (str, "the name of an effort"),
-    "sweep": (dict, "a table"),
-    "recorded": (bool, "true or false"),
-}
+DEVICES = "a device's name, or a list of names"
 N_REVISIT = 8
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # pilots take these from their own effort
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignFile(Draw, ProblemList):
+    """The keys of a campaign's file."""
+
+    results: Annotated[str, Setting("The folder for recorded sweeps.", words="a path")] = "results"
+    devices: Annotated[str | list[str], Setting("Where to tune.", None, "every GPU, or host", words=DEVICES)] = "auto"
+    pilots: Annotated[int, Setting("Problems, spread over the grid, that go first.", FROM_ZERO, "0")] = 0
+    pilot_effort: Annotated[str, Setting("Effort of the pilots.", words="the name of an effort")] = "normal"
+    revisit: Annotated[
+        int | None, Setting("Trials of the second look.", FROM_ZERO, f"{N_REVISIT}; 0 for drawn and recorded problems")
+    ] = None
+    sweep: Annotated[Mapping[str, Any], Setting("Of each problem: `effort`, and settings as above.")] = field(
+        default_factory=dict
+    )
+    recorded: Annotated[bool, Setting("Whether to tune each problem that the results have, too.")] = False
 
 
 @dataclass(frozen=True)
@@ -70,10 +56,10 @@ class CampaignPlan:
     n_pilots: int
     pilot: Settings
     settings: Settings
-    n_revisit: int = N_REVISIT
-    devices: tuple[str, ...] | None = None  # None: every GPU of this machine, or host if there is none
-    draw: Draw = field(default_factory=Draw)
-    with_recorded: bool = False
+    n_revisit: int
+    devices: tuple[str, ...] | None  # None: every GPU of this machine, or host if there is none
+    draw: Draw
+    with_recorded: bool
 
     def problems(self, target: Target) -> list[Any]:
         """Returns the problems for this kind of device, without duplicates; pilots, spread over the grid, come first.
@@ -120,42 +106,34 @@ def read_plan(path: Path, results: Path | None = None, **given: object) -> Campa
         UsageError: for a file that does not exist, is not TOML, or has a wrong value; the message names the key.
     """
     text = toml_of(path, "the campaign")
+    given = {name: value for name, value in given.items() if value is not None}
     try:
-        return _plan(path, {**text, **{name: value for name, value in given.items() if value is not None}}, results)
+        return _plan(of_file(CampaignFile, {**text, **given}), results)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
 
-def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> CampaignPlan:
-    if unknown := set(text) - KEYS:
-        raise UsageError(f"unknown key {', '.join(sorted(unknown))}; the keys are {', '.join(sorted(KEYS))}")
-    for name, (kinds, wanted) in TYPES.items():
-        if name in text:
-            check_type(name, text[name], kinds, wanted)
-    check_numbers(text, {**dict.fromkeys(("pilots", "revisit", "draw"), FROM_ZERO), "seed": SEED})
-    if "kernel" not in text:
-        raise UsageError('it needs kernel = "..."')
-    kernel = load_kernel(text["kernel"])
-    folder = (results or Path(text.get("results", "results"))).resolve()
-    devices = text.get("devices", "auto")
+def _plan(file: CampaignFile, results: Path | None) -> CampaignPlan:
+    kernel, fields = load_kernel(file.kernel), file.sweep
+    folder = (results or Path(file.results)).resolve()
+    check_draw(draw := Draw(**shared(file, Draw)), kernel)
+    devices = [file.devices] if isinstance(file.devices, str) else file.devices
     if not devices or not all(isinstance(device, str) for device in devices):
-        raise UsageError(f"devices={devices!r} must be a device's name, or a list of names")
-    fields, draw = text.get("sweep", {}), read_draw(text, kernel)
-    with_recorded = text.get("recorded", False)
-    is_listed = bool(text.get("grid") or text.get("problems"))
+        raise UsageError(f"devices={devices!r} must be {DEVICES}")
+    is_found = bool(draw.n or file.recorded)
     if draw.n and not fields.keys() & {"trials", "effort"}:
         fields = {**fields, "trials": DEEP}
     pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
     return CampaignPlan(
         kernel=kernel_reference(kernel),
-        values=tuple(problem_values(text, kernel)) if is_listed or not (draw.n or with_recorded) else (),
-        n_pilots=text.get("pilots", 0),
-        pilot=_settings({**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
+        values=tuple(problem_values(file, kernel)) if file.grid or file.problems or not is_found else (),
+        n_pilots=file.pilots,
+        pilot=_settings({**pilot, "effort": file.pilot_effort}, folder),
         settings=_settings(fields, folder),
-        n_revisit=text.get("revisit", 0 if draw.n or with_recorded else N_REVISIT),
-        devices=None if devices == "auto" else tuple([devices] if isinstance(devices, str) else devices),
+        n_revisit=(0 if is_found else N_REVISIT) if file.revisit is None else file.revisit,
+        devices=None if devices == ["auto"] else tuple(devices),
         draw=draw,
-        with_recorded=with_recorded,
+        with_recorded=file.recorded,
     )
 
 
@@ -197,7 +175,7 @@ def _settings(table: Mapping[str, Any], results: Path) -> Settings:
     try:
         own = settings_given(Settings, given, FILES)
     except UsageError as error:
-        raise UsageError(f"[sweep] {error}, effort") from error
+        raise UsageError(f"[sweep] {error}; effort is another") from error
     if names_module(str(own.get("sampler", ""))):
         raise UsageError(
             f"sampler={own['sampler']!r} names a module to import, which a campaign's file may not do; "

@@ -12,16 +12,17 @@ most_bytes = 4e8
 most_flops = 4e11
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError, one_line
 from ..sweep.problem_list import evaluated
-from ..system.limits import check_type
+from ..system.limits import FROM_ZERO, SEED, check_type
+from ..system.setting import Setting
 
 MOST_ATTEMPTS = 10_000  # draws of one problem, nearly all of which may be impossible
 LIMITS = {"least_bytes": 0.0, "most_bytes": inf, "most_flops": inf}
@@ -31,10 +32,14 @@ LIMITS = {"least_bytes": 0.0, "most_bytes": inf, "most_flops": inf}
 class Draw:
     """The ranges of a draw, how many problems, and the seed. Problem k is the same whatever ``n`` is."""
 
-    ranges: Sequence[Mapping[str, Any]] = ()
-    n: int = 0
-    seed: int = 0
-    work: Mapping[str, float] = field(default_factory=dict)
+    ranges: Annotated[
+        tuple[Any, ...], Setting("Ranges to draw fields from.", words="a list of tables, [[ranges]]")
+    ] = ()
+    n: Annotated[int, Setting("How many problems to draw.", FROM_ZERO, "0", key="draw")] = 0
+    seed: Annotated[int, Setting("Seed of the draw.", SEED, "0")] = 0
+    work: Annotated[Mapping[str, float], Setting(f"Limits of a launch: {', '.join(LIMITS)}.")] = field(
+        default_factory=dict
+    )
 
     def problems(self, kernel: AnyKernel) -> Iterator[Any]:
         """Yields the problems.
@@ -62,26 +67,19 @@ class Draw:
                 raise UsageError(f"no problem of {kernel.name} was found in {MOST_ATTEMPTS} draws; the last: {why}")
 
 
-def read_draw(text: Mapping[str, Any], kernel: AnyKernel) -> Draw:
-    """Returns what a campaign's file says.
-
-    Raises:
-        UsageError: for a value of another type, or a name that is neither a field nor used; the message names the key.
-    """
-    check_type("ranges", ranges := text.get("ranges", []), list, "a list of tables, [[ranges]]")
+def check_draw(draw: Draw, kernel: AnyKernel) -> None:
+    """Raises UsageError for a wrong range, or a name that is neither a field nor used; the message names the key."""
     fields = set(vars(kernel.tuned[0]))
-    for number, own in enumerate(ranges, 1):
+    for number, own in enumerate(draw.ranges, 1):
         check_type(f"ranges[{number}]", own, dict, "a table")
         for name, value in own.items():
             _check(f"ranges[{number}].{name}", value)
             if name not in fields and not any(name in other for other in own.values() if isinstance(other, str)):
                 raise UsageError(f"ranges[{number}].{name} is not a field of {kernel.name}'s problem, and not used")
-    check_type("work", work := text.get("work", {}), dict, "a table")
-    if unknown := work.keys() - LIMITS.keys():
+    if unknown := draw.work.keys() - LIMITS.keys():
         raise UsageError(f"unknown key {min(unknown)} in [work]; its keys are {', '.join(LIMITS)}")
-    for name, value in work.items():
+    for name, value in draw.work.items():
         check_type(f"work.{name}", value, (int, float), "a number")
-    return Draw(tuple(ranges), text.get("draw", 0), text.get("seed", 0), work)
 
 
 def _check(where: str, value: object) -> None:

@@ -145,6 +145,14 @@ def as_word(value: object) -> str:
     raise Unsound(f"is {value_text(value)}, must be text of printable characters")
 
 
+def as_words(value: object) -> tuple[str, ...]:
+    """Checks for a text, or a list of one or more."""
+    words = (as_word(value),) if isinstance(value, str) else sequence_of(as_word)(value)
+    if not words:
+        raise Unsound("is empty, must be a text or a list of texts")
+    return words
+
+
 def as_name(value: object) -> str:
     """Checks for the name of a kernel, a parameter or a field."""
     if isinstance(value, str) and value.isidentifier():

@@ -7,10 +7,11 @@ import ast
 import operator
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ..core.definition import AnyKernel
 from ..core.errors import UsageError
@@ -18,15 +19,27 @@ from ..core.expressions import parsed
 from ..core.files import MOST_TEXT, content_of
 from ..source.registry import load_kernel
 from ..system.limits import check_type
+from ..system.setting import Setting, check_settings, in_files, of_file
 from .request import of_types
 
 MOST_PROBLEMS = 100_000
-TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "kernel": (str, "a kernel's name, or the path of its definition"),
-    "grid": (dict, "a table of lists"),
-    "problem": (dict, "a table"),
-    "problems": (list, "a list of tables, [[problems]]"),
-}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemList:
+    """The keys of a list of problems."""
+
+    kernel: Annotated[str, Setting("What to tune.", words="a kernel's name, or the path of its definition")]
+    grid: Annotated[Mapping[str, Any], Setting("Every combination of these values.", words="a table of lists")] = field(
+        default_factory=dict
+    )
+    problem: Annotated[Mapping[str, Any], Setting("Fixed fields, and those that are computed from the grid.")] = field(
+        default_factory=dict
+    )
+    problems: Annotated[tuple[Any, ...], Setting("Single problems.", words="a list of tables, [[problems]]")] = ()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 def toml_of(path: Path, what: str) -> dict[str, Any]:
@@ -49,31 +62,26 @@ def read_problems(path: Path) -> tuple[str, list[dict[str, object]]]:
     Raises:
         UsageError: for a file that does not exist, is not TOML, or has a wrong value; the message names the key.
     """
-    text = toml_of(path, "the list of problems")
+    text, own = toml_of(path, "the list of problems"), in_files(ProblemList)
     try:
-        for name, (kinds, wanted) in TYPES.items():
-            if name in text:
-                check_type(name, text[name], kinds, wanted)
-        if "kernel" not in text:
-            raise UsageError('it needs kernel = "..."')
-        kernel = load_kernel(text["kernel"])
-        return kernel.name, [of_types(kernel, values) for values in problem_values(text, kernel)]
+        listed = of_file(ProblemList, {key: value for key, value in text.items() if key in own})
+        kernel = load_kernel(listed.kernel)
+        return kernel.name, [of_types(kernel, values) for values in problem_values(listed, kernel)]
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
 
-def problem_values(text: Mapping[str, Any], kernel: AnyKernel) -> list[dict[str, object]]:
+def problem_values(listed: ProblemList, kernel: AnyKernel) -> list[dict[str, object]]:
     """Returns the fields of each problem that ``[grid]`` and ``[[problems]]`` name, with those of ``[problem]``.
 
     Raises:
         UsageError: for a value that is not a table, or a name that is not a field of the kernel's problem.
     """
-    if not (text.get("grid") or text.get("problems")):
+    if not (listed.grid or listed.problems):
         raise UsageError('it needs kernel = "...", and a [grid] with at least one list of values, or [[problems]]')
-    fixed, problems = text.get("problem", {}), []
-    if text.get("grid"):
-        problems += _values(text["grid"], fixed, kernel)
-    for number, named in enumerate(text.get("problems", []), 1):
+    fixed = listed.problem
+    problems = _values(listed.grid, fixed, kernel) if listed.grid else []
+    for number, named in enumerate(listed.problems, 1):
         check_type(f"problems[{number}]", named, dict, "a table")
         for name, value in named.items():
             check_type(f"problems[{number}].{name}", value, (int, float, str, bool), "a number, true or false, or text")

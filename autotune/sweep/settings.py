@@ -112,6 +112,7 @@ class Settings:
             "Your own figure for each trial, NAME=EXPRESSION: an expression of parameters, sizes, earlier metrics "
             f"and {', '.join(FIGURES)} (seconds, joules, watts, bytes); for example 'gbps=8*n/time/1e9'.",
             option="--metric",
+            words="a dict of expressions by name",
         ),
     ] = field(default_factory=dict)
     energy_time: Annotated[

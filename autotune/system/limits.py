@@ -74,6 +74,10 @@ def from_environment(name: str, default: float, allowed: Range) -> float:
 
 def check_type(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
     """Raises UsageError unless ``value`` is of one of ``kinds``, which ``wanted`` describes in words."""
-    allowed = kinds if isinstance(kinds, tuple) else (kinds,)
-    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+    if not is_of(value, kinds if isinstance(kinds, tuple) else (kinds,)):
         raise UsageError(f"{name}={value!r} must be {wanted}")
+
+
+def is_of(value: object, kinds: tuple[type, ...]) -> bool:
+    """Returns whether ``value`` is of one of ``kinds``; true and false are no integers."""
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))

@@ -155,7 +155,7 @@ def test_pilots_go_first_with_their_own_effort(tmp_path: Path) -> None:
     ("more", "says"),
     [
         ({"kernel": "kernel = 'nothing'"}, "no kernel is called 'nothing'"),
-        ({"kernel": "kernels = 'ddc'"}, "unknown key kernels; the keys are"),
+        ({"kernel": "kernels = 'ddc'"}, "kernels is not a setting; settings are .*did you mean kernel"),
         ({"grid": ""}, "needs kernel"),
         ({"grid": "[grid]\nratio = [1, 2]"}, "ratio in \\[grid\\] is not a field"),
         ({"problem": "[problem]\nn_time = '2 ** half'"}, "is not made of integers"),

@@ -1,55 +1,27 @@
-"""The settings of a simulated digitiser: the part of its configuration that decides the samples.
-
-sample_rate_hz = 1712e6
-sample_bits = 10
-packet = 4096
-signals = ["tone(232.3e6, 0.2) + sky", "delay(tone(232.3e6, 0.2), 1.5e-9) + sky"]
-dither = 1
-period = 16777216
-sync_time_unix = "1700000000.0"
-
-[names]
-sky = "noise(0.05, seed=7)"
-
-[faults]
-lost = 0.01
-"""
+"""The settings of a simulated digitiser: the part of its configuration that decides the samples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...core import schema
 from ...core.errors import UsageError
+from ...system.setting import Setting, read_settings, shared, table_check
 from ..files import checks
-from ..files.reading import Tell, refuse, untold
-from ..files.toml import checked
+from ..files.reading import Tell, header_setting, untold
 from ..streams.samples import SampleInfo
-from ..streams.times import moment
 from .counter_noise import MOST_SEED
 from .digitised_signal import DigitisedSignal
-from .packet_faults import KINDS, Faults
+from .packet_faults import Faults
 from .repeated_signal import MOST_PERIOD, RepeatedSignal
 from .signal_language import named_values, parsed_signal
 
-MOST_PACKET = 1 << 16  # samples
-SEED, SHARE = checks.integer(0, MOST_SEED), checks.within(0, 1)
-FAULTS = schema.members_of({**dict.fromkeys(KINDS, SHARE), "seed": SEED})
-MEMBERS: Mapping[str, schema.Check] = {
-    "sample_rate_hz": checks.rate,
-    "sample_bits": checks.integer(2, 16),
-    "packet": checks.integer(1, MOST_PACKET),
-    "signals": schema.sequence_of(schema.as_word),
-    "names": schema.mapping_of(schema.as_word, schema.as_word),
-    "dither": SEED,
-    "period": checks.integer(1, MOST_PERIOD),
-    "sync_time_unix": moment,
-    "first_timestamp": checks.integer(-checks.MOST_FIRST, checks.MOST_FIRST),
-    "faults": FAULTS,
-}
-NEEDED = ("sample_rate_hz", "signals")
+SAMPLE_BITS = Setting("Bits of a sample in two's complement, 2 to 16.", checks.integer(2, 16))
+PACKET = Setting("Samples in a heap, which is one packet of whole bytes.", checks.integer(1, 1 << 16))
+TEXTS, NAMED = schema.sequence_of(schema.as_word), schema.mapping_of(schema.as_word, schema.as_word)
+SEED, PERIOD, FIRST = checks.integer(0, MOST_SEED), checks.integer(1, MOST_PERIOD), checks.SAMPLES["first_timestamp"]
 
 
 @dataclass(frozen=True)
@@ -60,16 +32,24 @@ class DigitiserSettings:
         UsageError: for signals outside the language, and for values that do not fit together.
     """
 
-    sample_rate_hz: float  # the rate of each polarisation, more than 0, at most 1e13
-    signals: tuple[str, ...]  # one for each of 1 or 2 polarisations, in the language of ``signal_language``
-    sample_bits: int = 10  # two's complement, 2 to 16
-    packet: int = 4096  # samples of a packet, whole bytes
-    names: Mapping[str, str] = field(default_factory=dict)  # signals or numbers that others may use by name
-    dither: int | None = None  # seed of what is added before rounding; None: nothing is added
-    period: int | None = None  # samples that are made once and sent again and again; None: each is made when it is due
-    sync_time_unix: Fraction | None = None  # UTC when the stream's time was 0; None: whoever sends decides
-    first_timestamp: int = 0  # time of the first sample that is sent, in samples; a multiple of packet
-    faults: Faults = field(default_factory=Faults)  # faults of the packets of each polarisation
+    sample_rate_hz: Annotated[float, header_setting("sample_rate_hz")]
+    signals: Annotated[tuple[str, ...], Setting("A signal for each of 1 or 2 polarisations, as below.", TEXTS)]
+    sample_bits: Annotated[int, SAMPLE_BITS] = 10
+    packet: Annotated[int, PACKET] = 4096
+    names: Annotated[Mapping[str, str], Setting("Named signals and numbers, for use in `signals`.", NAMED)] = field(
+        default_factory=dict
+    )
+    dither: Annotated[int | None, Setting("Seed of the dither that is added before rounding.", SEED)] = None
+    period: Annotated[
+        int | None, Setting("Samples that are made once and sent repeatedly, which takes less CPU.", PERIOD)
+    ] = None
+    sync_time_unix: Annotated[Fraction | None, header_setting("sync_time_unix")] = None
+    first_timestamp: Annotated[
+        int, Setting("Time of the first sample, a multiple of `packet`.", FIRST, "by the clock")
+    ] = 0
+    faults: Annotated[Faults, Setting("Faults of packets on purpose, as below.", table_check(Faults), "none")] = field(
+        default_factory=Faults
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.sample_rate_hz <= checks.MOST_RATE_HZ:
@@ -104,31 +84,10 @@ class DigitiserSettings:
 
     def info(self, n_samples: int | None = None, antenna: str = "") -> SampleInfo:
         """Returns the header of the samples."""
-        return SampleInfo(
-            sample_bits=self.sample_bits,
-            n_pols=len(self.signals),
-            sample_rate_hz=self.sample_rate_hz,
-            packet=self.packet,
-            n_samples=n_samples,
-            first_timestamp=self.first_timestamp,
-            antenna=antenna,
-            sync_time_unix=self.sync_time_unix,
-        )
+        own = {"n_pols": len(self.signals), "n_samples": n_samples, "antenna": antenna}
+        return SampleInfo(**shared(self, SampleInfo) | own)
 
 
 def digitiser_settings(path: Path, content: Mapping[str, Any], where: str = "it") -> DigitiserSettings:
-    """Returns the settings in a table of TOML.
-
-    Args:
-        path: the file's path, for errors.
-        content: has no other members than the fields of ``DigitiserSettings``.
-        where: the table's name in errors.
-
-    Raises:
-        UsageError: for a table that is wrong, in one line with the member.
-    """
-    settings = checked(path, where, schema.members_of(MEMBERS, NEEDED), content)
-    try:
-        return DigitiserSettings(**{**settings, "faults": Faults(**settings.get("faults", {}))})
-    except UsageError as error:
-        refuse(path, str(error))
+    """Returns the settings in a table of TOML; see ``read_settings``."""
+    return read_settings(path, where, DigitiserSettings, content)

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Annotated
 
 import numpy as np
 
 from ...core.errors import UsageError
+from ...system.setting import Setting
+from ..files import checks
 from ..simulated.sample_blocks import Blocks
-from .counter_noise import BLOCK, LOSSES, generator_of
+from .counter_noise import BLOCK, LOSSES, MOST_SEED, generator_of
 
 KINDS = ("lost", "repeated", "exchanged", "damaged")
+SHARE = Setting("Probability for a packet.", checks.within(0, 1), "0")
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,11 @@ class Faults:
         UsageError: for a probability that is not 0 to 1.
     """
 
-    lost: float = 0.0
-    repeated: float = 0.0
-    exchanged: float = 0.0
-    damaged: float = 0.0
-    seed: int = 0
+    lost: Annotated[float, SHARE] = 0.0
+    repeated: Annotated[float, SHARE] = 0.0
+    exchanged: Annotated[float, SHARE] = 0.0
+    damaged: Annotated[float, SHARE] = 0.0
+    seed: Annotated[int, Setting("Seed of the faults.", checks.integer(0, MOST_SEED), "0")] = 0
 
     def __post_init__(self) -> None:
         for name in KINDS:

@@ -1,22 +1,7 @@
 """Arrays in TOML: each antenna's files, in the order of time, and the header fields that are missing or wrong.
 
-    sample_rate_hz = 64e6              # fields in front of the tables hold for all antennas that do not set them
-    centre_frequency_hz = 1.4e9
-
-    [phase_centre]                     # optional
-    right_ascension_deg = 187.2779
-    declination_deg = 2.0524
-
-    [[antenna]]
-    name = "On"
-    files = ["On.0000.vdif", "On.0001.vdif"]     # relative to this file's folder; or a list for each polarisation
-    threads = [0, 1]
-    position_m = [3370606.0, 711917.0, 5349830.0]
-    delays = 12.25                     # samples; or one for each polarisation; or pieces in [[antenna.delays]]
-    gains = [0.5, 0.6]                 # one for both polarisations, or one for each
-
-All fields of a header (``header_fields``) are allowed. In files with several antennas ``antenna`` chooses
-one, by its name in the file or its number from 0, and ``channel`` is one of its own channels.
+docs/engines-arrays.md has an example, and lists the keys: the settings of ``ArrayAntenna``, and all fields of a header
+(``header_fields``). Those in front of the tables hold for all antennas that do not set them.
 """
 
 from collections import Counter
@@ -24,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...core import schema
 from ...core.errors import UsageError
+from ...system.setting import Setting, file_checks, in_files
 from ..corrections.delays import BEFORE, DelayModel, Piece
 from ..streams.phase_centre import PhaseCentre
 from . import checks
@@ -40,17 +26,85 @@ from .toml import checked, read_toml
 MOST_BYTES = 1 << 26
 
 
+# ---------------------------------------------------------------------- values of fields
+def _files(value: object) -> Any:
+    """Checks for a path, a list of paths, or two lists, one for each polarisation."""
+    is_paired = isinstance(value, list) and any(isinstance(each, list) for each in value)
+    files = (
+        schema.sequence_of(PATHS, N_POLS)(value)
+        if is_paired
+        else (PATHS([value] if isinstance(value, str) else value),)
+    )
+    if not all(each and all(each) for each in files):
+        raise schema.Unsound("is empty, must be paths of files")
+    return files
+
+
+def _numbers(value: object) -> tuple[float, ...]:
+    """Checks for one number for both polarisations, or a list with one for each."""
+    numbers: tuple[float, ...] = checks.REALS(value if isinstance(value, list) else [value])
+    if not 1 <= len(numbers) <= N_POLS:
+        raise schema.Unsound(f"has {len(numbers)} numbers, must have one for each polarisation")
+    return numbers
+
+
+def _delays(value: object) -> tuple[DelayModel, ...]:
+    """Checks for constant delays, or a list of tables as in a file of delays, but without the antenna."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        models = tuple(DelayModel() for _ in range(N_POLS))
+        for each in schema.sequence_of(DELAY_OF_ONE)(value):
+            values: dict[str, Any] = dict(each)
+            pol = values.pop("pol", None)
+            for model in models if pol is None else models[pol : pol + 1]:
+                if len(model.pieces) > 1 and model.pieces[-1].start >= values["start"]:
+                    raise schema.Unsound(f"has a piece from sample {values['start']} on after a later one")
+                model.add(Piece(**values))
+        return models
+    delays = _numbers(value)
+    return tuple(DelayModel(Piece(BEFORE, delay)) for delay in (delays if len(delays) == N_POLS else delays * N_POLS))
+
+
+def _in_file(value: object) -> object:
+    return schema.as_word(value) if isinstance(value, str) else schema.as_count(value)
+
+
+PATHS = schema.sequence_of(schema.as_word)
+DELAY_OF_ONE = schema.members_of({name: check for name, check in DELAY_FIELDS.items() if name != "antenna"}, ("start",))
+
+
 @dataclass(frozen=True)
 class ArrayAntenna:
     """The table of an antenna in an array's file."""
 
-    files: tuple[tuple[Path, ...], ...]  # one list for both polarisations, or one for each
+    files: Annotated[
+        tuple[tuple[Path, ...], ...],
+        Setting(
+            "Paths, relative to the file's folder: one, or several in the order of time; or, where each polarisation "
+            'has its own files, a list for each: `[["x.dada"], ["y.dada"]]`.',
+            _files,
+        ),
+    ]
     header: Mapping[str, Any]  # fields of the header
-    name: str = ""
-    in_file: str | int | None = None  # its name or number, if its files have several antennas
-    follow_on: bool = False  # whether each file begins where the one before ends, whatever time its header has
-    delays: tuple[DelayModel, ...] | None = None  # one for each polarisation
-    gains: tuple[float, ...] | None = None  # one for both polarisations, or one for each
+    name: Annotated[str, Setting("The antenna's name.", schema.as_word, "the one in the header")] = ""
+    in_file: Annotated[
+        str | int | None,
+        Setting("The antenna of files that hold several: its name in them, or its number.", _in_file, key="antenna"),
+    ] = None
+    follow_on: Annotated[
+        bool,
+        Setting("True: each file begins where the one before ends, whatever headers say.", schema.as_flag),
+    ] = False
+    delays: Annotated[
+        tuple[DelayModel, ...] | None,
+        Setting(
+            "In samples: one number, one for each polarisation, or pieces `[{start = 0, delay = 3.5, rate = 1e-9}]` as "
+            "in [a file of delays](engines-delays.md).",
+            _delays,
+        ),
+    ] = None
+    gains: Annotated[
+        tuple[float, ...] | None, Setting("A number, or one for each polarisation; for all antennas or none.", _numbers)
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -110,74 +164,10 @@ def _antenna(folder: Path, common: Mapping[str, object], table: object) -> Array
     values = {**common, **_antenna_table(table)}
     if "files" not in values:
         raise schema.Unsound("lacks files")
+    values["files"] = tuple(tuple(folder / file for file in files) for files in values["files"])
     header = {name: values.pop(name) for name in sorted(of_header().keys() & values.keys())}
     overrides_of(header)
-    return ArrayAntenna(
-        files=tuple(tuple(folder / file for file in files) for files in values["files"]),
-        header=header,
-        name=values.get("name", ""),
-        in_file=values.get("antenna"),
-        follow_on=values.get("follow_on", False),
-        delays=values.get("delays"),
-        gains=values.get("gains"),
-    )
-
-
-# ---------------------------------------------------------------------- values of fields
-def _any(value: object) -> object:
-    return value
-
-
-def _files(value: object) -> Any:
-    """Checks for a path, a list of paths, or two lists, one for each polarisation."""
-    is_paired = isinstance(value, list) and any(isinstance(each, list) for each in value)
-    files = (
-        schema.sequence_of(PATHS, N_POLS)(value)
-        if is_paired
-        else (PATHS([value] if isinstance(value, str) else value),)
-    )
-    if not all(each and all(each) for each in files):
-        raise schema.Unsound("is empty, must be paths of files")
-    return files
-
-
-def _numbers(value: object) -> tuple[float, ...]:
-    """Checks for one number for both polarisations, or a list with one for each."""
-    numbers: tuple[float, ...] = checks.REALS(value if isinstance(value, list) else [value])
-    if not 1 <= len(numbers) <= N_POLS:
-        raise schema.Unsound(f"has {len(numbers)} numbers, must have one for each polarisation")
-    return numbers
-
-
-def _delays(value: object) -> tuple[DelayModel, ...]:
-    """Checks for constant delays, or a list of tables as in a file of delays, but without the antenna."""
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        models = tuple(DelayModel() for _ in range(N_POLS))
-        for each in schema.sequence_of(DELAY_OF_ONE)(value):
-            values: dict[str, Any] = dict(each)
-            pol = values.pop("pol", None)
-            for model in models if pol is None else models[pol : pol + 1]:
-                if len(model.pieces) > 1 and model.pieces[-1].start >= values["start"]:
-                    raise schema.Unsound(f"has a piece from sample {values['start']} on after a later one")
-                model.add(Piece(**values))
-        return models
-    delays = _numbers(value)
-    return tuple(DelayModel(Piece(BEFORE, delay)) for delay in (delays if len(delays) == N_POLS else delays * N_POLS))
-
-
-def _in_file(value: object) -> object:
-    return schema.as_word(value) if isinstance(value, str) else schema.as_count(value)
-
-
-PATHS = schema.sequence_of(schema.as_word)
-DELAY_OF_ONE = schema.members_of({name: check for name, check in DELAY_FIELDS.items() if name != "antenna"}, ("start",))
-OWN: Mapping[str, schema.Check] = {
-    "files": _files,
-    "antenna": _in_file,
-    "follow_on": schema.as_flag,
-    "delays": _delays,
-    "gains": _numbers,
-}
+    return ArrayAntenna(header=header, **{in_files(ArrayAntenna)[key].name: value for key, value in values.items()})
 
 
 @cache
@@ -187,9 +177,10 @@ def of_header() -> Mapping[str, schema.Check]:
 
 
 def _antenna_table(value: object) -> Any:
-    return schema.members_of({"name": schema.as_word, **of_header(), **OWN})(value)
+    return schema.members_of({**file_checks(ArrayAntenna), **of_header()})(value)
 
 
 def _whole(value: object) -> Any:
-    tables = {"antenna": schema.sequence_of(_any), "phase_centre": _any}
-    return schema.members_of({**of_header(), **OWN, **tables}, needed=("antenna",))(value)
+    tables = {"antenna": schema.sequence_of(lambda table: table), "phase_centre": lambda table: table}
+    of_all = {key: check for key, check in file_checks(ArrayAntenna).items() if key != "name"}
+    return schema.members_of({**of_all, **of_header(), **tables}, needed=("antenna",))(value)

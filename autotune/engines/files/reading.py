@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import schema
 from ...core.errors import UsageError, one_line
+from ...system.setting import Setting
 from ..streams.samples import SampleInfo, Samples
 from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, moment, step_of
 from . import checks
@@ -79,6 +80,14 @@ FIELDS: Mapping[str, HeaderField] = {  # every recording has these; a format dec
     "sideband": HeaderField("lower: the band falls with frequency; upper: it rises", schema.one_of(SIDEBANDS)),
     "trust_header": HeaderField("true: keep what data, physics or the clock contradict", schema.as_flag, _flag),
 }
+
+
+def header_setting(name: str) -> Setting:
+    """Returns a field of every header as a setting of a file."""
+    one = FIELDS[name]
+    return Setting(f"{one.help[0].upper()}{one.help[1:]}.", one.check, "none")
+
+
 OF_SAMPLES = "sample_rate_hz", "antenna", "position_m", "centre_frequency_hz", "sync_time_unix"
 
 

@@ -1,16 +1,17 @@
 """The bands that a user asks for, and the engine settings that follow from them and from the samples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
+from ...core import schema
 from ...core.errors import UsageError
 from ...system.limits import Range
-from ...system.setting import ANY, CALLS, Setting, check_settings, with_old_names
+from ...system.setting import CALLS, COMMANDS, Setting, check_settings, table_check, with_old_names
 from ..corrections.delays import LONGEST, DelayModel
 from ..corrections.gains import Gains
 from ..f.chain import Output, bank
@@ -30,19 +31,26 @@ LEAST_DELAY_DIFF = 1 << 12  # samples: the engine allows at least this differenc
 MOST_TAPS = 64  # the limit of pfb_fir and channelise
 MOST_DELAY_DIFF = 1 << 26
 ENDLESS_DELAY_DIFF = 1 << 20  # samples: the difference for a stream without an end
+DELAYS_DIFFER = Setting("Samples by which delays may differ.", Range(0, MOST_DELAY_DIFF), "2^20")
+MOST_LOW_PASS = 1 << 20  # the largest decimation of a narrow band, and the most taps of its filter
 LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # limits of a narrow band's ddc batch, which is about a quarter of a heap
 
 DelayArgument = Path | str | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
 GainArgument = Path | str | Mapping[str, Any] | Gains | complex | np.ndarray | None
 
 
+def _gains(value: object) -> float | str:
+    """Checks for a number, or the name of a file."""
+    return schema.as_word(value) if isinstance(value, str) else checks.real(value)
+
+
 @dataclass(frozen=True)
 class Narrow:
     """A narrow band: its centre, and the filter in front of it."""
 
-    centre_hz: float  # the sky frequency if the samples' centre frequency is known, else relative to their frequency 0
-    decimation: int  # input samples for each sample of the narrow band
-    taps: int  # length of the low-pass filter in front of the decimation; 8 to 16 times the decimation is usual
+    centre_hz: Annotated[float, Setting("Sky frequency if it is known, else from frequency 0 on.", checks.real)]
+    decimation: Annotated[int, Setting("Samples for each sample of the narrow band.", Range(2, MOST_LOW_PASS))]
+    taps: Annotated[int, Setting("Taps of the low-pass filter: 8 to 16 times `decimation`.", Range(1, MOST_LOW_PASS))]
 
 
 @with_old_names
@@ -68,25 +76,28 @@ class Bands:
     spectra_per_heap: Annotated[
         int, Setting("Spectra in a heap. A heap is written as a whole.", Range(1, checks.MOST_SPECTRA))
     ] = 256
-    delays: Annotated[DelayArgument, Setting("TOML of each antenna's delays.", ANY, "none")] = field(
+    delays: Annotated[DelayArgument, Setting("TOML of each antenna's delays.", schema.as_word, "none")] = field(
         default=None, repr=False
     )
     gains: Annotated[
         GainArgument,
-        Setting("Gains in .npz (by antenna) or .npy.", ANY, "gains that give voltages an rms of 16; of 3 for 4 bits"),
+        Setting(
+            "Gains in .npz (by antenna) or .npy.", _gains, "gains that give voltages an rms of 16; of 3 for 4 bits"
+        ),
     ] = field(default=None, repr=False)
     narrow: Annotated[
         tuple[Narrow, ...],
         Setting(
-            "CENTRE,DECIMATION,TAPS: a narrow band in place of the whole one. CENTRE is in Hz; TAPS are those of the "
-            "low-pass filter in front of the decimation (8 to 16 times DECIMATION)."
+            "A narrow band in place of the whole one. As an option CENTRE,DECIMATION,TAPS: CENTRE is in Hz; TAPS are "
+            "those of the low-pass filter in front of the decimation (8 to 16 times DECIMATION).",
+            lambda value: (table_check(Narrow)(value),),
         ),
     ] = ()
-    with_whole: Annotated[bool, Setting("With --narrow: also make the whole band, from the same samples.")] = False
+    with_whole: Annotated[
+        bool, Setting("With --narrow: also make the whole band, from the same samples.", where=COMMANDS)
+    ] = False
     phase_centre: PhaseCentre | None = None
-    max_delay_diff: Annotated[
-        int | None, Setting("Samples by which delays may differ.", Range(0, MOST_DELAY_DIFF), where=CALLS)
-    ] = None
+    max_delay_diff: Annotated[int | None, replace(DELAYS_DIFFER, where=CALLS)] = None
     nibbles: str = REAL_LOW
     whole_heaps: bool = False
 

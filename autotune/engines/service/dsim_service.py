@@ -1,11 +1,4 @@
-"""A simulated digitiser that sends SPEAD. Its file has the members of ``digitiser_settings``, and these:
-
-speed = 1.0          # times real time; 0 is as fast as possible
-n_samples = 1048576  # samples of each polarisation; without it, it runs until it is stopped
-
-[to]
-endpoints = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # an entry for each polarisation; its addresses take turns
-"""
+"""A simulated digitiser that sends SPEAD, and its file, which docs/network-files.md describes."""
 
 import threading
 import time
@@ -14,66 +7,67 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from ...core import schema
+from ...core.errors import UsageError
+from ...system.setting import Setting, read_settings
 from ..digitiser.digitised_signal import PacketMaker
-from ..digitiser.digitiser_settings import DigitiserSettings, digitiser_settings
+from ..digitiser.digitiser_settings import DigitiserSettings
 from ..digitiser.packet_faults import Sends
 from ..files import checks
-from ..files.reading import Tell, refuse
-from ..files.toml import checked, read_toml
+from ..files.reading import Tell
+from ..files.toml import read_toml
 from ..network.endpoints import Endpoint
 from ..network.items import DIGITISER_HEADER_BYTES
-from ..network.sample_outlet import SampleOutlet, damage
+from ..network.sample_outlet import TTL, SampleOutlet, damage
 from ..run.counters import si
 from .served import Counts
-from .stream_places import MOST_FILE, TRANSPORT, endpoints_of, later, those_in, words
+from .stream_places import INTERFACE, MOST_FILE, TRANSPORTS, endpoint_lists
 
 BLOCK_S = 0.01  # a block of samples, which is made at once, lasts about as long
 MOST_BLOCK, BURST = 256, 8  # packets of a polarisation: the largest block, and those sent before the other's turn
 AGAIN_S = 0.2  # pause between two tries to connect
 AHEAD_S = 0.2  # the first sample lies so far in the future
+N_SAMPLES = checks.integer(1, checks.MOST_TIME)
 SOON_S = 1e-3  # a packet that is due within this time is sent at once
-TO = schema.members_of(
-    {"endpoints": words, "transport": TRANSPORT, "interface": schema.as_word, "ttl": checks.integer(0, 255)},
-    ("endpoints",),
-)
 
 
-@dataclass(frozen=True)
-class DsimSettings:
+@dataclass(frozen=True, kw_only=True)
+class DsimPlace:
+    """The table [to] of a digitiser's file."""
+
+    endpoints: Annotated[
+        tuple[tuple[Endpoint, ...], ...],
+        Setting("An address for each polarisation, or several that are used in turn.", endpoint_lists),
+    ]
+    transport: Annotated[str, Setting("`udp` or `tcp`.", TRANSPORTS)] = "udp"
+    interface: Annotated[str, INTERFACE] = ""
+    ttl: Annotated[int, Setting("Time to live of multicast.", checks.integer(0, 255))] = TTL
+
+
+@dataclass(frozen=True, kw_only=True)
+class DsimSettings(DigitiserSettings):
     """The settings in the file of a digitiser."""
 
-    digitiser: DigitiserSettings
-    endpoints: tuple[tuple[Endpoint, ...], ...]  # the addresses of each polarisation
-    transport: str = "udp"
-    interface: str = ""
-    ttl: int = 4
-    speed: float = 1.0
-    n_samples: int | None = None
-    begins_now: bool = True  # whether the first sample gets its time from the clock
+    n_samples: Annotated[int | None, Setting("Samples to send of each polarisation.", N_SAMPLES, "without end")] = None
+    speed: Annotated[float, Setting("A multiple of real time, or 0: as fast as possible.", schema.as_amount)] = 1.0
+    to: Annotated[DsimPlace, Setting("Where samples go, as below.", DsimPlace)]
+    begins_now: bool  # whether the first sample gets its time from the clock
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n, n_pols = len(self.to.endpoints), len(self.signals)
+        if n != n_pols:
+            raise UsageError(f"[to] endpoints has {n} entries: give one for each of the {n_pols} signals")
 
 
 def dsim_settings(path: Path) -> DsimSettings:
-    """Returns the settings in a digitiser's file.
-
-    Raises:
-        UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
-    """
+    """Returns the settings in a digitiser's file. Raises UsageError for a wrong one, in one line."""
     content = read_toml(path, MOST_FILE)
-    own = {name: content.pop(name) for name in ("to", "speed", "n_samples") if name in content}
-    digitiser = digitiser_settings(path, content)
-    parts = {"speed": schema.as_amount, "n_samples": checks.integer(1, checks.MOST_TIME), "to": later}
-    settings = checked(path, "it", schema.members_of(parts, ("to",)), own)
-    to = checked(path, "[to]", TO, settings["to"])
-    n_pols = len(digitiser.signals)
-    if len(to["endpoints"]) != n_pols:
-        refuse(path, f"[to] endpoints has {len(to['endpoints'])} entries: give one for each of the {n_pols} signals")
-    endpoints = tuple(endpoints_of(path, [text]) for text in to["endpoints"])
-    sending = those_in(to, "transport", "interface", "ttl") | those_in(settings, "speed", "n_samples")
-    return DsimSettings(digitiser, endpoints, begins_now="first_timestamp" not in content, **sending)
+    return read_settings(path, "it", DsimSettings, content, begins_now="first_timestamp" not in content)
 
 
 @dataclass
@@ -110,11 +104,8 @@ class Dsim:
         Raises:
             UsageError: when nothing can be sent to an address.
         """
-        info = self.settings.digitiser.info()
-        maker = self.settings.digitiser.packets(self.tell)
-        outlet = SampleOutlet(
-            info, self.settings.transport, self.settings.endpoints, self.settings.interface, self.settings.ttl
-        )
+        maker, to = self.settings.packets(self.tell), self.settings.to
+        outlet = SampleOutlet(self.settings.info(), to.transport, to.endpoints, to.interface, to.ttl)
         try:
             self._wait_for_connections(outlet)
             self._send_all(outlet, maker, self._at_now())
@@ -156,8 +147,8 @@ class Dsim:
 
     def _at_now(self) -> DigitiserSettings:
         """Returns the settings with the time of the first sample, from the file or else from the clock."""
-        settings = self.settings.digitiser
-        if not self.settings.begins_now:
+        settings = self.settings
+        if not settings.begins_now:
             return settings
         if settings.sync_time_unix is None:
             return replace(settings, sync_time_unix=Fraction(time.time()))
@@ -180,7 +171,7 @@ class Dsim:
         """Returns the packets, some of them damaged on purpose. With tcp only samples are damaged, not headers."""
         if is_damaged.any():
             some = packets[is_damaged]
-            damage(some, rng, DIGITISER_HEADER_BYTES if self.settings.transport == "tcp" else 0)
+            damage(some, rng, DIGITISER_HEADER_BYTES if self.settings.to.transport == "tcp" else 0)
             packets[is_damaged] = some
         return packets
 

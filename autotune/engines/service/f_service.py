@@ -1,177 +1,103 @@
-"""An F-engine as a service, and its file.
+"""An F-engine as a service, and its file, which docs/network-files.md describes."""
 
-antenna = "m000"
-feng_id = 0                       # the antenna's index, 0 to n_antennas - 1
-n_antennas = 4
-sample_rate_hz = 1712e6
-sample_bits = 10
-packet = 4096                     # samples in a heap from the digitiser
-sync_time_unix = "1700000000.0"   # UTC when the digitiser's time was 0
-max_delay_diff = 1048576          # samples by which delays may differ
-patience_s = 0.2                  # the start waits so long for both polarisations
-cores.compute = [4]               # cores of a thread of the engine: reads, returns, compute or writes
-
-[from]
-listen = ["239.1.1.1+7:7148", "239.1.1.9+7:7148"]   # an entry for each polarisation
-
-[[to]]                            # one table for each band
-channels = 4096
-taps = 16
-bits = 8
-spectra_per_heap = 256
-endpoints = "239.10.10.10+3:7148" # each address gets a quarter of the channels
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...core import schema
 from ...core.errors import UsageError
+from ...system.setting import Setting, declared, read_settings, shared
 from ..corrections.gains import Gains
+from ..digitiser.digitiser_settings import PACKET, SAMPLE_BITS
 from ..f.chain import Output, voltage_info
 from ..f.engine import FEngine
 from ..files import checks
-from ..files.reading import Tell, refuse
-from ..files.toml import checked, read_toml
-from ..jobs.band_settings import Bands, Narrow
+from ..files.reading import Tell, header_setting
+from ..files.toml import read_toml
+from ..jobs.band_settings import DELAYS_DIFFER, Bands
 from ..jobs.running import Running
 from ..jobs.sinks import voltage_sink
 from ..network.received import PATIENCE_S, ReceivedSamples
-from ..network.receiver import Listening
 from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
-from ..streams.times import moment
 from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageSink
 from .first_level import FirstLevel
 from .served import Counts, Serving
-from .stream_places import (
-    ENGINE_CORES,
-    MOST_FILE,
-    NIBBLES,
-    SENDING,
-    SendingPlace,
-    later,
-    listening_places,
-    nibbles_of,
-    one_or_more,
-    path_beside,
-    sending_place,
-    those_in,
-)
+from .stream_places import ENGINE_CORES, MOST_FILE, NIBBLES, EngineCores, ListeningPlace, SendingPlace, nibbles_of
 
-MOST_PACKET = 1 << 16
-NARROW = schema.members_of(
-    {"centre_hz": checks.real, "decimation": checks.integer(2, 1 << 20), "taps": checks.integer(1, 1 << 20)},
-    ("centre_hz", "decimation", "taps"),
-)
+INDEX, N_ANTENNAS = (checks.integer(least, checks.MOST_ANTENNAS) for least in (0, 1))
+CHUNK = replace(declared(Running)["chunk"].setting, allowed=checks.integer(1, 1 << 30))
 
 
-def gains_of_file(value: object) -> float | str:
-    """Checks for a number or the name of a file of gains."""
-    return schema.as_word(value) if isinstance(value, str) else checks.real(value)
+@dataclass(frozen=True, kw_only=True)
+class FBand(SendingPlace, Bands):
+    """A table [[to]] of an F-engine's file: a band, and the destinations of its voltages."""
+
+    nibbles: Annotated[str, replace(NIBBLES, usual=f"{NIBBLES.usual}; file: `{REAL_LOW}`")] = ""
+    whole_heaps: bool = True
+
+    def __post_init__(self) -> None:
+        n = len(self.endpoints)
+        if not n and self.file is None:
+            raise UsageError("has neither endpoints nor file: give at least one of the two")
+        if n and self.channels % n:
+            raise UsageError(f"has {self.channels} channels, which {n} endpoints cannot share evenly")
+        object.__setattr__(self, "nibbles", nibbles_of(self.nibbles, self.bits, REAL_HIGH if n else REAL_LOW))
+        super().__post_init__()
 
 
-BAND: Mapping[str, schema.Check] = {
-    "channels": checks.integer(1, checks.MOST_CHANNELS),
-    "taps": checks.integer(1, 64),
-    "window": schema.as_word,
-    "bits": checks.voltage_bits,
-    "nibbles": NIBBLES,
-    "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
-    "delays": schema.as_word,
-    "gains": gains_of_file,
-    "narrow": NARROW,
-    **SENDING,
-}
-MEMBERS: Mapping[str, schema.Check] = {
-    **{name: checks.SAMPLES[name] for name in ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m")},
-    "sync_time_unix": moment,
-    "sample_bits": checks.integer(2, 16),
-    "n_pols": checks.integer(1, 2),
-    "packet": checks.integer(1, MOST_PACKET),
-    "feng_id": checks.integer(0, checks.MOST_ANTENNAS),
-    "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
-    "chunk": checks.integer(1, 1 << 30),
-    "max_delay_diff": checks.integer(0, 1 << 26),
-    "patience_s": schema.as_amount,
-    "cores": ENGINE_CORES,
-    "from": later,
-    "to": later,
-}
-NEEDED = ("sample_rate_hz", "from", "to")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FServiceSettings:
     """The settings in the file of an F-engine."""
 
-    info: SampleInfo
-    places: Listening
-    outputs: tuple[tuple[Bands, SendingPlace], ...]  # each band, and the destinations of its voltages
-    feng_id: int = 0
-    n_antennas: int = 1
-    chunk: int | None = None  # samples; None takes a number that suits the device
-    patience_s: float = PATIENCE_S
-    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # cores of the engine's threads, by thread name
+    sample_rate_hz: Annotated[float, header_setting("sample_rate_hz")]
+    sample_bits: Annotated[int, SAMPLE_BITS] = 10
+    n_pols: Annotated[int, Setting("Polarisations, 1 or 2.", checks.SAMPLES["n_pols"])] = 2
+    packet: Annotated[int, PACKET] = 4096
+    antenna: Annotated[str, header_setting("antenna")] = ""
+    feng_id: Annotated[
+        int, Setting("Index of the antenna, 0 to `n_antennas` - 1, which sets the numbers of its heaps.", INDEX, "0")
+    ] = 0
+    n_antennas: Annotated[int, Setting("Antennas of the array.", N_ANTENNAS, "`feng_id` + 1")] = 0
+    sync_time_unix: Annotated[Fraction | None, header_setting("sync_time_unix")] = None
+    centre_frequency_hz: Annotated[float | None, header_setting("centre_frequency_hz")] = None
+    position_m: Annotated[tuple[float, float, float] | None, header_setting("position_m")] = None
+    chunk: Annotated[int | None, CHUNK] = None
+    max_delay_diff: Annotated[int | None, DELAYS_DIFFER] = None
+    patience_s: Annotated[float, Setting("Seconds that the start waits for both polarisations.", schema.as_amount)] = (
+        PATIENCE_S
+    )
+    cores: Annotated[EngineCores, ENGINE_CORES] = field(default_factory=dict)
+    places: Annotated[
+        ListeningPlace,
+        Setting("`listen` has an entry for each polarisation; without `tcp` one may do.", ListeningPlace, key="from"),
+    ]
+    outputs: Annotated[tuple[FBand, ...], Setting("A table `[[to]]` for each band.", FBand, key="to")]
+
+    def __post_init__(self) -> None:
+        if self.packet * self.sample_bits % 8:
+            what = f"packet={self.packet} samples of {self.sample_bits} bits"
+            raise UsageError(f"{what} do not fill whole bytes; give a multiple of 8")
+        if self.n_antennas and self.feng_id >= self.n_antennas:
+            last = f"0 to n_antennas - 1 = {self.n_antennas - 1}"
+            raise UsageError(f"feng_id is {self.feng_id}, must be an antenna's index, {last}")
+        if self.places.transport == "tcp" and len(self.places.listen) != self.n_pols:
+            n = f"[from] listen must have {self.n_pols} entries"
+            raise UsageError(f"{n} with tcp: each polarisation has its connection")
+
+    @cached_property
+    def info(self) -> SampleInfo:
+        """Returns the header of the samples."""
+        return SampleInfo(**shared(self, SampleInfo))
 
 
 def f_service_settings(path: Path) -> FServiceSettings:
-    """Returns the settings in an F-engine's file.
-
-    Raises:
-        UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
-    """
-    settings = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
-    packet = settings.get("packet", 4096)
-    bits = settings.get("sample_bits", 10)
-    if packet * bits % 8:
-        refuse(path, f"packet={packet} samples of {bits} bits do not fill whole bytes; give a multiple of 8")
-    info = SampleInfo(
-        sample_bits=bits,
-        n_pols=settings.get("n_pols", 2),
-        packet=packet,
-        **those_in(settings, *INFO),
-    )
-    feng_id, n_antennas = settings.get("feng_id", 0), settings.get("n_antennas", settings.get("feng_id", 0) + 1)
-    if feng_id >= n_antennas:
-        refuse(path, f"feng_id is {feng_id}, must be an antenna's index, 0 to n_antennas - 1 = {n_antennas - 1}")
-    places = listening_places(path, settings["from"])
-    if places.transport == "tcp" and len(places.members) != info.n_pols:
-        refuse(path, f"[from] listen must have {info.n_pols} entries with tcp: each polarisation has its connection")
-    bands = one_or_more(path, settings, "to", schema.members_of(BAND, ("channels",)))
-    outputs = [_band(path, each, settings) for each in bands]
-    rest = those_in(settings, "chunk", "patience_s", "cores")
-    return FServiceSettings(info, places, tuple(outputs), feng_id, n_antennas, **rest)
-
-
-INFO = ("antenna", "sample_rate_hz", "centre_frequency_hz", "position_m", "sync_time_unix")
-
-
-def _band(path: Path, table: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Bands, SendingPlace]:
-    if not ("endpoints" in table or "file" in table):
-        refuse(path, "[[to]] has neither endpoints nor file: give at least one of the two")
-    place = sending_place(path, table)
-    n = len(place.endpoints)
-    if n and table["channels"] % n:
-        refuse(path, f"[[to]] has {table['channels']} channels, which {n} endpoints cannot share evenly")
-    gains = table.get("gains")
-    try:
-        bands = Bands(
-            table["channels"],
-            delays=path_beside(path, table["delays"]) if "delays" in table else None,
-            gains=path_beside(path, gains) if isinstance(gains, str) else gains,
-            narrow=(Narrow(**table["narrow"]),) if "narrow" in table else (),
-            max_delay_diff=whole.get("max_delay_diff"),
-            nibbles=nibbles_of(table, default=REAL_HIGH if n else REAL_LOW),
-            whole_heaps=True,
-            **those_in(table, "taps", "window", "bits", "spectra_per_heap"),
-        )
-    except UsageError as error:
-        refuse(path, f"[[to]] {error}")
-    return bands, place
+    """Returns the settings in an F-engine's file. Raises UsageError for a wrong one, in one line."""
+    return read_settings(path, "it", FServiceSettings, read_toml(path, MOST_FILE))
 
 
 class FService(Serving):
@@ -194,23 +120,27 @@ class FService(Serving):
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, info = settings, settings.info
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
-        headers = [voltage_info(info, self._output(bands).settings) for bands, _ in settings.outputs]
+        self._bands = [replace(band, max_delay_diff=settings.max_delay_diff) for band in settings.outputs]
         self._infos = [
-            replace(header, is_delayed=bands.delays is not None, phase_centre=bands.direction())
-            for header, (bands, _) in zip(headers, settings.outputs, strict=True)
+            replace(
+                voltage_info(info, self._output(band).settings),
+                is_delayed=band.delays is not None,
+                phase_centre=band.direction(),
+            )
+            for band in self._bands
         ]
-        super().__init__(settings.places, info, [[place] for _, place in settings.outputs], running, tell)
+        super().__init__(settings.places.listening, info, [[band] for band in self._bands], running, tell)
 
     def _source(self, **receiving: Any) -> ReceivedSamples:
         return ReceivedSamples(self._settings.info, patience_s=self._settings.patience_s, **receiving)
 
     def _engine(self, source: Any, sinks: Sequence[VoltageSink]) -> FEngine:
-        settings, n_packets = self._settings, max(1, self._chunk // self._settings.info.packet)
-        outputs = [self._output(bands) for bands, _ in settings.outputs]
+        settings, n_packets = self._settings, max(1, self._chunk // self._settings.packet)
+        outputs = [self._output(band) for band in self._bands]
         by_level = []
-        for output, (bands, _), sink in zip(outputs, settings.outputs, sinks, strict=True):
+        for output, band, sink in zip(outputs, self._bands, sinks, strict=True):
             output.sink = sink
-            if bands.gains is None:
+            if band.gains is None:
                 by_level.append((output.settings, output.gains))
         if by_level:
             source = FirstLevel(source, by_level, self._tell)
@@ -224,9 +154,9 @@ class FService(Serving):
         return bands.output(settings, delays, gains)
 
     def _outlet(self, output: int, place: SendingPlace) -> VoltageOutlet:
-        info, own = self._infos[output], self._settings
-        sending = self._sending(place)
-        return VoltageOutlet(info, own.feng_id, own.n_antennas, place.transport, place.endpoints, **sending)
+        info, own, sending = self._infos[output], self._settings, self._sending(place)
+        n_antennas = own.n_antennas or own.feng_id + 1
+        return VoltageOutlet(info, own.feng_id, n_antennas, place.transport, place.endpoints, **sending)
 
     def _file(self, output: int, path: Path) -> VoltageSink:
         return voltage_sink(path, self._infos[output], False, self._tell)

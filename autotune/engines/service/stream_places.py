@@ -1,136 +1,101 @@
 """The tables [from] and [to] of configuration files: the sources and destinations of an engine's streams."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from ...core import schema
 from ...core.errors import UsageError
+from ...system.setting import Setting, shared
 from ..files import checks
-from ..files.reading import refuse
-from ..files.toml import checked
 from ..network.endpoints import Endpoint, endpoints
 from ..network.ibverbs import IBV
 from ..network.receiver import PCAP, Listening
 from ..streams.voltages import REAL_HIGH, REAL_LOW
 
 TRANSPORTS = ("udp", "tcp")
+SENT_BY = (*TRANSPORTS, IBV)
+LIVE = "true by `udp` and `ibv`"
 MOST_FILE = 1 << 20  # bytes
-NIBBLES = schema.one_of((REAL_LOW, REAL_HIGH))
 LONG_PATIENCE_S = 60.0  # a receiver by TCP may pause so long if the sender can wait
-MOST_CORE = 1 << 12
-TRANSPORT = schema.one_of(TRANSPORTS)
-CORES = schema.sequence_of(checks.integer(0, MOST_CORE))
-
-
-def words(value: object) -> tuple[str, ...]:
-    """Checks for a text or a list of texts."""
-    if isinstance(value, str):
-        return (schema.as_word(value),)
-    texts = schema.sequence_of(schema.as_word)(value)
-    if not texts:
-        raise schema.Unsound("is empty, must be an address or a list of addresses")
-    return tuple(texts)
-
-
-ENGINE_CORES = schema.members_of({name: CORES for name in ("reads", "returns", "compute", "writes")})
-FROM = schema.members_of(
-    {
-        "listen": words,
-        "transport": schema.one_of((*TRANSPORTS, IBV, PCAP)),
-        "interface": schema.as_word,
-        "cores": CORES,
-        "live": schema.as_flag,
-    },
-    ("listen",),
+CORES = schema.sequence_of(checks.integer(0, 1 << 12))
+ENGINE_CORES = Setting(
+    "`reads`, `returns`, `compute`, `writes`: lists of [cores of the engine's threads]"
+    "(engines-python.md#your-own-input-and-output).",
+    schema.members_of({name: CORES for name in ("reads", "returns", "compute", "writes")}),
+    "any",
 )
-# These members of a table [[to]] say where and how heaps are sent.
-SENDING: Mapping[str, schema.Check] = {
-    "endpoints": words,
-    "transport": schema.one_of((*TRANSPORTS, IBV)),
-    "interface": schema.as_word,
-    "paced": schema.as_flag,
-    "cores": CORES,
-    "file": schema.as_word,
-}
+INTERFACE = Setting("Address of the interface for multicast and for `ibv`.", schema.as_word, "the system's")
+NIBBLES = Setting("Position of the real part at 4 bits.", (REAL_LOW, REAL_HIGH), f"`{REAL_HIGH}`")
+EngineCores = Mapping[str, tuple[int, ...]]  # cores by the thread's name
 
 
-def nibbles_of(table: Mapping[str, Any], default: str = REAL_HIGH) -> str:
-    """Returns the nibble that holds the real part at 4 bits: the table's choice, or else ``default``."""
-    return str(table.get("nibbles", default if table.get("bits") == 4 else REAL_LOW))
+def endpoint_lists(value: object) -> tuple[tuple[Endpoint, ...], ...]:
+    """Checks for a text, or a list of texts, each of which stands for one or several addresses."""
+    try:
+        return tuple(map(endpoints, schema.as_words(value)))
+    except UsageError as error:
+        raise schema.Unsound(str(error)) from None
 
 
-def later(value: object) -> object:
-    """Accepts any value, since the checks of its table follow later."""
-    return value
+def _all_endpoints(value: object) -> tuple[Endpoint, ...]:
+    return tuple(chain.from_iterable(endpoint_lists(value)))
 
 
-def listening_places(path: Path, content: object) -> Listening:
-    """Returns the places in a table [from]. With tcp the sender waits, unless ``live`` is true.
+def nibbles_of(given: str, bits: int, default: str = REAL_HIGH) -> str:
+    """Returns the nibble that holds the real part at 4 bits: the file's choice, or else ``default``."""
+    return given or (default if bits == 4 else REAL_LOW)
 
-    With pcap ``listen`` has paths of files.
 
-    Raises:
-        UsageError: for a wrong table or address; the text names the file.
-    """
-    table = checked(path, "[from]", FROM, content)
-    transport = table.get("transport", "udp")
-    if transport == PCAP and table.get("live"):
-        refuse(path, "[from] has live = true, but files of packets are not live")
-    members: list[tuple[Endpoint, ...] | tuple[Path]] = [
-        (path_beside(path, text),) if transport == PCAP else endpoints_of(path, [text]) for text in table["listen"]
+@dataclass(frozen=True, kw_only=True)
+class ListeningPlace:
+    """A table [from] of a file. With tcp the sender waits, unless ``live`` is true. With pcap ``listen`` has files."""
+
+    path: Path  # the configuration file's
+    listen: Annotated[
+        tuple[str, ...], Setting("Addresses, each entry with a thread of its own; files for `pcap`.", schema.as_words)
     ]
-    waits = not table.get("live", transport in ("udp", IBV))
-    return Listening(members, transport, is_lossless=waits, **those_in(table, "interface", "cores"))
+    transport: Annotated[
+        str,
+        Setting(
+            "`udp`, `tcp`, `ibv` (UDP through a card with ibverbs) or `pcap` (a file from tcpdump, read to its end as "
+            "fast as possible).",
+            (*SENT_BY, PCAP),
+        ),
+    ] = "udp"
+    live: Annotated[
+        bool | None,
+        Setting("True: an engine that is too slow loses samples. False: the sender waits.", schema.as_flag, LIVE),
+    ] = None
+    interface: Annotated[str, INTERFACE] = ""
+    cores: Annotated[tuple[int, ...], Setting("A core for the thread of each entry.", CORES, "any")] = ()
+
+    def __post_init__(self) -> None:
+        if self.transport == PCAP and self.live:
+            raise UsageError("has live = true, but files of packets are not live")
+        self.listening  # noqa: B018  # a wrong address is refused at once
+
+    @cached_property
+    def listening(self) -> Listening:
+        """Returns the settings of the receiver. Raises UsageError for a wrong address."""
+        files = [(self.path.parent / text,) for text in self.listen]
+        waits = self.transport not in ("udp", IBV) if self.live is None else not self.live
+        members = files if self.transport == PCAP else [endpoints(text) for text in self.listen]
+        return Listening(members, is_lossless=waits, **shared(self, Listening))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SendingPlace:
     """A table [[to]] of a file: the destinations of one stream, which are addresses, a file, or both."""
 
-    endpoints: tuple[Endpoint, ...]
-    file: Path | None
-    transport: str = "udp"
-    interface: str = ""
-    paced: bool = True
-    cores: tuple[int, ...] = ()
-
-
-def sending_place(path: Path, table: Mapping[str, Any]) -> SendingPlace:
-    """Returns the destinations in a table [[to]], which ``SENDING`` has checked. Raises UsageError as endpoints_of."""
-    file = path_beside(path, table["file"]) if "file" in table else None
-    rest = those_in(table, "transport", "interface", "paced", "cores")
-    return SendingPlace(endpoints_of(path, table.get("endpoints", ())), file, **rest)
-
-
-def endpoints_of(path: Path, texts: Sequence[str]) -> tuple[Endpoint, ...]:
-    """Returns the addresses in all texts, in their order. Raises UsageError that names the file."""
-    try:
-        return tuple(each for text in texts for each in endpoints(text))
-    except UsageError as error:
-        refuse(path, str(error))
-
-
-def those_in(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Returns the members of a table with these names, as far as they are there; others have their defaults."""
-    return {name: table[name] for name in names if name in table}
-
-
-def path_beside(path: Path, name: str) -> Path:
-    """Returns the path ``name`` of a configuration file. A relative path begins at the file's folder."""
-    return path.parent / name
-
-
-def one_or_more(path: Path, content: Mapping[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
-    """Returns the tables [[name]] of a file, or the single table [name].
-
-    Raises:
-        UsageError: when there is no table, or one is wrong, in one line with the member.
-    """
-    member = content.get(name)
-    some = member if isinstance(member, list) else [member]
-    if member is None or not some:
-        refuse(path, f"it has no [[{name}]]: add one that says where the results go")
-    names = [f"[[{name}]] {place}" if len(some) > 1 else f"[{name}]" for place in range(1, len(some) + 1)]
-    return [checked(path, text, check, each) for text, each in zip(names, some, strict=True)]
+    endpoints: Annotated[tuple[Endpoint, ...], Setting("The addresses to send to.", _all_endpoints, "none")] = ()
+    file: Annotated[
+        Path | None, Setting("A new file, HDF5 and others by [its name](engines-files.md).", schema.as_word)
+    ] = None
+    transport: Annotated[str, Setting("`udp`, `tcp`, or `ibv` (multicast only).", SENT_BY)] = "udp"
+    interface: Annotated[str, INTERFACE] = ""
+    paced: Annotated[bool, Setting("Packets of a live engine are spread over time.", schema.as_flag, "true")] = True
+    cores: Annotated[tuple[int, ...], Setting("Cores of the threads that send.", CORES, "any")] = ()

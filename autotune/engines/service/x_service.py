@@ -1,163 +1,103 @@
-"""An X-engine as a service, and its file.
+"""An X-engine as a service, and its file, which docs/network-files.md describes."""
 
-antennas = ["m000", "m001", "m002", "m003"]   # in the order of feng_id
-channels = 4096                   # channels of the whole band
-first_channel = 0
-n_channels = 1024                 # channels of this engine
-spectra_per_heap = 256
-step = 8192                       # samples from one spectrum to the next
-bits = 8
-sample_rate_hz = 1712e6
-sync_time_unix = "1700000000.0"
-accumulate = 408                  # batches in a dump
-batches_per_chunk = 8
-
-[from]
-listen = "239.10.10.10:7148"      # one address for all antennas, or a list with one for each
-
-[to]
-endpoints = "239.10.11.10:7148"
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ...core import schema
 from ...core.errors import UsageError
+from ...system.setting import Setting, declared, read_settings, shared
+from ..digitiser.digitiser_settings import TEXTS
 from ..files import checks
-from ..files.reading import Tell, refuse
-from ..files.toml import checked, read_toml
+from ..files.reading import Tell, header_setting
+from ..files.toml import read_toml
+from ..jobs.band_settings import Bands
 from ..jobs.running import Running
 from ..jobs.sinks import visibility_sink
 from ..network.dump_outlet import DumpOutlet
 from ..network.received import ReceivedVoltages
-from ..network.receiver import Listening
 from ..streams.samples import SampleInfo
-from ..streams.times import moment
 from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
 from .served import Serving
-from .stream_places import (
-    ENGINE_CORES,
-    MOST_FILE,
-    NIBBLES,
-    SENDING,
-    SendingPlace,
-    later,
-    listening_places,
-    nibbles_of,
-    one_or_more,
-    sending_place,
-    those_in,
-)
+from .stream_places import ENGINE_CORES, MOST_FILE, NIBBLES, EngineCores, ListeningPlace, SendingPlace, nibbles_of
 
-MOST_ACCUMULATED = 1 << 30
-TO = schema.members_of(SENDING)
-MEMBERS: Mapping[str, schema.Check] = {
-    "antennas": schema.sequence_of(schema.as_word),
-    "channels": checks.integer(1, checks.MOST_CHANNELS),
-    "first_channel": checks.integer(0, checks.MOST_CHANNELS),
-    "n_channels": checks.integer(1, checks.MOST_CHANNELS),
-    "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
-    "step": checks.integer(1, checks.MOST_STEP),
-    "bits": checks.voltage_bits,
-    "nibbles": NIBBLES,
-    "sample_bits": checks.sample_bits,
-    **{name: checks.SAMPLES[name] for name in ("sample_rate_hz", "centre_frequency_hz")},
-    "sync_time_unix": moment,
-    "accumulate": checks.integer(1, MOST_ACCUMULATED),
-    "batches_per_chunk": checks.integer(1, 1 << 16),
-    "slices": checks.integer(1, 1 << 16),
-    "cores": ENGINE_CORES,
-    "from": later,
-    "to": later,
-}
-NEEDED = ("antennas", "channels", "sample_rate_hz", "accumulate", "from", "to")
+BATCHES, N_DUMPED = checks.integer(1, 1 << 16), checks.integer(1, 1 << 30)
+FIRST_CHANNEL, STEP = checks.integer(0, checks.MOST_CHANNELS), checks.integer(1, checks.MOST_STEP)
+SLICES = "[Slices](engines-kernels.md#how-many-slices) of a launch."
+OF_BANDS, N_POLS = declared(Bands), 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class XServiceSettings:
     """The settings in the file of an X-engine."""
 
-    antennas: tuple[VoltageInfo, ...]  # the antennas' voltages in the channels of this engine
-    n_channels: int  # channels of the whole band
-    first_channel: int
-    batches_per_dump: int
-    batches_per_chunk: int
-    places: Listening
-    dumps: tuple[SendingPlace, ...]
-    n_slices: int | None = None
-    cores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # cores of the engine's threads, by thread name
+    names: Annotated[tuple[str, ...], Setting("Names, in the order of `feng_id`.", TEXTS, key="antennas")]
+    channels: Annotated[int, Setting("Channels of the whole band.", checks.CHANNELS)]
+    sample_rate_hz: Annotated[float, header_setting("sample_rate_hz")]
+    batches_per_dump: Annotated[
+        int, Setting("Batches in a dump, each with a heap of every antenna.", N_DUMPED, key="accumulate")
+    ]
+    first_channel: Annotated[int, Setting("The first channel of this engine.", FIRST_CHANNEL, "0")] = 0
+    n_channels: Annotated[
+        int, Setting("Channels of this engine: one of several equal parts of the band.", checks.CHANNELS, "the rest")
+    ] = 0
+    spectra_per_heap: Annotated[int, OF_BANDS["spectra_per_heap"].setting] = 256
+    bits: Annotated[int, OF_BANDS["bits"].setting] = 8
+    nibbles: Annotated[str, NIBBLES] = ""
+    step: Annotated[int, Setting("Samples from one spectrum to the next.", STEP, "2 `channels`")] = 0
+    sync_time_unix: Annotated[Fraction | None, header_setting("sync_time_unix")] = None
+    centre_frequency_hz: Annotated[float | None, header_setting("centre_frequency_hz")] = None
+    sample_bits: Annotated[int, Setting("Bits of the samples, for files.", checks.sample_bits)] = 10
+    batches_per_chunk: Annotated[int, Setting("Batches that go to the device at once.", BATCHES)] = 8
+    n_slices: Annotated[int | None, Setting(SLICES, BATCHES, "by expected time", key="slices")] = None
+    cores: Annotated[EngineCores, ENGINE_CORES] = field(default_factory=dict)
+    places: Annotated[
+        ListeningPlace,
+        Setting("`listen` has one entry for all antennas; by `tcp` one for each.", ListeningPlace, key="from"),
+    ]
+    dumps: Annotated[tuple[SendingPlace, ...], Setting("An address or a file each.", SendingPlace, key="to")]
+
+    def __post_init__(self) -> None:
+        n, entries = len(self.names), len(self.places.listen)
+        first, whole = self.first_channel, self.channels
+        n_channels = self.n_channels or whole - first
+        if not n or len(set(self.names)) < n:
+            raise UsageError("antennas must be a list of one or more names, which differ")
+        if n_channels < 1 or first + n_channels > whole or first % n_channels or whole % n_channels:
+            own = f"the engine's channels are {first} to {first + n_channels - 1} of {whole}"
+            raise UsageError(f"{own}; they must be one of several equal parts of the band")
+        if entries not in (1, n):
+            raise UsageError(f"[from] listen has {entries} entries: give one for all antennas, or {n}")
+        if self.places.transport == "tcp" and entries != n:
+            raise UsageError(f"[from] listen has one entry; with tcp each of the {n} antennas needs its own")
+        if any(len(place.endpoints) + (place.file is not None) != 1 for place in self.dumps):
+            what = "[[to]] must have one address as endpoints, or a file"
+            raise UsageError(f"{what}; give each place a [[to]] of its own")
+        object.__setattr__(self, "n_channels", n_channels)
+        object.__setattr__(self, "step", self.step or 2 * whole)
+        x_settings(self.antennas, self.batches_per_dump, self.batches_per_chunk, self.n_slices)
+
+    @cached_property
+    def antennas(self) -> tuple[VoltageInfo, ...]:
+        """Returns the headers of the antennas' voltages in the channels of this engine."""
+        width, centre = self.sample_rate_hz / self.step, self.centre_frequency_hz
+        if centre is not None:  # it is the frequency of channel channels / 2 of the whole band
+            centre += (self.first_channel + self.n_channels // 2 - self.channels // 2) * width
+        nibbles = nibbles_of(self.nibbles, self.bits)
+        own = shared(self, VoltageInfo) | {"centre_frequency_hz": centre, "channel_width_hz": width, "nibbles": nibbles}
+        of_samples = shared(self, SampleInfo) | {"n_pols": N_POLS, "packet": 1}
+        return tuple(
+            VoltageInfo(n_pols=N_POLS, samples=SampleInfo(antenna=name, **of_samples), **own) for name in self.names
+        )
 
 
 def x_service_settings(path: Path) -> XServiceSettings:
-    """Returns the settings in an X-engine's file.
-
-    Raises:
-        UsageError: for a file that cannot be read or is wrong, in one line with the table and the member.
-    """
-    settings = checked(path, "it", schema.members_of(MEMBERS, NEEDED), read_toml(path, MOST_FILE))
-    channels, first = settings["channels"], settings.get("first_channel", 0)
-    n_channels = settings.get("n_channels", channels - first)
-    names = settings["antennas"]
-    if not names or len(set(names)) < len(names):
-        refuse(path, "antennas must be a list of one or more names, which differ")
-    if first + n_channels > channels or first % n_channels or channels % n_channels:
-        refuse(
-            path,
-            f"the engine's channels are {first} to {first + n_channels - 1} of {channels}; they must be one of several "
-            "equal parts of the band",
-        )
-    places = listening_places(path, settings["from"])
-    if len(places.members) not in (1, len(names)):
-        refuse(path, f"[from] listen has {len(places.members)} entries: give one for all antennas, or {len(names)}")
-    if places.transport == "tcp" and len(places.members) != len(names):
-        refuse(path, f"[from] listen has one entry; with tcp each of the {len(names)} antennas needs its own")
-    step = settings.get("step", 2 * channels)
-    width = settings["sample_rate_hz"] / step
-    centre = settings.get("centre_frequency_hz")
-    if centre is not None:  # it is the frequency of channel channels / 2 of the whole band
-        centre += (first + n_channels // 2 - channels // 2) * width
-    antennas = tuple(
-        VoltageInfo(
-            n_channels,
-            2,
-            settings.get("bits", 8),
-            settings.get("spectra_per_heap", 256),
-            step,
-            SampleInfo(
-                settings.get("sample_bits", 10),
-                2,
-                settings["sample_rate_hz"],
-                1,
-                antenna=name,
-                **those_in(settings, "centre_frequency_hz", "sync_time_unix"),
-            ),
-            centre,
-            width,
-            nibbles=nibbles_of(settings),
-        )
-        for name in names
-    )
-    n_batches, per_chunk = settings["accumulate"], settings.get("batches_per_chunk", 8)
-    n_slices = settings.get("slices")
-    try:
-        x_settings(antennas, n_batches, per_chunk, n_slices)
-    except UsageError as error:
-        refuse(path, str(error))
-    dumps = tuple(_place(path, each) for each in one_or_more(path, settings, "to", TO))
-    cores = settings.get("cores", {})
-    return XServiceSettings(antennas, channels, first, n_batches, per_chunk, places, dumps, n_slices, cores)
-
-
-def _place(path: Path, table: Mapping[str, Any]) -> SendingPlace:
-    place = sending_place(path, table)
-    if len(place.endpoints) + (place.file is not None) != 1:
-        refuse(path, "[[to]] must have one address as endpoints, or a file; give each place a [[to]] of its own")
-    return place
+    """Returns the settings in an X-engine's file. Raises UsageError for a wrong one, in one line."""
+    return read_settings(path, "it", XServiceSettings, read_toml(path, MOST_FILE))
 
 
 class XService(Serving):
@@ -172,7 +112,7 @@ class XService(Serving):
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings = settings
         self._info = visibility_info(settings.antennas, settings.batches_per_dump)
-        super().__init__(settings.places, settings.antennas[0].samples, [settings.dumps], running, tell)
+        super().__init__(settings.places.listening, settings.antennas[0].samples, [settings.dumps], running, tell)
 
     def _source(self, **receiving: Any) -> ReceivedVoltages:
         antennas = self._settings.antennas
@@ -193,7 +133,7 @@ class XService(Serving):
         )
 
     def _outlet(self, output: int, place: SendingPlace) -> DumpOutlet:
-        first, n = self._settings.first_channel, self._settings.n_channels
+        first, n = self._settings.first_channel, self._settings.channels
         sending = self._sending(place)
         return DumpOutlet(self._info, place.transport, place.endpoints, first_channel=first, n_channels=n, **sending)
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.engines.digitiser import digitiser_settings as module
 from autotune.engines.digitiser.digitised_signal import DigitisedSignal
 from autotune.engines.digitiser.digitiser_settings import DigitiserSettings, digitiser_settings
 from autotune.engines.digitiser.digitiser_source import DigitiserSource
@@ -27,10 +26,21 @@ PATH = Path("dsim.toml")
 LEAST: dict[str, Any] = {"sample_rate_hz": 1e6, "signals": ["noise(0.1, seed=1)"]}
 
 
-def test_the_example_is_read() -> None:
-    assert module.__doc__ is not None
-    said = tomllib.loads(module.__doc__.partition("\n\n")[2])
-    settings = digitiser_settings(PATH, said)
+EXAMPLE = """
+sample_rate_hz = 1712e6
+sample_bits = 10
+packet = 4096
+signals = ["tone(232.3e6, 0.2) + sky", "delay(tone(232.3e6, 0.2), 1.5e-9) + sky"]
+dither = 1
+period = 16777216
+sync_time_unix = "1700000000.0"
+names.sky = "noise(0.05, seed=7)"
+faults.lost = 0.01
+"""
+
+
+def test_an_example_is_read() -> None:
+    settings = digitiser_settings(PATH, tomllib.loads(EXAMPLE))
     assert settings == DigitiserSettings(
         sample_rate_hz=1712e6,
         signals=("tone(232.3e6, 0.2) + sky", "delay(tone(232.3e6, 0.2), 1.5e-9) + sky"),

@@ -91,15 +91,18 @@ def test_without_gains_voltages_have_the_level_of_their_bits(tmp_path: Path) -> 
             'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64\nendpoints = "127.0.0.1+2:7150"',
             "3 endpoints cannot share",
         ),
-        ('sample_rate_hz = 1e6\npacket = 3\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64', "multiple of 8"),
         (
-            'sample_rate_hz = 1e6\nfeng_id = 4\nn_antennas = 4\nfrom.listen = "127.0.0.1"\nto = {}',
+            'sample_rate_hz = 1e6\npacket = 3\nfrom.listen = "127.0.0.1"\n[[to]]\nchannels = 64\nfile = "v"',
+            "multiple of 8",
+        ),
+        (
+            'sample_rate_hz = 1e6\nfeng_id = 4\nn_antennas = 4\nfrom.listen = "127.0.0.1"\nto={channels=8,file="v"}',
             "0 to n_antennas - 1",
         ),
         ('sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\n[to]\nchannel = 64', "channel"),
         ('sample_rate_hz = 1e6\nfrom.transport = "tcp"\n[to]\nchannels = 64', "[from] lacks listen"),
         (
-            'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\nfrom.transport = "tcp"\n[to]\nchannels = 64',
+            'sample_rate_hz = 1e6\nfrom.listen = "127.0.0.1"\nfrom.transport = "tcp"\n[to]\nchannels = 64\nfile = "v"',
             "[from] listen must have 2 entries with tcp",
         ),
     ],
