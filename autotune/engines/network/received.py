@@ -35,6 +35,11 @@ class Received:
         """Raises TypeError: memory is lent."""
         raise TypeError("what is received goes to lent memory: call take()")
 
+    def stop(self) -> None:
+        """Make ``take`` return None; any thread may call it."""
+        if self.receiver is not None:
+            self.receiver.stop()
+
     def close(self) -> None:
         """Stop receiving."""
         if self.receiver is not None:

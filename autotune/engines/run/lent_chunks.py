@@ -34,6 +34,7 @@ class LentChunks(Generic[R]):
         self._numbers = {id(chunk): number for number, chunk in enumerate(self._chunks)}
         self.buckets: Buckets[Chunk[R]] = Buckets([], ending, is_input=True)
         self._n_taken, self._n_returned, self._has_ended = 0, 0, False
+        ending.wakes += [source.stop] if hasattr(source, "stop") else []
         source.lend(arrays)
 
     def take(self) -> None:

@@ -34,6 +34,7 @@ class Ending:
     asked: threading.Event = field(default_factory=threading.Event)  # take no more chunks; finish the one in flight
     failed: threading.Event = field(default_factory=threading.Event)  # give up
     error: BaseException | None = None
+    wakes: list[Callable[[], None]] = field(default_factory=list)  # each ends a source that a thread waits for
     n_sinks: int = 0  # working sinks; the engine ends when the last one fails
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 

@@ -25,7 +25,7 @@ def run_beside(
     ``cores`` binds the threads that it names, and the caller's while it computes.
 
     After the first Ctrl-C the engine takes no more chunks, but finishes the one in flight. A reader that still waits
-    for a silent source is left running: its thread ends when the source does.
+    for a silent source which nothing wakes is left running: its thread ends when the source does.
 
     Raises:
         Exception: the first error of any of these functions.
@@ -100,4 +100,6 @@ def thread(
     finally:
         while worker.is_alive() and not (is_reader and ending.is_near):
             worker.join(POLL_S)
+        for wake in ending.wakes if is_reader else ():
+            wake()  # a thread that still waits in spead2 when the interpreter ends can crash it
         worker.join(GRACE_S)

@@ -12,7 +12,8 @@ Answer_co = TypeVar("Answer_co", covariant=True)  # the answer about a chunk: Sa
 class Lends(Protocol[Answer_co]):
     """A Source or VoltageSource that fills lent arrays. Its ``read`` is not called.
 
-    It may fill several arrays at once, and needs free ones to go on: the taker must give them back soon.
+    It may fill several arrays at once, and needs free ones to go on: the taker must give them back soon. If it has
+    ``stop``, another thread may call that, and ``take`` then returns None soon.
     """
 
     is_live: bool
