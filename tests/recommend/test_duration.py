@@ -11,9 +11,8 @@ import pytest
 
 from autotune import Device
 from autotune.analysis.experiences import measured_problem
-from autotune.recommend.duration import ELSEWHERE, EXPECTED, HERE, Durations
+from autotune.recommend.duration import ELSEWHERE, EXPECTED, HERE, LATENCY_S, MEMORY, Durations, bytes_per_s, floor_of
 from autotune.recommend.experience import MeasuredProblem
-from autotune.recommend.floor import LATENCY_S, MEMORY, bytes_per_s, floor_of
 from autotune.records.record import read_sweeps
 from autotune.source.registry import load_kernel
 
