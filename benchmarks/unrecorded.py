@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from drawing import KERNELS
 
-from autotune.campaign.draw import read_draw
+from autotune.campaign.campaign_plan import read_plan
 from autotune.cli.tables import print_table
 from autotune.core.config import Config
 from autotune.core.definition import AnyKernel, problem_name
@@ -46,7 +46,6 @@ from autotune.records.paths import sweep_path
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.source.registry import load_kernel
 from autotune.sweep.final_round import side_by_side
-from autotune.sweep.problem_list import toml_of
 from autotune.sweep.progress import Quiet
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
@@ -158,8 +157,8 @@ def imported(package: Path) -> Any:
 
 def drawn(name: str, n: int, seed: int) -> list[Any]:
     kernel = load_kernel(name)
-    draw = read_draw(toml_of(DRAWN / f"{name}.toml", "the draw"), kernel)
-    return list(replace(draw, n=n, seed=seed).problems(kernel))
+    draw = read_plan(DRAWN / f"{name}.toml", draw=n, seed=seed).draw
+    return list(draw.problems(kernel))
 
 
 def problem_of_sweep(sweep: SweepRecord) -> tuple[AnyKernel, Any]:
