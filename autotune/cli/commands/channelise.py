@@ -22,12 +22,16 @@ from .engine_options import (
     PlotOption,
     TrustOption,
     bands_of,
+    counted,
     followed,
+    lacking,
     named,
     nothing,
     running,
+    summary,
     told_in_options,
 )
+from .options import JsonOption
 
 
 @with_settings(Bands, Running)
@@ -44,6 +48,7 @@ def channelise(
     trust_header: TrustOption = False,
     plot: PlotOption = None,
     overwrite: OverwritePictureOption = False,
+    json: JsonOption = False,
     **options: Any,
 ) -> None:
     """Turn samples into quantised voltages of channels: filter bank, delays, gains. Ctrl-C stops after a whole heap.
@@ -63,18 +68,29 @@ def channelise(
             overwrite=overwrite,
             running=running(options, report),
         )
-    for band in result.bands:
-        if not band.why_nothing:
-            stdout.print(_band_text(band), markup=False)
+    picture = plot if result.bands[0].counters.heaps_out else None
+    if json:
+        summary(result, picture, bands=list(map(_as_json, result.bands)))
+    else:
+        for line in (*(_band_text(band) for band in result.bands if not band.why_nothing), picture):
+            if line is not None:
+                stdout.print(str(line), markup=False)
     n = result.bands[0].counters.samples_in
     rate = f"{si(n / result.seconds)}S/s" if result.seconds else ""
     note(f"{seconds_text(result.seconds)}, {rate} of each polarisation, kernels idle {percent(result.kernels_idle)}")
-    if plot is not None and result.bands[0].counters.heaps_out:
-        stdout.print(str(plot), markup=False)
     if result.is_stopped:
         raise stopped("everything read so far is processed and written; for the whole recording, give another output")
-    if lacking := next((band for band in result.bands if band.why_nothing), None):
-        raise nothing(f"{lacking.path or plot}: {lacking.why_nothing}")
+    if empty := next((band for band in result.bands if band.why_nothing), None):
+        raise nothing(f"{empty.path or plot}: {empty.why_nothing}")
+    if result.has_failed:
+        raise lacking(result.losses)
+
+
+def _as_json(band: BandResult) -> dict[str, object]:
+    """Returns the summary of a band for a program."""
+    info, saturated = band.info, {"saturated": band.counters.saturated.tolist()}
+    shape = {"n_channels": info.n_channels, "spectra_per_heap": info.spectra_per_heap, "n_pols": info.n_pols}
+    return {"voltages": band.path, **shape, "bits": info.bits, **counted(band.counters), **saturated}
 
 
 def _band_text(band: BandResult) -> str:

@@ -1,6 +1,7 @@
 """`autotune correlate` makes visibilities from the samples or voltages of several antennas."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,13 +23,16 @@ from .engine_options import (
     PlotOption,
     TrustOption,
     bands_of,
+    counted,
     followed,
+    lacking,
     named,
     nothing,
     running,
+    summary,
     told_in_options,
 )
-from .options import BOTH_WORDS
+from .options import BOTH_WORDS, JsonOption
 
 DECLINATION = re.compile(r"[+-]\d+([:d.]\d*)*[m\d.s]*")  # the second word of a direction
 
@@ -85,6 +89,7 @@ def correlate(
         Path | None,
         typer.Option("--sky", help="With --plot: also draw the fringes that this sky (sky.toml) should give."),
     ] = None,
+    json: JsonOption = False,
     **options: Any,
 ) -> None:
     """Correlate all pairs of antennas, from samples or voltages, and add up the products into dumps.
@@ -111,18 +116,34 @@ def correlate(
             phase_centre=phase_centre,
             running=running(options, report),
         )
-    if not (why := result.why_nothing):
-        stdout.print(_result_text(result), markup=False)
+    why, names = result.why_nothing, [each.antenna or f"antenna {n}" for n, each in enumerate(result.info.antennas)]
+    if json:
+        summary(result, None if why else plot, **_as_json(result, names))
+    elif not why:
+        for line in (_result_text(result), plot, *(left.text(names) for left in result.residual_delays)):
+            if line is not None:
+                stdout.print(str(line), markup=False)
     note(_pace(result))
-    if plot is not None and not why:
-        stdout.print(str(plot), markup=False)
-        names = [antenna.antenna or f"antenna {number}" for number, antenna in enumerate(result.info.antennas)]
-        for left in result.residual_delays:
-            stdout.print(left.text(names), markup=False)
     if result.is_stopped:
         raise stopped("everything read so far is processed and written; for the whole recording, give another output")
     if why:
         raise nothing(why)
+    if result.has_failed:
+        raise lacking(result.losses)
+
+
+def _as_json(result: CorrelateResult, names: Sequence[str]) -> dict[str, object]:
+    """Returns the visibilities, antennas and fringes of a run for a program."""
+    info = result.info
+    missing = {"heaps_missing": result.heaps_missing, "share_missing": result.share_missing}
+    antennas = [{"antenna": names[n], **counted(each)} for n, each in enumerate(result.f_counters)]
+    fringes = [
+        vars(left) | {"baseline": [names[left.baseline.i], names[left.baseline.j]], "text": left.text(names)}
+        for left in result.residual_delays
+    ]
+    dumps = {"dump_s": info.dump_samples / info.antennas[0].sample_rate_hz, **counted(result.counters), **missing}
+    shape = {"n_channels": info.n_channels, "n_baselines": info.n_baselines, "n_products": info.n_products}
+    return {"visibilities": result.path, **shape, **dumps, "antennas": antennas, "fringes": fringes}
 
 
 def _result_text(result: CorrelateResult) -> str:

@@ -12,10 +12,12 @@ from ...core.errors import UsageError
 from ...engines.files import formats
 from ...engines.files.formats.interface import either
 from ...engines.files.header_fields import header_fields
-from ...engines.jobs import Bands, Narrow, Running
+from ...engines.files.losses import DataLoss
+from ...engines.jobs import Bands, ChanneliseResult, CorrelateResult, Narrow, Running
 from ...engines.jobs.running import Report, no_report
+from ...engines.run.counters import FCounters, XCounters
 from ...system.setting import declared
-from ..console import ProgressLine, ProgressText, note
+from ..console import ProgressLine, ProgressText, note, print_json
 from .declared_options import given_of
 
 HeaderOption = Annotated[
@@ -74,9 +76,27 @@ def told_in_options() -> Iterator[None]:
 
 
 def nothing(why: str) -> typer.Exit:
-    """Prints why a command made nothing; returns the exit to raise, with code 1."""
+    """Prints why a command fails; returns the exit to raise, with code 1."""
     note(f"autotune: {why}")
     return typer.Exit(1)
+
+
+def summary(result: ChanneliseResult | CorrelateResult, picture: Path | None, **more: object) -> None:
+    """Prints the summary of a run as JSON."""
+    losses = [loss.as_json() for loss in result.losses]
+    ends = {"losses": losses, "is_stopped": result.is_stopped, "seconds": result.seconds}
+    print_json({**more, "picture": picture, **ends})
+
+
+def counted(counters: FCounters | XCounters) -> dict[str, object]:
+    """Returns the counts of an engine for a summary."""
+    return {name: value for name, value in vars(counters).items() if isinstance(value, int)}
+
+
+def lacking(losses: Sequence[DataLoss]) -> typer.Exit:
+    """Prints why a strict command fails although its output is whole; returns the exit to raise, with code 1."""
+    files = {loss.path for loss in losses if not loss.is_harmless}
+    return nothing(f"--strict: data of {len(files)} recordings are lost, as the lines above say; the output is whole")
 
 
 @contextmanager

@@ -9,8 +9,9 @@ import numpy as np
 from ...core.errors import one_line
 from ..streams.samples import SampleInfo, Samples
 from .interleaved_bytes import Layout
+from .losses import Losses
 from .numbers import NOT_FINITE
-from .reading import Bytes, Tell, cut_off, packet_of, packets_in
+from .reading import Bytes, Tell, packet_of, packets_in
 
 RMS = 512  # rms of real samples that are rounded to 16 bits: the noise of rounding is then 3e-7 of the power
 LOOKED_AT, N_PLACES = 1 << 16, 64  # the rms is measured in so many bytes at each of so many places
@@ -42,6 +43,7 @@ class FlatSamples:
 
     is_live = False
     falls = ""
+    number: int | None = None  # the file's place in a series
 
     def __init__(
         self,
@@ -54,13 +56,16 @@ class FlatSamples:
         end: int = 0,
         missing: Sequence[Sequence[int]] = (),
     ) -> None:
+        self.losses = Losses(file.path, tell)
         self._file, self._pieces, self._row_bytes, self._end = file, tuple(pieces), row_bytes, end
         self._layout, self._missing, self.info = layout, missing, info
         self._done = 0  # packets
         n_here = self._n_here()
         n = self._n_stated or n_here
-        bounds = [bound for each in pieces for bound in (each.first, each.first + (each.n or 0))]
-        self._packet = packet_of(file.path, math.gcd(n, n_here, *bounds), layout.sample_bits)
+        bounds = [bound for each in pieces for bound in (each.first, (each.first + each.n) if each.n else 0)][:-1]
+        packet_of(file.path, n, layout.sample_bits)
+        together = math.gcd(n, n_here, layout.n_together, *bounds), 8 // math.gcd(8, layout.sample_bits)
+        self._packet = packet_of(file.path, max(together), layout.sample_bits)
         self.info = replace(info, sample_bits=layout.sample_bits, packet=self._packet, n_samples=n)
         if layout.numbers.is_wide and not layout.is_complex:
             self._scale(tell)
@@ -69,10 +74,10 @@ class FlatSamples:
         """Read the next packets; see ``Source``.
 
         Raises:
-            UsageError: when the file ends in the middle of a sample, or before the stated number of samples.
+            UsageError: when the file cannot be read.
         """
         n_room, packet, n_here = packets_in(out, self.info), self._packet, self._n_here()
-        while (n := min(n_room, n_here // packet - self._done)) > 0:
+        if (n := min(n_room, n_here // packet - self._done)) > 0:
             start = self._done * packet
             if self._is_in_gap(start):  # whole chunks of a gap are left out
                 later = min((each.first for each in self._pieces if each.first >= start), default=start)
@@ -80,29 +85,29 @@ class FlatSamples:
                 start, n = self._done * packet, min(n_room, n_here // packet - self._done)
             received = self._fill(out, start, n)
             self._done += n
-            if received.any():
-                return Samples(self.info.first_timestamp + start, received)
-        n_bytes = self._file.size() - self._end - self._pieces[-1].byte
-        if self._n_stated is not None and n_here < self._n_stated:
-            cut_off(self._file, f"after {n_here} of {self._n_stated} samples of each polarisation")
-        if self._n_stated is None and (n_bytes < 0 or n_bytes % self._layout.sample_bytes):
-            cut_off(self._file, "in the middle of a sample")
+            return Samples(self.info.first_timestamp + start, received)
+        last, is_whole = self._pieces[-1], self._n_stated is not None and self._done >= self._n_stated // packet
+        n = max(0, (self._n_stated if is_whole and self._n_stated else n_here) - last.first)
+        rows = (self.info.n_pols - 1) * self._row_bytes
+        n_left = self._file.size() - self._end - last.byte - rows - self._layout.bytes_of(n)
+        self.losses.end_of_samples(self._file, n_here, self._n_stated, is_whole, n_left)
         return None
 
     def close(self) -> None:
+        self.losses.told()
         self._file.close()
 
     def _fill(self, out: np.ndarray, start: int, n_packets: int) -> np.ndarray:
         """Reads packets from sample ``start`` on. Returns whether each came: bool [n_pols, n_packets]."""
         packet, n_pols, n_here = self._packet, self.info.n_pols, self._n_here()
-        width = out.shape[1] // self._layout.n_in(out)  # elements of out for each sample
+        n_in, n_elements = self._layout.n_in(out), out.shape[1]
         received = np.zeros((n_pols, n_packets), bool)
         for piece in self._pieces:
             low = max(start, piece.first)
             high = min(start + n_packets * packet, n_here if piece.n is None else min(n_here, piece.first + piece.n))
             if low >= high:
                 continue
-            some = out[:, (low - start) * width : (high - start) * width]
+            some = out[:, (low - start) * n_elements // n_in : (high - start) * n_elements // n_in]
             rows = [some[pol : pol + 1] for pol in range(n_pols)] if self._row_bytes else [some]
             for number, row in enumerate(rows):
                 self._layout.read(self._file, piece.byte + number * self._row_bytes, low - piece.first, row)
@@ -111,7 +116,7 @@ class FlatSamples:
             begin, behind = (first - start) // packet, -(-(first + n - start) // packet)
             received[pol, max(0, begin) : max(0, behind)] = False
         if self._layout.numbers.kind.kind == "f":
-            received &= _finite(out[:, : n_packets * packet * width], n_packets)
+            received &= _finite(out[:, : n_packets * packet * n_elements // n_in], n_packets)
         return received
 
     def _is_in_gap(self, sample: int) -> bool:
@@ -130,7 +135,7 @@ class FlatSamples:
         size = self._file.size() - self._end - (self.info.n_pols - 1 if self._row_bytes else 0) * self._row_bytes
         here = 0
         for piece in self._pieces:
-            n = max(0, size - piece.byte) // self._layout.sample_bytes
+            n = self._layout.whole(max(0, size - piece.byte))
             n = n if piece.n is None else min(n, piece.n)
             here = piece.first + n if n else here
         return here

@@ -1,17 +1,19 @@
 """Counts the frames in a second by their numbers, from which the sample rate follows."""
 
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from .vdif_frames import LOOKED_AT, MOST_EARLY
+from .frame_reader import FrameKind, headers
+from .reading import Bytes
+from .time_order import MOST_EARLY
 
 MOST_ENDS = 3  # ends of seconds to look at
 FEW = 4  # a second's first frames have smaller numbers
 NEAR = 16  # a number that is further from all others is damaged
-Times = Callable[[range], tuple[np.ndarray, np.ndarray]]  # places in the file -> seconds and numbers of good headers
+ANY_NUMBER = 1 << 24  # larger than any frame's number: frames in a second of a kind whose rate is not known
+LOOKED_AT = 256  # frames in front of the end of a second
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,18 @@ class Counted:
     n_ends: int
 
 
-def counted_frames(n_frames: int, times: Times) -> Counted:
-    """Returns what the numbers of ``n_frames`` frames tell. Without the end of a second there may be more in one."""
+def counted_frames(file: Bytes, kind: FrameKind, first: int = 0) -> Counted:
+    """Returns what frames from byte ``first`` on tell. Without the end of a second there may be more in one.
+
+    ``kind``: of ANY_NUMBER frames in a second.
+    """
+    n_frames = (file.size() - first) // kind.n_bytes
+
+    def times(places: range) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the seconds and the numbers of some frames."""
+        words = headers(file, kind.n_bytes, places, first)
+        return np.divmod(kind.slots(words[kind.alike(words)]), ANY_NUMBER)
+
     numbers, n_ends, begin = np.zeros(0, np.int64), 0, 0
     while begin < n_frames and n_ends < MOST_ENDS:
         seconds, _ = times(range(begin, min(begin + MOST_EARLY, n_frames)))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class Layout:
     def whole(self, n_bytes: int) -> int:
         """Returns the number of whole times in ``n_bytes``."""
         return n_bytes // self.sample_bytes
+
+    def bytes_of(self, n: int) -> int:
+        """Returns the bytes of ``n`` times."""
+        return n * self.sample_bytes
 
     def n_in(self, out: np.ndarray) -> int:
         """Returns the number of times that fit into ``out`` of ``read``."""
@@ -112,6 +117,31 @@ class HeapLayout(Layout):
                     refuse(file.path, f"it became shorter than {offset + row.size} bytes while it was read")
             self.numbers.put(some, out[:, done : done + some.shape[1]])
             done += some.shape[1]
+
+
+@dataclass(frozen=True)
+class PackedLayout(Layout):
+    """Samples of one polarisation as SampleInfo has them: packed, or complex float32."""
+
+    bits: int = 8
+
+    @property
+    def sample_bits(self) -> int:
+        return self.bits
+
+    def whole(self, n_bytes: int) -> int:
+        """Returns the number of samples in ``n_bytes`` that fill whole bytes."""
+        least = 8 // gcd(8, self.bits)
+        return n_bytes * 8 // self.bits // least * least
+
+    def bytes_of(self, n: int) -> int:
+        return -(-n * self.bits // 8)
+
+    def read(self, file: Bytes, begin: int, first: int, out: np.ndarray) -> None:
+        """Fills ``out``; see ``Layout``."""
+        row, offset = out[0].view(np.uint8), begin + self.bytes_of(first)
+        if file.fill(row, offset) < len(row):
+            refuse(file.path, f"it became shorter than {offset + len(row)} bytes while it was read")
 
 
 def centre_of(channel: int, n_channels: int, centre_hz: Fraction, bandwidth_hz: Fraction) -> float:

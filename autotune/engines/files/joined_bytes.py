@@ -1,13 +1,16 @@
 """Several files that are read as one: the pieces into which a recorder has cut a stream of frames or blocks."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from .reading import Bytes, refuse
+from .reading import Bytes, HeaderOverrides, Tell, refuse
+
+T = TypeVar("T")
 
 
 class JoinedBytes(Bytes):
@@ -55,3 +58,15 @@ class JoinedBytes(Bytes):
 def joined_name(paths: Sequence[Path]) -> Path:
     """Returns the name in errors for files that are read as one: a single path, or "a/x.0000.raw to x.0003.raw"."""
     return paths[0] if len(paths) == 1 else Path(f"{paths[0]} to {paths[-1].name}")
+
+
+def opened_as(
+    make: Callable[[Bytes, HeaderOverrides, Tell], T], paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell
+) -> T:
+    """Returns the source that ``make`` makes of files that are read as one. They are closed when it raises."""
+    file = JoinedBytes(paths)
+    try:
+        return make(file, overrides, tell)
+    except BaseException:
+        file.close()
+        raise

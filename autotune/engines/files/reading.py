@@ -15,7 +15,7 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ...system.setting import Setting
-from ..streams.samples import SampleInfo, Samples
+from ..streams.samples import SampleInfo
 from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, moment, step_of
 from . import checks
 from .turned import SIDEBANDS
@@ -283,9 +283,15 @@ class Header:
         return str(text)
 
 
+def cut_text(file: Bytes, where: str, n_left: int = 0) -> str:
+    """Returns the text about a file that ends too early. ``n_left``: bytes at its end that are of no use."""
+    left = f"; {n_left} bytes there are left out" if n_left else ""
+    return f"it ends at byte {file.size()}, {where}: it was cut off, or is still being written{left}"
+
+
 def cut_off(file: Bytes, where: str) -> NoReturn:
-    """Raises UsageError for a file that ends too early. All data before the end were read."""
-    refuse(file.path, f"it ends at byte {file.size()}, {where}: it was cut off, or is still being written")
+    """Raises UsageError for a file that ends before its first data."""
+    refuse(file.path, cut_text(file, where))
 
 
 # ---------------------------------------------------------------------- times
@@ -370,8 +376,3 @@ def packets_in(out: np.ndarray, info: SampleInfo) -> int:
             f"packets, {info.packet} samples of {info.sample_bits} bits each"
         )
     return n_packets
-
-
-def came(time: int, n_pols: int, n_packets: int) -> Samples:
-    """Returns a chunk in which no packet is missing."""
-    return Samples(time, np.ones((n_pols, n_packets), bool))

@@ -19,6 +19,7 @@ from ..streams.samples import SampleInfo, Samples, Source
 from .clocks import SAME, Offset, offset_from, offset_of, span_text, whole_bytes
 from .fine_packets import FinePackets
 from .joined_bytes import joined_name
+from .losses import DataLoss
 from .opening import can_be_joined, open_joined
 from .reading import HeaderOverrides, Tell, refuse, untold
 
@@ -161,7 +162,12 @@ class ScansSource:
         self._now.close()
 
     def _opened(self, scan: Scan) -> FinePackets:
-        return FinePackets(open_joined(scan.paths, self._overrides, untold), self.info.packet, scan.offset.whole)
+        source = open_joined(scan.paths, self._overrides, self._tell_loss)
+        return FinePackets(source, self.info.packet, scan.offset.whole)
+
+    def _tell_loss(self, line: str) -> None:
+        if isinstance(line, DataLoss):
+            self._tell(line)
 
 
 def _look(path: Path, overrides: HeaderOverrides, tell: Tell) -> Scan:

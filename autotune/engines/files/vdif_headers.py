@@ -1,17 +1,19 @@
 """Headers of VDIF frames: their fields, and the place of the first one in a file."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from .frame_reader import MOST_THREADS, FrameKind, headers
 from .reading import Bytes
 
 LEGACY_BYTES, HEADER_BYTES = 16, 32
 WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
 ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits that all frames share
 MOST_DAMAGED, SEARCHED, MOST_FRAME = 1 << 24, 1 << 20, 1 << 20  # bytes: limits of the search for the first frame
+SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
+SIZE = 2  # the header's word with the frame's size
 SOME_BITS = (0, 1, 3, 7, 15)  # bits of a sample, minus 1
 
 
@@ -96,12 +98,20 @@ def first_frame(file: Bytes) -> int:
     return 0
 
 
-def headers(file: Bytes, n_bytes: int, numbers: Sequence[int], begin: int = 0) -> np.ndarray:
-    """Returns the first words of frames that follow each other, as far as the file has them: uint32 [n, 4]."""
-    words = [file.take(begin + number * n_bytes, LEGACY_BYTES) for number in numbers]
-    return np.array([each.view("<u4") for each in words if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
-
-
 def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Returns whether each header, uint32 [n, 4], is of the same kind as ``first``: bool [n]."""
     return np.asarray(((words & ALIKE) == (first[:4] & ALIKE)).all(axis=1))
+
+
+def frame_kind(frame: Frame, first: np.ndarray, per_second: int) -> FrameKind:
+    """Returns the frames of a file whose first header has the words ``first``."""
+    return FrameKind(
+        frame.n_bytes,
+        frame.header_bytes,
+        SIZE,
+        int(first[SIZE]),
+        alike=lambda words: alike(words, first),
+        slots=lambda words: (words[:, 0] & SECONDS).astype(np.int64) * per_second + (words[:, 1] & NUMBER),
+        threads=lambda words: words[:, 3] >> 16 & MOST_THREADS - 1,
+        valid=lambda words: words[:, 0] >> 31 == 0,
+    )

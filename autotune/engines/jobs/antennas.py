@@ -11,6 +11,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ..files import formats
 from ..files.formats.interface import VOLTAGES, VoltageFormat
+from ..files.reading import Tell
 from ..fx.engine import FXEngine
 from ..sky.expected import DelaysByAntenna
 from ..streams.phase_centre import PhaseCentre
@@ -48,12 +49,14 @@ def of_samples(
     stack: ExitStack,
     out: Path | None = None,
     phase_centre: PhaseCentre | str | None = None,
+    tell: Tell | None = None,
 ) -> Antennas:
     """Opens recordings, the file of an array, arrays of samples, or sources. ``stack`` closes them.
 
     Args:
         out: the file for the visibilities. Its format may need header fields that the samples lack.
         phase_centre: the direction whose fringes are stopped; None takes the one in the file of an array.
+        tell: takes lines about recordings, and what they lack; None: ``running.tell``.
 
     Raises:
         UsageError: when there are no antennas, their samples do not fill a dump, ``bands`` is not exactly one band, or
@@ -64,7 +67,7 @@ def of_samples(
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     if len(bands.narrow) + (bands.with_whole or not bands.narrow) > 1:
         raise UsageError("one band is correlated at a time: the whole one, or one narrow band")
-    opened_antennas = open_antennas(inputs, bands, header, needs_of(out), running.tell, stack)
+    opened_antennas = open_antennas(inputs, bands, header, needs_of(out), tell or running.tell, stack)
     bands = opened_antennas.bands
     aligned = stations(opened_antennas.inputs, running.tell)
     recorded = [each.input for each in aligned]

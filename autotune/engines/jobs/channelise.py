@@ -13,6 +13,7 @@ from ..f.chain import Output, bank, voltage_info
 from ..f.engine import FEngine
 from ..files import formats
 from ..files.formats.interface import VOLTAGES
+from ..files.losses import DataLoss, Heard
 from ..plots.drawing import check_path
 from ..plots.voltage_picture import plot_voltages
 from ..plots.voltage_summary import VoltageSummary
@@ -59,6 +60,8 @@ class ChanneliseResult:
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
     is_stopped: bool  # Ctrl-C stopped it before the samples ended
+    losses: tuple[DataLoss, ...] = ()  # each is a line about the recording, with its numbers
+    has_failed: bool = False  # whether it is strict, and the recording lacks data
 
     @property
     def voltages(self) -> np.ndarray:
@@ -121,8 +124,9 @@ def channelise(
     picture = None if plot is None else check_path(plot, overwrite)
     if out is not None and getattr(formats.for_new(Path(out), VOLTAGES), "whole_heaps", False):
         bands = replace(bands, whole_heaps=True)
+    heard = Heard(running.tell)
     with ExitStack() as stack:
-        opened = antenna_input(samples, header or {}, tell=running.tell)
+        opened = antenna_input(samples, header or {}, tell=heard)
         stack.callback(opened.source.close)
         info = opened.info
         n_chunk = running.chunk_samples([info])
@@ -160,7 +164,8 @@ def channelise(
         if path is not None and not counted.heaps_out:
             remove(path)  # an empty file would stop the next run, which writes over nothing
     results = tuple(BandResult(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
-    return ChanneliseResult(results, seconds, engine.progress.idle_share(), engine.is_stopped)
+    idle, losses = engine.progress.idle_share(), tuple(heard.losses)
+    return ChanneliseResult(results, seconds, idle, engine.is_stopped, losses, running.fails(losses))
 
 
 def voltage_infos(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import UsageError
+from ..files.losses import DataLoss, Heard
 from ..plots.drawing import check_path
 from ..plots.residual_delays import ResidualDelay, residual_delays
 from ..plots.visibility_picture import Theory, plot_visibilities
@@ -39,6 +40,8 @@ class CorrelateResult:
     kernels_idle: float  # share of the time in which the device ran no kernel
     is_stopped: bool  # Ctrl-C stopped it before the input ended
     residual_delays: tuple[ResidualDelay, ...] = ()  # one for each baseline in the picture; none without a picture
+    losses: tuple[DataLoss, ...] = ()  # each is a line about a recording, with its numbers
+    has_failed: bool = False  # whether it is strict, and recordings lack data
 
     @property
     def why_nothing(self) -> str:
@@ -144,6 +147,7 @@ def correlate(
         raise UsageError("a sky is drawn in a picture: give plot, too")
     picture = None if plot is None else check_path(plot, overwrite)
     path = None if out is None else Path(out)
+    heard = Heard(running.tell)
     with ExitStack() as stack:
         if are_voltages(inputs):
             if phase_centre is not None:
@@ -152,7 +156,8 @@ def correlate(
                 raise UsageError("voltages have their channels and their header: no header can be given for them")
             antennas = of_voltages(inputs, batches_per_dump, running, stack)
         else:
-            antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack, path, phase_centre)
+            given = inputs, bands, batches_per_dump, header or {}, running, stack
+            antennas = of_samples(*given, path, phase_centre, heard)
         info = visibility_info(antennas.infos, batches_per_dump)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
@@ -175,7 +180,8 @@ def correlate(
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)
     left = () if summary is None or not engine.counters.dumps_out else tuple(residual_delays(summary))
-    return CorrelateResult(info, engine.counters, f_counters, path, kept, seconds, idle, engine.is_stopped, left)
+    ends = kept, seconds, idle, engine.is_stopped, left, tuple(heard.losses), running.fails(heard.losses)
+    return CorrelateResult(info, engine.counters, f_counters, path, *ends)
 
 
 def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:

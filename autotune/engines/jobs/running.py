@@ -10,6 +10,7 @@ from ...core.errors import UsageError
 from ...devices import find_device
 from ...system.limits import COUNT
 from ...system.setting import Setting, check_settings
+from ..files.losses import DataLoss
 from ..files.reading import Tell
 from ..kernels.choice import AUTO, FILTER_BANKS, Kernels
 from ..machine.backend import Backend
@@ -80,11 +81,22 @@ class Running:
         int | None,
         Setting("Samples of each polarisation that the device processes at a time.", COUNT, "up to 2^26; host: 2^20"),
     ] = None
+    strict: Annotated[
+        bool,
+        Setting(
+            "Fail, with exit code 1, if a recording is cut off or damaged, or frames of it are far out of order. The "
+            "output is made all the same."
+        ),
+    ] = False
     tell: Tell = field(default=lambda text: None, repr=False)
     report: Report = field(default=no_report, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    def fails(self, losses: Sequence[DataLoss]) -> bool:
+        """Returns whether recordings with these losses make a strict run fail."""
+        return self.strict and not all(loss.is_harmless for loss in losses)
 
     @cached_property
     def backend(self) -> Backend:

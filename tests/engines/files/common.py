@@ -5,11 +5,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from autotune.core.errors import UsageError
+from autotune.engines.files.losses import DataLoss
+from autotune.engines.files.opening import open_samples
 from autotune.engines.streams.samples import Source
 
 RUBBISH = 0xA5
@@ -23,6 +27,7 @@ class Read:
     samples: list[np.ndarray] = field(default_factory=list)
     flags: list[np.ndarray] = field(default_factory=list)
     error: str = ""
+    lost: str = ""  # the lines about losses
 
     @property
     def rows(self) -> np.ndarray:
@@ -71,6 +76,14 @@ def read_all(source: Source, packets: Sequence[int] = (3,), close: bool = True, 
         end = chunk.time + n_came * info.packet
     if close:
         source.close()
+    return read
+
+
+def read_file(path: Path, packets: Sequence[int] = (3,), no_flags: bool = False, **given: Any) -> Read:
+    """Opens a recording, reads it, and keeps the lines about what it lacks."""
+    told: list[str] = []
+    read = read_all(open_samples(path, tell=told.append, **given), packets, no_flags=no_flags)
+    read.lost = "; ".join(line for line in told if isinstance(line, DataLoss))
     return read
 
 

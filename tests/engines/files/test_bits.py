@@ -10,7 +10,7 @@ from autotune.core.errors import UsageError
 from autotune.engines.files.opening import open_samples
 
 from . import makers
-from .common import read_all, refused
+from .common import read_all, read_file, refused
 
 # Thompson, Moran and Swenson (2017), table 8.1 and section 8.3; levels: steps between thresholds, in units of the rms
 EFFICIENCY = {
@@ -108,14 +108,14 @@ def test_of_a_block_that_is_cut_off_what_is_there_is_read(tmp_path: Path, bits: 
         for cut in (1, len(raw) // 3, len(raw) // 2 + 5):
             (tmp_path / "x").write_bytes(b"".join(made)[:-cut])
             source = open_samples(tmp_path / "x", channel=channel)
-            read = read_all(source, (4,))
+            read = read_file(tmp_path / "x", (4,), channel=channel)
             each = bits / 4 if form == "1SFA" else n_channels * bits / 4  # bytes between samples of a channel
             n_lost = cut / each if form == "SIMPLE" else max(0.0, cut - len(raw) / 2 * (channel == 0)) / each
             n_lost = min(n, n_lost)
             assert n - n_lost - 4096 <= source.info.n_samples - n <= n - n_lost
             assert read.received.shape[1] * source.info.packet == source.info.n_samples
             assert (read.rows == whole[:, : read.rows.shape[1]]).all()
-            assert "in the middle of block 1" in read.error
+            assert "in the middle of block 1" in read.lost and read.error == ""
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
@@ -158,8 +158,8 @@ def test_guppi_of_hostile_values_ends_in_one_line(tmp_path: Path, name: str, val
 def test_dada_of_hostile_values_ends_in_one_line(tmp_path: Path, name: str, value: str) -> None:
     makers.dada(tmp_path / "x", np.ones((64, 1, 1, 1)), {"TSAMP": 1, name: value})
     try:
-        read = read_all(open_samples(tmp_path / "x"))
-        assert name != "FILE_SIZE" or "after 64 of 1000000000000000000 samples" in read.error
+        read = read_file(tmp_path / "x")
+        assert name != "FILE_SIZE" or "after 64 of 1000000000000000000 samples" in read.lost
         assert name in ("FILE_SIZE", "TSAMP", "OBS_OFFSET") and read.received.shape[1] * 64 == 64
     except UsageError as error:
         assert "\n" not in str(error)

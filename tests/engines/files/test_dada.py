@@ -9,7 +9,7 @@ from autotune.engines.files.opening import open_samples
 
 from . import makers
 from .baseband_files import RNG, START, dada_file, integers
-from .common import read_all, refused
+from .common import read_all, read_file, refused
 
 
 @pytest.mark.parametrize("n_pols", [1, 2])
@@ -76,8 +76,8 @@ def test_heaps_of_meerkats_beamformer_are_read(tmp_path: Path, n_heaps: int, pac
         (tmp_path / "x").write_bytes(data[:more_bytes] if more_bytes < 0 else data + bytes(more_bytes))
         if n_heaps == 1 and more_bytes < 0:
             continue  # no heap is whole
-        read = read_all(open_samples(tmp_path / "x", channel=1), packets)
-        assert read.received.shape[1] == n_heaps - (more_bytes < 0) and "in the middle of" in read.error
+        read = read_file(tmp_path / "x", packets, channel=1)
+        assert read.received.shape[1] == n_heaps - (more_bytes < 0) and "in the middle of" in read.lost
 
 
 def replaced(path: Path, *pairs: tuple[bytes, bytes]) -> None:
@@ -96,9 +96,9 @@ def test_dada_that_says_less_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
         file.write(b"a")
     source = open_samples(tmp_path / "x")
     assert abs(source.info.sync_time_unix + 3 - START.unix) < 1e-5  # by MJD_START
-    read = read_all(source)
-    assert source.info.n_samples == 1000
-    assert (integers(read, 8) == expected[:, :, 0]).all() and "at byte 6097, in the middle of a sample" in read.error
+    read = read_file(tmp_path / "x")
+    assert source.info.n_samples == 1000 and "1 bytes there are left out" in read.lost
+    assert (integers(read, 8) == expected[:, :, 0]).all() and "at byte 6097, in the middle of a sample" in read.lost
     replaced(tmp_path / "x", (b"MJD_START", b"MJD_STARK"))
     assert open_samples(tmp_path / "x").info.sync_time_unix is None
     assert open_samples(tmp_path / "x", sync_time_unix=5).info.sync_time_unix == 5

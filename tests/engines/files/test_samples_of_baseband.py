@@ -20,7 +20,7 @@ from autotune.engines.files.formats.hdf5_voltages import CHECKS, FORMAT, NEEDED
 from autotune.engines.files.hdf5 import GrownFile
 from autotune.engines.files.opening import open_samples
 
-from .common import read_all
+from .common import read_all, read_file
 from .test_starts import posix
 
 FOLDER = Path(baseband.data.__file__).parent
@@ -35,7 +35,7 @@ class Case:
     name: str
     given: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""  # words, when it is opened
-    ends: str = ""  # words of the error behind all that can be read; "" if there is none
+    ends: str = ""  # words of the line about the end; "" if there is none
     rate: float | None = None  # that baseband must be given, too
 
     @property
@@ -47,6 +47,7 @@ class Case:
 
 
 MWA, CHIME = {"sample_rate_hz": 1.28e6}, {"sample_rate_hz": 390625.0}
+MEERKAT = "after 14336 of 16384 samples of each polarisation: " + CUT_OFF
 LEVEL = {4: 2.95, 8: 71 / 2}  # of baseband, in units of ours
 READ = [
     Case("sample.vdif", {"threads": (0, 1)}),
@@ -63,8 +64,12 @@ READ = [
     Case("sample_bps1.vdif", {"channel": 11, "sample_rate_hz": 8e6, "sideband": "lower"}, rate=8e6),
     Case("sample.dada"),
     Case("sample.dada", {"sideband": "lower"}),
-    Case("sample_meerkat.dada", ends="after 14336 of 16384 samples: " + CUT_OFF),
-    Case("sample_meerkat.dada", {"sideband": "lower"}, ends="after 14336 of 16384 samples: " + CUT_OFF),
+    Case("sample_meerkat.dada", ends=MEERKAT),
+    Case(
+        "sample_meerkat.dada",
+        {"sideband": "lower"},
+        ends=MEERKAT,
+    ),
     *(Case("sample_puppi.raw", {"channel": channel}) for channel in range(4)),
     Case("sample_puppi.raw", {"channel": 2, "sideband": "lower"}),
 ]
@@ -116,7 +121,7 @@ def test_samples_and_times_are_those_of_baseband(case: Case) -> None:
     for packets in ((1,), (3,), (1000,)):
         source = open_samples(case.path, **case.given)
         info = source.info
-        read = read_all(source, packets)
+        read = read_file(case.path, packets, **case.given)
         found = read.rows
         if not info.is_complex:
             n = found.shape[1] * 8 // info.sample_bits
@@ -129,7 +134,7 @@ def test_samples_and_times_are_those_of_baseband(case: Case) -> None:
                 found[found == 1 - 2 ** (info.sample_bits - 1)] = expected.T[found == 1 - 2 ** (info.sample_bits - 1)]
         assert read.received.all() and found.shape == expected.T.shape and (found == expected.T).all()
         assert abs(info.sync_time_unix + read.time / Fraction(info.sample_rate_hz) - start) < 1e-9
-        assert case.ends in read.error if case.ends else read.error == ""
+        assert read.error == "" and (case.ends in read.lost if case.ends else read.lost == "")
         assert case.ends or info.n_samples == len(expected)
 
 
@@ -146,8 +151,8 @@ def test_what_cannot_be_read_is_refused_with_the_reason(case: Case) -> None:
 
 
 def test_what_is_there_of_a_block_that_is_cut_off_is_read() -> None:
-    read = read_all(open_samples(VEGAS.path, **VEGAS.given), (7,), no_flags=True)
-    assert f"in the middle of block 0, which begins at byte 6320: {CUT_OFF}" in read.error
+    read = read_file(VEGAS.path, (7,), no_flags=True, **VEGAS.given)
+    assert f"in the middle of block 0, which begins at byte 6320: {CUT_OFF}" in read.lost
     parts = np.fromfile(VEGAS.path, np.int8, offset=6320)
     parts = parts[: len(parts) // 256 * 256].reshape(-1, 2, 2).astype(np.float32)
     assert (read.rows == (parts @ np.array([1, 1j], np.complex64)).T).all() and read.received.all()
@@ -168,17 +173,10 @@ def test_an_engine_makes_all_heaps_of_what_is_read(case: Case, is_cut: bool, tmp
     begin, length, needed = info.first_timestamp, 8 * step, (8 + 4 - 1) * step
     expected = range(-(-begin // length) * length, begin + n // packet * packet - needed + 1, length)
     path, chunk = tmp_path / "voltages.h5", packet if is_cut else 1 << 20
-    try:
-        made = channelise(
-            case.path,
-            Bands(8, 4, spectra_per_heap=8),
-            path,
-            header=case.given,
-            running=Running(device="host", chunk=chunk),
-        )
-        assert not case.ends and made.bands[0].counters.heaps_missing == 0
-    except UsageError as error:  # what was read before it stands
-        assert case.ends and case.ends in str(error)
+    running = Running(device="host", chunk=chunk, strict=True)
+    made = channelise(case.path, Bands(8, 4, spectra_per_heap=8), path, header=case.given, running=running)
+    assert made.bands[0].counters.heaps_missing == 0 and made.has_failed == bool(case.ends)
+    assert case.ends in "".join(made.losses) and len(made.losses) == bool(case.ends)
     files = GrownFile(path, FORMAT, CHECKS, NEEDED)
     assert files.timestamps().tolist() == list(expected) and len(expected) > 0
     files.close()

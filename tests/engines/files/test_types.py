@@ -16,7 +16,7 @@ from autotune.engines.files.formats import sigmf as our_sigmf
 from autotune.engines.files.opening import open_samples
 from autotune.engines.streams.samples import SampleInfo
 
-from .common import RUBBISH, Read, read_all, refused
+from .common import RUBBISH, Read, read_all, read_file, refused
 
 TYPES = [f"{part}{kind}" for part in "rc" for kind in ("i8", "u8")]
 TYPES += [
@@ -151,7 +151,11 @@ def test_gaps_of_sigmf_are_missing_packets(tmp_path: Path, seed: int) -> None:
             [{"core:sample_start": 0, "core:frequency": 1e9}, {"core:sample_start": 5, "core:frequency": 2e9}],
             "several frequencies, such as 1e+09 and 2e+09 Hz: divide it",
         ),
-        ({}, [{"core:sample_start": 0, "core:datetime": "today"}], "core:datetime is 'today', must be a time in UTC"),
+        (
+            {},
+            [{"core:sample_start": 0, "core:datetime": "today"}],
+            "core:datetime is 'today', must be as 2026-01-02T03:04:05.678Z",
+        ),
         ({}, [{"core:sample_start": k} for k in range(1 << 15)], "captures, more than"),
     ],
 )
@@ -248,10 +252,9 @@ def test_an_array_of_hostile_shape_is_told(tmp_path: Path) -> None:
         (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(1000))
         if shape != f"({10**18},)":
             with refused("x.npy: "):
-                read = read_all(open_samples(tmp_path / "x.npy"), (1 << 12,))
-                raise UsageError(read.error)
-    read = read_all(open_samples(tmp_path / "x.npy"), (1 << 12,))
-    assert f"after 1000 of {10**18} samples" in read.error and read.received.sum() == 125
+                raise UsageError(read_file(tmp_path / "x.npy", (1 << 12,)).lost)
+    read = read_file(tmp_path / "x.npy", (1 << 12,))
+    assert f"after 1000 of {10**18} samples" in read.lost and read.received.sum() == 125
     with refused("give sample_rate_hz with centre_frequency_hz or sync_time_unix"):
         open_samples(tmp_path / "x.npy", centre_frequency_hz=1e9)
 
@@ -272,8 +275,8 @@ def test_a_toml_header_names_any_type(tmp_path: Path, name: str, n_pols: int) ->
     assert (read.received == ~gone).all()
     assert (numbers(read, info)[~gone] == expected_of(parts, info, told).T[~gone]).all()
     (tmp_path / "x.toml").write_text(header + "n_samples = 5000\n")
-    read = read_all(open_samples(tmp_path / "x.toml"), (64,))
-    assert "after 1003 of 5000 samples" in read.error and read.received.shape[1] == 1003
+    read = read_file(tmp_path / "x.toml", (64,))
+    assert "after 1003 of 5000 samples" in read.lost and read.received.shape[1] == 1003
     for more, words in (("sample_bits = 8\n", "has both"), ("n_samples = -5\n", "n_samples")):
         (tmp_path / "x.toml").write_text(header + more)
         with refused("x.toml", words):

@@ -6,21 +6,21 @@ and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files with INS
 ORDER is.
 """
 
-import math
 import re
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from ....core import schema
 from ....core.errors import one_line
-from ...streams.samples import SampleInfo, Samples
+from ...streams.samples import SampleInfo
 from ...streams.times import DECIMAL, step_of
 from .. import checks
+from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import HeapLayout, Layout, centre_of
+from ..joined_bytes import opened_as
+from ..losses import LONGER
 from ..reading import (
     COARSE,
     Bytes,
@@ -30,10 +30,6 @@ from ..reading import (
     LackingError,
     Start,
     Tell,
-    came,
-    cut_off,
-    packet_of,
-    packets_in,
     refuse,
     settled,
     unix_of_mjd,
@@ -54,100 +50,58 @@ def recognises(file: Bytes) -> bool:
     return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", file.take(0, USUAL_HEADER).tobytes(), re.MULTILINE) is not None
 
 
-def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "DadaSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens a file.
+
+    A packet is the largest power of two up to 4096 that divides the stated number of samples and the number in the file
+    when it is opened.
 
     Raises:
         UsageError: when its header is wrong, or lacks a needed field that is not given.
     """
-    file = Bytes(path)
-    try:
-        return DadaSamples(file, overrides, tell)
-    except BaseException:
-        file.close()
-        raise
+    return opened_as(_source, [path], overrides, tell)
 
 
-class DadaSamples:
-    """A source of the samples of one channel.
-
-    A packet is the largest power of two up to 4096 that divides the stated number of samples and the number in the file
-    when it is opened.
-    """
-
-    is_live = False
-
-    def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
-        self._file = file
-        header = _header(file)
-        if header.integer("NBIT", 1, 64) != 8:
-            refuse(file.path, f"it has samples of NBIT={header.text('NBIT')} bits, but only 8 can be read")
-        n_channels = header.integer("NCHAN", 1, checks.MOST_CHANNELS, 1)
-        n_pols, n_parts = header.integer("NPOL", 1, 2), header.integer("NDIM", 1, 2)
-        channel = overrides.one_channel(file.path, n_channels)
-        is_in_heaps = header.text("INSTRUMENT") == IN_HEAPS
-        order = _order(header, overrides) if n_pols > 1 and n_channels > 1 and not is_in_heaps else "TFP"
-        kind = HeapLayout if is_in_heaps else Layout
-        self._layout = layout = kind(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
-        self._offset = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
-        offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_FIRST, 0), layout.sample_bytes)
-        if rest:
-            refuse(file.path, f"OBS_OFFSET is in the middle of a sample, which takes {layout.sample_bytes} bytes")
-        stated = header.integer("FILE_SIZE", 0, checks.MOST_TIME, 0)
-        self._stated = stated // layout.sample_bytes or None
-        n_here = self._n_here()
-        n_samples = self._stated or n_here
-        packet = packet_of(file.path, math.gcd(n_samples, n_here), layout.sample_bits)  # it may end early
-        info = SampleInfo(
-            sample_bits=layout.sample_bits,
-            n_pols=n_pols,
-            sample_rate_hz=overrides.rate(partial(_rate, header)),
-            packet=min(packet, layout.n_together),
-            n_samples=n_samples,
-            first_timestamp=offset,
-            antenna=header.text("TELESCOPE"),
-            centre_frequency_hz=_centre(header, layout),
-        )
-        start = _start(header, info.sample_rate_hz)
-        self.info = settled(file.path, info, start, overrides, tell)
-        if start is not None and overrides.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
-            more = f"its header has PICOSECONDS={header.text('PICOSECONDS')}, which is not added to {start.said}"
-            tell(one_line(f"{file.path}: {more}: give sync_time_unix if it belongs to the start"))
-        is_lower = "BW" in header and header.number("BW") < 0
-        self.falls = f"BW={header.text('BW')}" if is_lower else ""
-        self._done = 0  # packets
-        self.number = header.integer("FILE_NUMBER", 0, checks.MOST_TIME) if "FILE_NUMBER" in header else None
-
-    def read(self, out: np.ndarray) -> Samples | None:
-        """Read the next packets; see ``Source``.
-
-        Raises:
-            UsageError: when the file ends before FILE_SIZE, or in the middle of a sample.
-        """
-        packet, n_here = self.info.packet, self._n_here()
-        n = min(packets_in(out, self.info), n_here // packet - self._done)
-        if n <= 0:
-            n_bytes = self._file.size() - self._offset
-            if (
-                n_here < (self._stated or 0)
-                or n_bytes < 0
-                or (not self._stated and n_bytes != n_here * self._layout.sample_bytes)
-            ):
-                what = f"after {n_here} of {self._stated} samples" if self._stated else "in the middle of a sample"
-                cut_off(self._file, what)
-            return None
-        some = out[:, : n * out.shape[1] // packets_in(out, self.info)]
-        self._layout.read(self._file, self._offset, self._done * packet, some)
-        self._done += n
-        return came(self.info.first_timestamp + (self._done - n) * packet, self.info.n_pols, n)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _n_here(self) -> int:
-        """Returns the number of samples of each polarisation in the file now."""
-        n_here = self._layout.whole(max(0, self._file.size() - self._offset))
-        return min(n_here, self._stated or n_here)
+def _source(file: Bytes, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
+    """Returns a source of the samples of one channel."""
+    header = _header(file)
+    if header.integer("NBIT", 1, 64) != 8:
+        refuse(file.path, f"it has samples of NBIT={header.text('NBIT')} bits, but only 8 can be read")
+    n_channels = header.integer("NCHAN", 1, checks.MOST_CHANNELS, 1)
+    n_pols, n_parts = header.integer("NPOL", 1, 2), header.integer("NDIM", 1, 2)
+    channel = overrides.one_channel(file.path, n_channels)
+    is_in_heaps = header.text("INSTRUMENT") == IN_HEAPS
+    order = _order(header, overrides) if n_pols > 1 and n_channels > 1 and not is_in_heaps else "TFP"
+    layout = (HeapLayout if is_in_heaps else Layout)(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
+    begin = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
+    offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_FIRST, 0), layout.sample_bytes)
+    if rest:
+        refuse(file.path, f"OBS_OFFSET is in the middle of a sample, which takes {layout.sample_bytes} bytes")
+    info = SampleInfo(
+        sample_bits=layout.sample_bits,
+        n_pols=n_pols,
+        sample_rate_hz=overrides.rate(partial(_rate, header)),
+        packet=1,
+        first_timestamp=offset,
+        antenna=header.text("TELESCOPE"),
+        centre_frequency_hz=_centre(header, layout),
+    )
+    start = _start(header, info.sample_rate_hz)
+    info = settled(file.path, info, start, overrides, tell)
+    number = header.integer("FILE_NUMBER", 0, checks.MOST_TIME) if "FILE_NUMBER" in header else None
+    stated = header.integer("FILE_SIZE", 0, checks.MOST_TIME, 0)
+    n_more = file.size() - begin - stated
+    n_stated = layout.whole(stated) if number is not None or n_more <= 0 else 0
+    source = FlatSamples(file, info, layout, [FlatPiece(begin, 0, n_stated or None)], tell)
+    if stated and not n_stated and layout.whole(max(0, n_more)):  # the next file of a series has what follows
+        text = f"it has {n_more} bytes after those of its FILE_SIZE={stated}: they are read, too"
+        source.losses.note(LONGER, n_more, "bytes", text)
+    if start is not None and overrides.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
+        more = f"its header has PICOSECONDS={header.text('PICOSECONDS')}, which is not added to {start.said}"
+        tell(one_line(f"{file.path}: {more}: give sync_time_unix if it belongs to the start"))
+    source.falls = f"BW={header.text('BW')}" if "BW" in header and header.number("BW") < 0 else ""
+    source.number = number
+    return source
 
 
 def _header(file: Bytes) -> Header:

@@ -11,24 +11,25 @@ antennas NANTS and ANTNMES, or ANTNMS00 and so on.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from ....core.errors import UsageError
-from ...streams.samples import SampleInfo, Samples
+from ....core.errors import UsageError, one_line
+from ...streams.samples import SampleInfo
 from ...streams.times import step_of
 from .. import checks
 from ..guppi_antennas import antenna_name, antennas_of_header, channel_among
+from ..guppi_blocks import CARD, Block, BlockReader, block_at, blocks_from, first_block
 from ..interleaved_bytes import Layout, centre_of
-from ..joined_bytes import JoinedBytes
+from ..joined_bytes import opened_as
 from ..numbers import INT8, Numbers
 from ..reading import (
     MOST_BYTES,
-    MOST_GAP_S,
     MOST_PACKET,
     Bytes,
     Header,
@@ -37,23 +38,19 @@ from ..reading import (
     LackingError,
     Start,
     Tell,
-    cut_off,
-    packets_in,
     refuse,
     settled,
     unix_of_mjd,
 )
+from ..time_order import FramedSource, Frames
 from .interface import SAMPLES
 
-CARD = 80
-MOST_HEADER, USUAL_HEADER = 1 << 20, 1 << 15  # bytes
 MOST_HOPS = 1 << 12  # the most blocks on the way to the last one
-STRAIGHT = 512  # bytes: with DIRECTIO headers are padded to a multiple of this
+MOST_ALIKE = 4  # blocks whose PKTIDX is 0 if it counts nothing
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
 header_fields = {"n_pols": HeaderField("GUPPI RAW: 1 or 2, where NPOL = 2 may mean either", checks.integer(1, 2), int)}
 N_POLS = {1: 1, 4: 2}  # polarisations, by NPOL
 NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # keys are NBITS
-ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
 
 
 def recognises(file: Bytes) -> bool:
@@ -73,226 +70,144 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":
 
 def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":
     """Opens files whose blocks follow each other as in one file. Raises UsageError as ``read`` does."""
-    file = JoinedBytes(paths)
-    try:
-        return GuppiSamples(file, overrides, tell)
-    except BaseException:
-        file.close()
-        raise
+    return opened_as(GuppiSamples, paths, overrides, tell)
 
 
 def antennas_of(path: Path) -> tuple[list[str], int]:
     """Returns the names of a file's antennas, and the number of channels of each. Raises UsageError as ``read``."""
     file = Bytes(path)
     try:
-        header = _read_header(file, 0, 0)[0]
+        header = first_block(file).header
         n_antennas, n_channels = antennas_of_header(header)
         return [antenna_name(header, number, n_antennas) for number in range(n_antennas)], n_channels
     finally:
         file.close()
 
 
-@dataclass(frozen=True)
-class Block:
-    """A header and the samples after it."""
-
-    number: int
-    header: Header
-    data: int  # the first byte of the samples
-    end: int  # the byte after the samples
-    time: int  # the time of the first sample
-
-
-class GuppiSamples:
+class GuppiSamples(FramedSource):
     """A source of the samples of one channel. Packets of missing blocks did not come.
 
     A packet is PKTIDX's unit, or a part of it that divides a block, of at most 4096 samples. Samples that two blocks
     share are read from the first one, as far as they fill whole packets. A last block that is cut off is read as far as
-    it holds the channel.
+    it holds the channel. Where PKTIDX is missing, or stays 0, blocks follow one another.
     """
 
-    is_live = False
+    unit, most_early = "block", 64
 
     def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
-        self._file, self._overrides = file, overrides
-        header, data = _read_header(file, 0, 0)
+        super().__init__(file, tell)
+        first = self._first = first_block(file)
+        header = first.header
         numbers = NUMBERS.get(header.integer("NBITS", 1, 64))
         if numbers is None:
             refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, but only 4, 8 and 16 can be read")
         n_antennas, n_each = antennas_of_header(header)
         n_channels, n_pols = n_antennas * n_each, overrides.n_pols or _n_pols(header)
         channel = channel_among(file.path, overrides, n_channels, n_antennas)
+        self._is_simple = header.text("PKTFMT") == "SIMPLE"
         self._layout = Layout(n_channels, n_pols, True, channel, numbers=numbers)
         self._alone = Layout(1, n_pols, True, 0, numbers=numbers)  # blocks may keep each channel's samples together
-        self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
-        n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
+        n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
+        n, rest = divmod(n_bytes, self._layout.sample_bytes)
         if rest:
-            refuse(file.path, f"BLOCSIZE={self._n_bytes} is not whole samples of {self._layout.sample_bytes} bytes")
+            refuse(file.path, f"BLOCSIZE={n_bytes} is not whole samples of {self._layout.sample_bytes} bytes")
         self._n_block, self._step = n, n - header.integer("OVERLAP", 0, n - 1, 0)
         self.overlap = n - self._step
-        self._tick = self._ticks(header)
+        self._counts = self._is_counted()
+        self._tick = self._ticks(header) if self._counts else Fraction(0)
         whole = math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step
         self._packet = whole if whole <= MOST_PACKET else math.gcd(whole, MOST_PACKET)
-        self._n_read = self._n_block // self._packet * self._packet  # samples to read from a block
+        self._n_read = self._n_block // self._packet  # packets to read from a block
         rate = overrides.rate(partial(_rate, header))
-        self._block: Block | None = self._at(0, header, data)
+        if self._counts:
+            self._offset = self._time_of(first)
+        else:
+            tell(one_line(f"{file.path}: its PKTIDX is 0 or missing: blocks are taken to follow one another"))
+        step = self._step // self._packet
+        blocks = BlockReader(file, first, step, self._slot_of, self._n_here)
+        begin = self._begin(blocks, 1, rate / self._packet, step)
         info = SampleInfo(
             sample_bits=self._layout.sample_bits,
             n_pols=n_pols,
             sample_rate_hz=rate,
             packet=self._packet,
-            first_timestamp=self._block.time,
+            n_samples=self._n_samples(begin),
+            first_timestamp=self._offset + begin * self._packet,
             antenna=antenna_name(header, channel // n_each, n_antennas),
             centre_frequency_hz=_centre(header, channel, n_each),
         )
-        info = replace(info, n_samples=self._n_samples())
         self.info = settled(file.path, info, _start(header, self._tick, rate), overrides, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
-        self._time = self._block.time  # the time of the next packet
 
-    def read(self, out: np.ndarray) -> Samples | None:
-        """Read the next packets; see ``Source``.
-
-        Raises:
-            UsageError: when a block is cut off, or its header is wrong: its size differs from the first one's, or its
-                time is within the block before, not a whole number of packets later, or over an hour later.
-        """
-        packet, n_room = self.info.packet, packets_in(out, self.info)
-        block = self._next()
-        if block is None:
-            return None
-        start = self._time + max(0, block.time - self._time) // (n_room * packet) * n_room * packet
-        received = np.zeros((self.info.n_pols, n_room), bool)
-        self._time = start
-        while block is not None and block.time < start + n_room * packet:
-            first = max(block.time, self._time)
-            end = min(block.time + self._n_here(block), start + n_room * packet)
-            self._copy(block, first - block.time, out[:, first - start : end - start])
-            received[:, (first - start) // packet : (end - start) // packet] = True
-            self._time = end
-            if end == start + n_room * packet:
-                break
-            try:
-                block = self._next()
-            except UsageError:  # the next call raises it again
-                break
-        if block is not None and block.time >= start + n_room * packet:
-            self._time = start + n_room * packet
-        return Samples(start, received[:, : (self._time - start) // packet])
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _copy(self, block: Block, first: int, out: np.ndarray) -> None:
-        """Fills ``out`` with samples of a block, from sample ``first`` on."""
-        if block.header.text("PKTFMT") == "SIMPLE":
-            self._layout.read(self._file, block.data, first, out)
-        else:
-            self._alone.read(self._file, block.data, self._layout.channel * self._n_block + first, out)
+    def _put(self, frames: Frames, rows: np.ndarray, seen: np.ndarray, received: np.ndarray) -> None:
+        of_blocks = zip(frames.slot.tolist(), frames.n_slots.tolist(), frames.payload.tolist(), strict=True)
+        for slot, n, (data, n_before) in of_blocks:
+            place = slot - self._order.begin
+            new = place + np.flatnonzero(~seen[0, max(0, place) : place + n]) + max(0, -place)
+            if len(new):
+                low, high = int(new[0]), int(new[-1]) + 1
+                first = (n_before + low - place) * self._packet
+                layout, before = (self._layout, 0) if self._is_simple else (self._alone, self._layout.channel)
+                some = rows[:, low:high].reshape(len(rows), -1)
+                layout.read(self._file, data, before * self._n_block + first, some)
+                seen[:, low:high] = received[:, low:high] = True
 
     def _n_here(self, block: Block) -> int:
-        """Returns the number of a block's samples in the file now, in whole packets."""
+        """Returns the number of a block's packets in the file now."""
         n_bytes = self._file.size() - block.data
-        if n_bytes >= self._n_bytes:
+        if block.end <= self._file.size():
             return self._n_read
-        if block.header.text("PKTFMT") == "SIMPLE":
+        if self._is_simple:
             n = self._layout.whole(n_bytes)
         else:
             n = self._alone.whole(n_bytes) - self._layout.channel * self._n_block
-        return max(0, min(n, self._n_read)) // self._packet * self._packet
+        return max(0, min(n // self._packet, self._n_read))
 
-    # ------------------------------------------------------------------ blocks
-    def _next(self) -> Block | None:
-        """Returns the block with the next sample in the file; None at the end."""
-        block = self._block
-        assert block is not None
-        if block.time + self._n_here(block) > self._time:
-            return block
-        if self._file.size() < block.end:
-            cut_off(self._file, f"in the middle of block {block.number}, which begins at byte {block.data}")
-        if self._file.size() == block.end:
-            return None
-        header, data = _read_header(self._file, block.number + 1, block.end)
-        for name in ALIKE:
-            if header.values.get(name) != block.header.values.get(name):
-                what = f"{name}={header.text(name)}, but the one before has {block.header.text(name)}"
-                refuse(self._file.path, f"block {block.number + 1} at byte {block.end} has {what}")
-        later = self._at(block.number + 1, header, data)
-        gap = later.time - block.time - self._step
-        if gap < 0 or gap % self.info.packet or gap > MOST_GAP_S * self.info.sample_rate_hz:
-            refuse(
-                self._file.path,
-                f"block {later.number} at byte {block.end} starts at sample {later.time}, {gap} after the end of the "
-                f"one before: a gap must be whole packets, {self.info.packet} samples each, and at most an hour",
-            )
-        self._block = later
-        return self._next()
+    # ------------------------------------------------------------------ times
+    def _is_counted(self) -> bool:
+        """Returns whether PKTIDX is a time: it is there, and not 0 in each of the first blocks, of two or more."""
+        found, blocks = list[str](), blocks_from(self._file, self._first)
+        with suppress(UsageError):
+            found += (block.header.text("PKTIDX").strip("0") for block in islice(blocks, MOST_ALIKE))
+        return "PKTIDX" in self._first.header and (len(found) < 2 or any(found))
 
-    def _n_samples(self) -> int | None:
-        """Returns the number of samples from the first block to the end of the file; None if it is not found."""
-        first = self._block
-        assert first is not None
-        guess = max(0, self._file.size() // first.end - 1)  # if all headers are as long as the first one
-        last = self._last(guess, guess * first.end) or self._last(0, 0)
-        n = 0 if last is None else last.time + self._n_here(last) - first.time
-        return n if n > 0 else None
-
-    def _last(self, number: int, byte: int) -> Block | None:
-        """Goes from each block's header to the next. Returns the last block with samples in the file, or None."""
-        size = self._file.size()
-        try:
-            last = self._at(number, *_read_header(self._file, number, byte))
-            header_bytes = last.data - byte
-            for _ in range(MOST_HOPS):
-                if size - last.end < header_bytes:
-                    return last
-                later = self._at(last.number + 1, *_read_header(self._file, last.number + 1, last.end))
-                if not self._n_here(later):
-                    return last
-                last = later
-        except UsageError:
-            pass
+    def _slot_of(self, block: Block) -> int | None:
+        """Returns the time of a block in packets since the first one; None if its header has no such time."""
+        if not self._counts:
+            return block.number * self._step // self._packet
+        with suppress(UsageError):
+            slot, rest = divmod(self._time_of(block) - self._offset, self._packet)
+            return None if rest else slot
         return None
 
-    def _at(self, number: int, header: Header, data: int) -> Block:
-        time = header.integer("PKTIDX", 0, checks.MOST_TIME) * self._tick
-        if abs(time) > checks.MOST_FIRST:
-            refuse(self._file.path, f"{header.where} has PKTIDX={header.text('PKTIDX')}, which is after all times")
-        return Block(number, header, data, data + self._n_bytes, int(time))
+    def _time_of(self, block: Block) -> int:
+        """Returns the sample that PKTIDX counts to. Raises UsageError when it is none."""
+        most = checks.MOST_FIRST // max(1, math.ceil(self._tick))
+        return int(block.header.integer("PKTIDX", 0, most) * self._tick)
+
+    def _n_samples(self, begin: int) -> int | None:
+        """Returns the number of samples from packet ``begin`` to the end of the file; None if it is not found.
+
+        It goes through the last blocks, if all headers are as long as the first one, or through all of them.
+        """
+        guess = max(0, self._file.size() // self._first.end - 1 - self.most_early)
+        for number in sorted({guess, 0}, reverse=True):
+            end = begin
+            with suppress(UsageError):
+                first = block_at(self._file, number, number * self._first.end)
+                for block in islice(blocks_from(self._file, first), MOST_HOPS):
+                    n_here = self._n_here(block)
+                    end = max(end, (self._slot_of(block) or 0) + n_here) if n_here else end
+                if end > begin:
+                    return (end - begin) * self._packet
+        return None
 
     def _ticks(self, header: Header) -> Fraction:
         """Returns the number of samples in PKTIDX's unit."""
         if "PIPERBLK" in header:
             return Fraction(self._step, header.integer("PIPERBLK", 1, MOST_BYTES))
         return Fraction(header.integer("PKTSIZE", 1, MOST_BYTES), self._layout.sample_bytes)
-
-
-def _read_header(file: Bytes, number: int, offset: int) -> tuple[Header, int]:
-    """Returns the fields of a header, and the first byte of the samples after it."""
-    text = file.take(offset, USUAL_HEADER).tobytes()
-    if len(text) == USUAL_HEADER and not re.search(rb"END {77}", text):
-        text = file.take(offset, MOST_HEADER).tobytes()
-    values: dict[str, str] = {}
-    for at in range(0, len(text) - CARD + 1, CARD):
-        card = text[at : at + CARD].decode("latin-1")
-        if card[:8].rstrip() == "END":
-            n = at + CARD
-            if values.get("DIRECTIO", "0") != "0":
-                n = -(-n // STRAIGHT) * STRAIGHT
-            return Header(file.path, f"the header of block {number} at byte {offset}", values), offset + n
-        if not card.isprintable():
-            refuse(file.path, f"block {number} has no header at byte {offset}, where it must begin")
-        values[card[:8].strip()] = _value(card[9:]) if card[8] == "=" else ""
-    if len(text) == MOST_HEADER:
-        refuse(file.path, f"the header of block {number} at byte {offset} has no END in {MOST_HEADER} bytes")
-    cut_off(file, f"in the middle of the header of block {number}, which begins at byte {offset}")
-
-
-def _value(text: str) -> str:
-    """Returns a card's value: the text in quotes, or the text before the comment."""
-    quoted = re.match(r"\s*'((?:[^']|'')*)'", text)
-    return quoted[1].replace("''", "'").strip() if quoted else text.partition("/")[0].strip()
 
 
 def _n_pols(header: Header) -> int:
@@ -325,10 +240,10 @@ def _start(header: Header, tick: Fraction, rate: float) -> Start | None:
     It is SYNCTIME. STT_IMJD, STT_SMJD and STT_OFFS are the time of PKTSTART, which is 0 if the header lacks it.
 
     Args:
-        tick: samples in PKTIDX's unit.
+        tick: samples in PKTIDX's unit; 0 if it counts nothing.
         rate: samples in a second.
     """
-    if "SYNCTIME" in header:
+    if "SYNCTIME" in header and tick:
         text = header.text("SYNCTIME")
         return Start(header.number("SYNCTIME"), f"SYNCTIME={text}", step_of(text))
     if "STT_IMJD" not in header:

@@ -19,6 +19,7 @@ last row goes, which is written last.
 import os
 import tomllib
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +28,16 @@ import numpy as np
 from ....core import schema
 from ....core.errors import UsageError
 from ....core.files import write_whole
-from ...streams.samples import SampleInfo, Samples
+from ...streams.samples import COMPLEX_BITS, SampleInfo
 from ...streams.times import stored_time
 from .. import checks
 from ..flat import FlatPiece, FlatSamples
-from ..interleaved_bytes import Layout
-from ..numbers import TYPES, numbers_of
+from ..interleaved_bytes import Layout, PackedLayout
+from ..numbers import INT8, TYPES, numbers_of
 from ..reading import (
     Bytes,
     HeaderOverrides,
     Tell,
-    came,
-    cut_off,
-    packet_of,
-    packets_in,
     refuse,
     refuse_existing,
     start_of,
@@ -71,7 +68,7 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes
 
 
-def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "RawSamples | FlatSamples":
+def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     """Opens a recording by its header, ``path``.
 
     Raises:
@@ -82,124 +79,44 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "RawSamples | Fl
     if ("sample_bits" in header) == ("sample_type" in header):
         which = "both" if "sample_bits" in header else "neither"
         refuse(path, f"it must have either sample_bits or sample_type, but has {which}")
-    source = RawSamples(path, header, overrides) if "sample_bits" in header else _flat(path, header, overrides, tell)
+    source = _source(path, header, overrides, tell)
     time = overrides.sync_time_unix if overrides.sync_time_unix is not None else content.get("sync_time_unix")
     tell_coarse(path, source.info, None if time is None else start_of(time), tell)
     return source
 
 
-def _info(header: dict[str, Any], bits: int, packet: int, n_samples: int | None) -> SampleInfo:
-    """Returns the fields of a header as a SampleInfo."""
-    return SampleInfo(
-        sample_bits=bits,
-        n_pols=header["n_pols"],
-        sample_rate_hz=header["sample_rate_hz"],
-        packet=packet,
-        n_samples=n_samples,
-        first_timestamp=header.get("first_timestamp", 0),
-        antenna=header.get("antenna", ""),
-        position_m=header.get("position_m"),
-        centre_frequency_hz=header.get("centre_frequency_hz"),
-        sync_time_unix=header.get("sync_time_unix"),
-    )
-
-
-def _falls(header: dict[str, Any]) -> str:
-    return f"sideband={LOWER}" if header.get("sideband") == LOWER else ""
-
-
-def _flat(header: Path, content: dict[str, Any], overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
-    """Opens samples of the header's ``sample_type``."""
-    kind = numbers_of(content["sample_type"])
+def _source(header: Path, content: dict[str, Any], overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
+    """Opens samples of the header's ``sample_type``, or packed ones of ``sample_bits``."""
+    bits, n_pols, n_samples = content.get("sample_bits"), content["n_pols"], content.get("n_samples")
+    kind = numbers_of(content["sample_type"]) if bits is None else (INT8, bits == COMPLEX_BITS)
     if kind is None:
         refuse(header, f"sample_type is {schema.value_text(content['sample_type'])}, must be {TYPES}")
-    layout = Layout(1, content["n_pols"], kind[1], 0, numbers=kind[0])
-    info = overrides.over(_info(content, layout.sample_bits, 1, None))
-    file, missing = Bytes(header.with_name(content["file"])), content.get("missing", ())
+    layout = Layout(1, n_pols, kind[1], 0, numbers=kind[0])
+    file, missing, row_bytes = Bytes(header.with_name(content["file"])), content.get("missing", ()), 0
     try:
-        source = FlatSamples(file, info, layout, [FlatPiece(0, 0, content.get("n_samples"))], tell, missing=missing)
-        _ranges(header, missing, source.info)
+        if bits is not None:
+            layout = PackedLayout(1, 1, kind[1], 0, bits=bits)
+            if n_samples is None and n_pols > 1:
+                n_bytes, rest = divmod(file.size(), n_pols)
+                if rest:
+                    refuse(
+                        file.path, f"it has {file.size()} bytes, which {n_pols} polarisations of one length cannot fill"
+                    )
+                n_samples = n_bytes * 8 // bits
+            row_bytes = layout.bytes_of(n_samples or 0) if n_pols > 1 else 0
+        said = {field.name: content[field.name] for field in fields(SampleInfo) if field.name in content}
+        info = overrides.over(SampleInfo(**{**said, "sample_bits": layout.sample_bits, "packet": 1}))
+        source = FlatSamples(file, info, layout, [FlatPiece(0, 0, n_samples)], tell, row_bytes, missing=missing)
+        _check_missing(header, missing, source.info)
     except BaseException:
         file.close()
         raise
-    source.falls = _falls(content)
+    source.falls = f"sideband={LOWER}" if content.get("sideband") == LOWER else ""
     return source
 
 
-class RawSamples:
-    """A source of packed samples.
-
-    A packet is the largest power of two up to 4096 that divides the length, but fills whole bytes: where samples share
-    bytes, up to 7 at the end may be left out. A packet with a missing sample is missing.
-    """
-
-    is_live = False
-
-    def __init__(self, header: Path, content: dict[str, Any], overrides: HeaderOverrides) -> None:
-        self._bytes = Bytes(header.with_name(content["file"]))
-        bits, n_pols, n_samples = content["sample_bits"], content["n_pols"], content.get("n_samples")
-        self._fixed: int | None = None  # the file's length, if it decides the places of rows
-        if n_samples is None:
-            size = self._bytes.size()
-            if size % n_pols:
-                refuse(self._bytes.path, f"it has {size} bytes, which {n_pols} polarisations of one length cannot fill")
-            n_samples = size // n_pols * 8 // bits
-            self._fixed = size
-        self._row_bytes = -(-n_samples * bits // 8)
-        self.info = overrides.over(_info(content, bits, packet_of(header, n_samples, bits), n_samples))
-        self.falls = _falls(content)
-        self._missing = _ranges(header, content.get("missing", ()), self.info)
-        self._done = 0  # packets
-
-    def read(self, out: np.ndarray) -> Samples | None:
-        """Read the next packets; see ``Source``.
-
-        Raises:
-            UsageError: when the file ends before ``n_samples``: it was cut off, or more will be written.
-        """
-        info, packet_bytes = self.info, self.info.packet * self.info.sample_bits // 8
-        assert info.n_samples is not None
-        n = min(packets_in(out, info), self._here() - self._done)
-        if n <= 0:
-            if self._done < info.n_samples // info.packet:
-                n = self._done * info.packet
-                cut_off(self._bytes, f"after {n} of {info.n_samples} samples of each polarisation")
-            return None
-        start = self._done * packet_bytes
-        for pol in range(info.n_pols):
-            row = out[pol].view(np.uint8)[: n * packet_bytes]
-            if self._bytes.fill(row, pol * self._row_bytes + start) < len(row):
-                refuse(self._bytes.path, f"it became shorter than {start + len(row)} bytes of a row while it was read")
-        samples = came(info.first_timestamp + self._done * info.packet, info.n_pols, n)
-        near = (self._missing[:, 1] < self._done + n) & (self._missing[:, 2] > self._done)
-        for pol, first, end in self._missing[near].tolist():
-            samples.received[pol, max(0, first - self._done) : end - self._done] = False
-        self._done += n
-        return samples
-
-    def close(self) -> None:
-        self._bytes.close()
-
-    def _here(self) -> int:
-        """Returns the number of packets that the file has of all polarisations now."""
-        info, size = self.info, self._bytes.size()
-        assert info.n_samples is not None
-        if self._fixed not in (None, size) and info.n_pols > 1:
-            refuse(
-                self._bytes.path,
-                f"its length changed from {self._fixed} to {size} bytes while it was read, and the second polarisation "
-                "lies where the length says: state n_samples in the header",
-            )
-        packet_bits = info.packet * info.sample_bits
-        if self._fixed is not None and info.n_pols == 1:
-            return int(size * 8 // packet_bits)  # a single polarisation may grow
-        n_here = (size - (info.n_pols - 1) * self._row_bytes) * 8 // packet_bits
-        n_whole = info.n_samples // info.packet  # the last byte may have unused bits
-        return int(max(0, min(n_here, n_whole)))
-
-
-def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> np.ndarray:
-    """Returns the missing packets: int64 [n, 3], polarisation, first packet, and the one after the last."""
+def _check_missing(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> None:
+    """Raises UsageError for missing samples that the recording does not have."""
     for number, (pol, first, n) in enumerate(missing, 1):
         if pol >= info.n_pols or not n or first + n > (info.n_samples or 0):
             refuse(
@@ -207,8 +124,6 @@ def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) ->
                 f"missing has [{pol}, {first}, {n}] as number {number}: there are {info.n_pols} polarisations of "
                 f"{info.n_samples} samples, of which 1 or more can be missing",
             )
-    ranges = [(pol, first // info.packet, -(-(first + n) // info.packet)) for pol, first, n in missing]
-    return np.array(ranges, np.int64).reshape(-1, 3)
 
 
 class RawFile:
@@ -238,7 +153,7 @@ class RawFile:
         if header.exists():
             refuse_existing(header)
         text = header_text(self.path.name, info, missing)
-        _ranges(header, checked(header, "the header", HEADER, tomllib.loads(text)).get("missing", ()), info)
+        _check_missing(header, checked(header, "the header", HEADER, tomllib.loads(text)).get("missing", ()), info)
         if len(text.encode()) > MOST_HEADER:
             refuse(header, f"{len(missing)} missing ranges make it longer than {MOST_HEADER} bytes: join some")
         try:

@@ -31,7 +31,7 @@ META, DATA = ".sigmf-meta", ".sigmf-data"
 suffixes, holds, help = (META, DATA, ".sigmf", ".sigmf-collection"), SAMPLES, "SigMF"
 MOST_META = 1 << 26  # bytes
 MOST_CAPTURES = 1 << 14
-TIME = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(\.\d{1,40})?[Zz]")
+TIME = re.compile(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d)(\.\d{1,40})?([Zz]|[+-]\d\d:?\d\d)")
 
 
 def _count(most: int = checks.MOST_FIRST) -> schema.Check:
@@ -190,12 +190,12 @@ def _start(path: Path, captures: Sequence[Capture], rate: Fraction, tell: Tell) 
         text = capture["core:datetime"]
         match = TIME.fullmatch(text)
         try:
-            whole = datetime.fromisoformat(f"{match[1]}+00:00") if match else None
+            whole = datetime.fromisoformat(match[1] + match[3].upper()) if match else None
         except ValueError:
             whole = None
         if match is None or whole is None:
             value = schema.value_text(text)
-            refuse(path, f"core:datetime is {value}, must be a time in UTC, such as 2026-01-02T03:04:05.678Z")
+            refuse(path, f"core:datetime is {value}, must be as 2026-01-02T03:04:05.678Z, or with +01:00 in place of Z")
         part = f"0{match[2] or '.'}"
         time = int(whole.timestamp()) + Fraction(part) - _index(capture) / rate
         starts.append(Start(time, f"core:datetime={text}", step_of(part)))

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from ....core import schema
-from ....core.errors import one_line
-from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
+from ...streams.samples import COMPLEX_BITS, SampleInfo
 from .. import checks
-from ..frame_numbers import Times, counted_frames
-from ..joined_bytes import JoinedBytes
+from ..frame_numbers import ANY_NUMBER, counted_frames
+from ..frame_reader import FrameReader
+from ..joined_bytes import opened_as
 from ..packing import pack_samples
 from ..reading import (
     Bytes,
@@ -28,13 +28,12 @@ from ..reading import (
     Tell,
     cut_off,
     numbers,
-    packets_in,
     refuse,
     settled,
 )
 from ..statements import check_frames, said_by
-from ..vdif_frames import MOST_EARLY, NUMBER, SECONDS, FrameReader, Frames
-from ..vdif_headers import HEADER_BYTES, LEGACY_BYTES, Frame, alike, first_frame, frame_of, headers, is_vdif
+from ..time_order import MOST_EARLY, FramedSource
+from ..vdif_headers import HEADER_BYTES, NUMBER, Frame, first_frame, frame_kind, frame_of, is_vdif
 from .interface import SAMPLES
 
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
@@ -77,26 +76,18 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "VdifSamples":
 
 def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "VdifSamples":
     """Opens files whose frames follow each other as in one file. Raises UsageError as ``read`` does."""
-    file = JoinedBytes(paths)
-    try:
-        return VdifSamples(file, overrides, tell)
-    except BaseException:
-        file.close()
-        raise
+    return opened_as(VdifSamples, paths, overrides, tell)
 
 
-class VdifSamples:
+class VdifSamples(FramedSource):
     """A source of the samples of one or two threads, or of one or two channels of one thread. A packet is a frame.
 
-    Frames may come up to 64 frames of a thread too early. A frame that ``FrameReader`` finds damaged counts as missing,
-    and so does one whose header marks its data as invalid.
+    A frame that ``FrameReader`` finds damaged counts as missing, and so does one whose header marks its data as
+    invalid.
     """
 
-    is_live = False
-    falls = ""  # frames cannot say that the band falls
-
     def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
-        self._file, self._tell = file, tell
+        super().__init__(file, tell)
         begin = first_frame(file)
         start = file.take(begin, HEADER_BYTES)
         if len(start) < HEADER_BYTES:
@@ -104,39 +95,32 @@ class VdifSamples:
         self._frame = frame = frame_of(start.view("<u4"))
         self._n_samples = _n_samples(file.path, frame)
         rate = overrides.instead("sample_rate_hz", frame.rate or None)
-        counted = counted_frames((file.size() - begin) // frame.n_bytes, self._times(begin))
-        seems = float(counted.n * self._n_samples)
+        counted = counted_frames(file, frame_kind(frame, start.view("<u4"), ANY_NUMBER), begin)
+        seems = counted.n * self._n_samples
         if not rate:
             why = "its frames do not state the sample rate: give sample_rate_hz"
-            by_numbers = f"{seems:.17g} (--header sample_rate_hz={seems:.17g})"
-            hint = f"; their numbers suggest {by_numbers if counted.n_ends else f'at least {seems:.17g}'}"
-            raise LackingError(file.path, why, "sample_rate_hz", seems, hint)
+            by_numbers = f"{seems} (--header sample_rate_hz={seems})" if counted.n_ends else f"at least {seems}"
+            raise LackingError(file.path, why, "sample_rate_hz", float(seems), f"; their numbers suggest {by_numbers}")
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz is not a whole number of frames of {self._n_samples} samples in a second")
         stated = f"sample_rate_hz={rate:.17g}, {said_by(overrides, 'sample_rate_hz')}"
         check_frames(file.path, overrides, int(per_second), counted, stated, seems, tell)
-        self._frames = FrameReader(file, frame, int(per_second), begin)
+        frames = FrameReader(file, frame_kind(frame, start.view("<u4"), int(per_second)), begin)
         self._channels = overrides.channels(file.path, frame.n_channels)
-        self._threads = self._found_threads(overrides)
-        first = self._frames.load()
-        while first is not None and not len(first.slot):
-            first = self._frames.load()
-        if first is None:
-            refuse(file.path, self._frames.damage or f"it has no good frames of threads {list(self._threads)}")
-        self._waiting, slot = first, first.slot  # frames that wait for a later chunk
-        self._next = int(slot[np.abs(slot - slot[0]) <= MOST_EARLY].min())  # slot of the next chunk
+        self._threads = self._found_threads(frames, overrides, int(per_second))
+        first = self._begin(frames, len(self._threads), int(per_second), frame_bytes=frame.n_bytes)
         self.overlap = MOST_EARLY * self._n_samples
-        if self._next * self._n_samples > checks.MOST_FIRST:
+        if first * self._n_samples > checks.MOST_FIRST:
             refuse(file.path, "the time of its first frame is after 2^61 samples: it is damaged, or not VDIF")
-        n_slots = self._frames.n_slots(self._next)
+        n_slots = frames.n_slots(first)
         info = SampleInfo(
             sample_bits=COMPLEX_BITS if frame.is_complex else BITS[frame.bits],
             n_pols=len(self._threads) * len(self._channels),
             sample_rate_hz=float(rate),
             packet=self._n_samples,
             n_samples=None if n_slots is None else n_slots * self._n_samples,
-            first_timestamp=self._next * self._n_samples,
+            first_timestamp=first * self._n_samples,
             antenna=_station(frame.station),
         )
         year, half = divmod(frame.epoch, 2)
@@ -144,69 +128,7 @@ class VdifSamples:
         zero = Start(Fraction(int(epoch.timestamp())), f"epoch={frame.epoch}")
         self.info = settled(file.path, info, zero, overrides, tell)
 
-    def read(self, out: np.ndarray) -> Samples | None:
-        """Read the next packets; see ``Source``.
-
-        Raises:
-            UsageError: when a frame is cut off, no more frames like the first one come, or a frame is more than an hour
-                after, or 64 frames before, the one before it.
-        """
-        n_room, n_threads = packets_in(out, self.info), len(self._threads)
-        rows = out.reshape(self.info.n_pols, n_room, -1)
-        seen, received = np.zeros((n_threads, n_room), bool), np.zeros((self.info.n_pols, n_room), bool)
-        newest: Frames | None = None  # the frames of the last slot so far in this chunk
-        at_end = False
-        while True:
-            end, slot = self._next + n_room, self._waiting.slot
-            here = self._waiting.where((slot >= self._next) & (slot < end))
-            self._waiting = later = self._waiting.where(slot >= end)
-            if len(here.slot):
-                self._put(here, rows, seen, received)
-                newest = newest.then(here) if newest else here
-                newest = newest.where(newest.slot == newest.slot.max())
-            if seen.all():
-                break
-            if at_end or (len(later.slot) and later.slot.max() >= end + MOST_EARLY):
-                if newest or not len(later.slot):
-                    break
-                self._next += (int(later.slot.min()) - self._next) // n_room * n_room  # nothing came until there
-            elif more := self._frames.load(n_room * n_threads):
-                self._waiting = later.then(more)
-            else:
-                at_end = True
-        if newest is None:
-            self._frames.end()
-            self._tell_damage()
-            return None
-        if not len(self._waiting.slot) and not seen.all():
-            n_room = int(newest.slot[0]) + 1 - self._next
-            if n_room > 1 and not seen[:, n_room - 1].all():  # the other thread's frame may still be written
-                n_room, self._waiting = n_room - 1, newest
-        self._next += n_room
-        return Samples((self._next - n_room) * self._n_samples, received[:, :n_room])
-
-    def close(self) -> None:
-        self._tell_damage()
-        self._file.close()
-
-    def _tell_damage(self) -> None:
-        if line := self._frames.told_damage():
-            self._tell(one_line(line))
-
-    def _put(self, frames: Frames, rows: np.ndarray, seen: np.ndarray, received: np.ndarray) -> None:
-        """Decodes frames into the rows of a chunk, [n_pols, n_packets, ...]."""
-        n_channels = len(self._channels)
-        for thread in range(len(self._threads)):
-            mine = frames.where(frames.thread == thread)
-            seen[thread, mine.slot - self._next] = True
-            good = mine.where(mine.valid)
-            for row, channel in enumerate(self._channels, thread * n_channels):
-                if len(good.slot):
-                    rows[row, good.slot - self._next] = self._decoded(good.payload, channel)
-                    received[row, good.slot - self._next] = True
-
     def _decoded(self, payload: np.ndarray, channel: int) -> np.ndarray:
-        """Returns one channel of the frames' samples: packed uint8 [n, n_bytes], or complex64 [n, n_samples]."""
         frame, n, bits = self._frame, len(payload), self._frame.bits
         if bits in PACKED and frame.n_channels == 1 and not frame.is_complex:
             return np.asarray(PACKED[bits].take(payload).view(np.uint8))
@@ -223,19 +145,9 @@ class VdifSamples:
             return np.ascontiguousarray(values[..., 0].astype(f">i{bits // 8}")).view(np.uint8)
         return pack_samples(values[..., 0].astype(np.int16), BITS[bits])
 
-    def _times(self, begin: int) -> Times:
-        first = self._file.take(begin, LEGACY_BYTES).view("<u4")
-
-        def times(places: range) -> tuple[np.ndarray, np.ndarray]:
-            words = headers(self._file, self._frame.n_bytes, places, begin)
-            words = words[alike(words, first)].astype(np.int64)
-            return words[:, 0] & int(SECONDS), words[:, 1] & int(NUMBER)
-
-        return times
-
-    def _found_threads(self, overrides: HeaderOverrides) -> tuple[int, ...]:
+    def _found_threads(self, frames: FrameReader, overrides: HeaderOverrides, per_second: int) -> tuple[int, ...]:
         """Returns the wanted threads: those given, or all threads of the first frames."""
-        present = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
+        present = frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
         threads = overrides.threads or tuple(present)
         most = 2 // len(self._channels)
         if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(present):
@@ -246,7 +158,7 @@ class VdifSamples:
             raise LackingError(self._file.path, why, "threads", tuple(present[:most]))
         if not threads:
             cut_off(self._file, "in the middle of its first frame")
-        self._frames.choose(threads, len(present))
+        frames.choose(threads, len(present), per_second)
         return threads
 
 

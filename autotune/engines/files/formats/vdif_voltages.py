@@ -16,8 +16,7 @@ from ...streams.voltages import REAL_LOW, VoltageInfo
 from ..appended_file import AppendedFile
 from ..packing import nibbles_changed
 from ..reading import Tell, refuse
-from ..vdif_frames import NUMBER
-from ..vdif_headers import HEADER_BYTES
+from ..vdif_headers import HEADER_BYTES, NUMBER
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".vdif",), VOLTAGES, "VDIF"

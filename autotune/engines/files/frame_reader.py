@@ -1,0 +1,205 @@
+"""Reads the frames of some threads of a file, in the order of the file, and gets past damage."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .reading import Bytes, cut_text, refuse
+from .time_order import FAR, MOST_EARLY, Frames
+
+HEAD_BYTES = 16  # bytes of a header that frames are judged by
+AT_ONCE = 1 << 22  # bytes to read together
+MOST_AT_ONCE = 1 << 10  # frames
+MOST_SEARCHED = 1 << 30  # bytes to search for the next header
+FIRST_SEARCHED = 1 << 16  # bytes in the first step of the search
+MOST_THREADS = 1 << 10
+LOOKED_AT = 1 << 10  # frames to look at, for the threads and for the end
+
+
+@dataclass(frozen=True)
+class FrameKind:
+    """The frames of a file. Its functions take the first words of headers, uint32 [n, 4]."""
+
+    n_bytes: int  # length of a frame, with its header
+    header_bytes: int
+    key: int  # the place and
+    word: int  # the value of a word that all headers share
+    alike: Callable[[np.ndarray], np.ndarray]  # returns whether each may be of this file: bool [n]
+    slots: Callable[[np.ndarray], np.ndarray]  # returns their times, in frames: int64 [n]
+    threads: Callable[[np.ndarray], np.ndarray] = lambda words: np.zeros(len(words), np.int64)
+    valid: Callable[[np.ndarray], np.ndarray] = lambda words: np.ones(len(words), bool)
+
+
+def headers(file: Bytes, n_bytes: int, numbers: Sequence[int], begin: int = 0) -> np.ndarray:
+    """Returns the first words of frames of ``n_bytes`` that follow each other: uint32 [n, 4]."""
+    words = [file.take(begin + number * n_bytes, HEAD_BYTES) for number in numbers]
+    return np.array([each.view("<u4") for each in words if len(each) == HEAD_BYTES], np.uint32).reshape(-1, 4)
+
+
+class FrameReader:
+    """Reads the frames of some threads. The content of other threads' frames does not matter.
+
+    A frame whose time is near that of neither neighbour is damaged, and left out; so is a frame of another kind. Where
+    bytes were lost or inserted, the reader searches for the next header that is like the others and is followed by
+    another; the frame in front of such a place is left out, too.
+    """
+
+    def __init__(self, file: Bytes, kind: FrameKind, begin: int = 0) -> None:
+        self._file, self._kind, self._begin = file, kind, begin
+        looked = headers(file, kind.n_bytes, range(LOOKED_AT), begin)
+        self._looked = looked[kind.alike(looked)]  # the first headers, to find threads
+        self._byte = begin  # the first byte of the next frame
+        self._place_of = np.full(MOST_THREADS, -1)
+        self._share = 1  # frames of the file for each wanted frame
+        self._held: Frames | None = None  # the last frame that was read: it is judged with the next one
+        self._last: int | None = None  # slot of the last undamaged frame that was read
+        self._is_lost = False  # whether no frame follows any more
+        self.places = [0] if begin else []  # bytes where damage begins
+
+    def found_threads(self) -> list[int]:
+        """Returns the threads of the first frames."""
+        return sorted(set(self._kind.threads(self._looked).tolist()))
+
+    def choose(self, threads: Sequence[int], n_found: int, per_second: int) -> None:
+        """Sets the wanted threads, of ``n_found``.
+
+        Raises:
+            UsageError: when these threads are at different times, though each is continuous.
+        """
+        found = self._kind.threads(self._looked)
+        slots = [self._kind.slots(self._looked[found == thread]) for thread in threads]
+        begins = [int(np.median(each)) for each in slots if len(each) > 1 and _near(each, FAR).all()]
+        if max(begins, default=0) - min(begins, default=0) > LOOKED_AT + MOST_EARLY:
+            apart_s = (max(begins) - min(begins)) / per_second
+            refuse(
+                self._file.path,
+                f"its threads {list(threads)} are {apart_s:.6g} s apart: choose threads of one time",
+            )
+        self._place_of[list(threads)] = range(len(threads))
+        self._share = -(-n_found // len(threads))
+
+    def load(self, n_wanted: int) -> Frames | None:
+        """Reads about ``n_wanted`` more frames. Returns the undamaged ones; None at the end.
+
+        The last frame is only looked at, since it shows whether the one before is damaged. It is read when it is alone.
+        """
+        some = self._held
+        while (some is None or len(some.slot) < 2) and (more := self._more(n_wanted * self._share)) is not None:
+            some = more if some is None else some.then(more)
+        if some is None or not len(some.slot):
+            return None
+        n_used = max(1, len(some.slot) - 1)
+        self._held = some.where(slice(n_used, None)) if len(some.slot) > n_used else None
+        near = np.ones(1, bool) if len(some.slot) == 1 and self._last is None else _near(some.slot, self._last)
+        good = some.where(slice(n_used)).where(near[:n_used])
+        behind = self.places[-1] + self._kind.n_bytes if self.places else 0  # the last damage is told
+        self.places += [byte for byte in some.byte[:n_used][~near[:n_used]].tolist() if byte >= behind]
+        if len(good.slot):
+            self._last = int(good.slot[-1])
+        return good
+
+    def n_slots(self, first: int) -> int | None:
+        """Returns a thread's number of frames from slot ``first`` to the end; None if the file's end is damaged."""
+        kind = self._kind
+        n = (self._file.size() - self._begin) // kind.n_bytes
+        words = headers(self._file, kind.n_bytes, range(max(0, n - LOOKED_AT), n), self._begin)
+        if not (words[:, kind.key] == kind.word).all():
+            return None
+        words = words[kind.alike(words) & (self._place_of[kind.threads(words)] >= 0)]
+        slots = kind.slots(words)
+        slots = slots[_near(slots, FAR) | (len(slots) == 1)]
+        return int(slots.max()) - first + 1 if len(slots) and slots.max() >= first else None
+
+    def end(self) -> tuple[int, str]:
+        """Returns the bytes behind the last frame, and a text about them; it is empty if there are none."""
+        n_left, number = self._file.size() - self._byte, (self._byte - self._begin) // self._kind.n_bytes
+        if self._is_lost:
+            what = f"frame {number} at byte {self._byte} is of another kind than the first one, and so is all after it"
+            return n_left, f"{what}; {n_left} bytes there are left out"
+        return n_left, cut_text(self._file, f"in the middle of frame {number}", n_left) if n_left > 0 else ""
+
+    # ------------------------------------------------------------------ steps through the file
+    def _more(self, n_frames: int) -> Frames | None:
+        """Reads about ``n_frames`` more frames. Returns those of wanted threads; None at the end.
+
+        It looks at one frame more: without it, the last frame may be cut.
+        """
+        n_bytes, kind = self._kind.n_bytes, self._kind
+        n = min(n_frames + 1, max(2, AT_ONCE // n_bytes), (self._file.size() - self._byte) // n_bytes)
+        if n <= 0 or self._is_lost:
+            return None
+        raw = self._file.take(self._byte, n * n_bytes)
+        raw = raw[: len(raw) // n_bytes * n_bytes].reshape(-1, n_bytes)
+        words = raw[:, :HEAD_BYTES].copy().view("<u4")
+        in_step = words[:, kind.key] == kind.word
+        start, n_used = self._byte, max(1, len(raw) - 1)
+        if not in_step.all():
+            n_used = self._past(int(np.argmin(in_step)))
+        elif len(raw) == 1 and self._is_last_cut():
+            n_used = self._past(1, is_last=True)
+        else:
+            self._byte += n_used * n_bytes
+        bytes_ = start + n_bytes * np.arange(n_used)
+        return self._frames_of(words[:n_used], bytes_, raw[:n_used, kind.header_bytes :])
+
+    def _is_last_cut(self) -> bool:
+        """Returns whether the last whole frame is followed by something other than a header."""
+        words = self._file.take(self._byte + self._kind.n_bytes, HEAD_BYTES)
+        return len(words) == HEAD_BYTES and bool(words.view("<u4")[self._kind.key] != self._kind.word)
+
+    def _past(self, n_step: int, is_last: bool = False) -> int:
+        """Skips damage after ``n_step`` frames that follow each other. Returns how many of them are whole.
+
+        ``is_last``: without a later header, the frame in front of the damage may be cut, and is skipped.
+        """
+        n_bytes = self._kind.n_bytes
+        lost = self._byte + n_step * n_bytes
+        next_byte = self._found(lost - n_bytes + self._kind.header_bytes if n_step else lost + 1)
+        if next_byte is None:
+            self.places += [self._byte] * is_last
+            self._is_lost, self._byte = not is_last, lost
+            return n_step * (not is_last)
+        self.places.append(lost)
+        is_whole = (next_byte - lost) % n_bytes == 0
+        self._byte = next_byte
+        return n_step if is_whole else max(0, n_step - 1)
+
+    def _found(self, byte: int) -> int | None:
+        """Returns the byte of the next header that another header, or the file's end, follows."""
+        n_bytes, size, step = self._kind.n_bytes, self._file.size(), FIRST_SEARCHED
+        end, word = min(byte + MOST_SEARCHED, size - n_bytes + 1), 4 * self._kind.key
+        while byte < end:
+            n = min(step, end - byte)
+            some = self._file.take(byte, n + HEAD_BYTES - 1)
+            n = min(n, len(some) - HEAD_BYTES + 1)
+            is_key = np.ones(max(0, n), bool)
+            for k, each in enumerate(self._kind.word.to_bytes(4, "little")):
+                is_key &= some[word + k : word + k + n] == each
+            for at in np.flatnonzero(is_key).tolist():
+                words = np.array([some[at : at + HEAD_BYTES].view("<u4")])
+                if self._kind.alike(words)[0] and self._goes_on(byte + at + n_bytes, size):
+                    return int(byte + at)
+            byte, step = byte + max(1, n), min(2 * step, AT_ONCE)
+        return None
+
+    def _goes_on(self, byte: int, size: int) -> bool:
+        """Returns whether another header is at ``byte``, or the file ends there."""
+        words = self._file.take(byte, HEAD_BYTES)
+        if len(words) < HEAD_BYTES:
+            return byte >= size
+        return bool(self._kind.alike(words.view("<u4")[np.newaxis])[0])
+
+    def _frames_of(self, words: np.ndarray, byte: np.ndarray, payload: np.ndarray) -> Frames:
+        """Returns the frames of wanted threads and of the right kind."""
+        kind = self._kind
+        threads, good = self._place_of[kind.threads(words)], kind.alike(words)
+        self.places += byte[(threads >= 0) & ~good].tolist()
+        frames = Frames(kind.slots(words), np.ones(len(words), np.int64), threads, kind.valid(words), byte, payload)
+        return frames.where((threads >= 0) & good)
+
+
+def _near(slots: np.ndarray, last: int | None) -> np.ndarray:
+    """Returns whether each slot is near the one before (for the first: ``last``) or the one after: bool [n]."""
+    steps = np.abs(np.diff(slots, prepend=FAR if last is None else last, append=FAR)) <= MOST_EARLY
+    return np.asarray(steps[:-1] | steps[1:])
