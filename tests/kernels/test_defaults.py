@@ -25,14 +25,15 @@ H200 = replace(of_architecture("sm_90"), name="NVIDIA H200", n_multiprocessors=1
 A100 = replace(of_architecture("sm_80"), name="NVIDIA A100", n_multiprocessors=108, l2_bytes=40 << 20)
 DEVICES = (A100, H200, ANY_GPU, *map(of_architecture, ("sm_86", "sm_89", "sm_120")))
 KERNELS = first_is_quick(sorted(all_kernels()))
-# The most that defaults lose on the records, median and worst, and the least number of sweeps that tell.
+# The most that defaults lose on the records, median and worst, and the least number of sweeps that tell. The records have
+# 108 problems that were drawn after the defaults were written; those of telescopes alone lose less.
 BOUNDS = {
-    "accumulate": (1.04, 1.35, 50),
-    "channelise": (1.04, 1.50, 60),
+    "accumulate": (1.06, 1.35, 75),
+    "channelise": (1.06, 1.65, 90),
     "correlate": (1.02, 1.50, 150),
     "ddc": (1.07, 1.50, 140),
-    "dequantize": (1.03, 1.10, 60),
-    "pfb_fir": (1.02, 1.50, 20),
+    "dequantize": (1.03, 1.13, 70),
+    "pfb_fir": (1.03, 1.55, 40),
     "postproc": (1.03, 1.30, 75),
 }
 
