@@ -25,8 +25,8 @@ H200 = replace(of_architecture("sm_90"), name="NVIDIA H200", n_multiprocessors=1
 A100 = replace(of_architecture("sm_80"), name="NVIDIA A100", n_multiprocessors=108, l2_bytes=40 << 20)
 DEVICES = (A100, H200, ANY_GPU, *map(of_architecture, ("sm_86", "sm_89", "sm_120")))
 KERNELS = first_is_quick(sorted(all_kernels()))
-# The most that defaults lose on the records, median and worst, and the least number of sweeps that tell. The records have
-# 108 problems that were drawn after the defaults were written; those of telescopes alone lose less.
+# The most that defaults lose on the records, median and worst, and the least number of sweeps that tell. 108 problems
+# were drawn over the kernels' whole ranges after the defaults were written.
 BOUNDS = {
     "accumulate": (1.06, 1.35, 75),
     "channelise": (1.06, 1.65, 90),
