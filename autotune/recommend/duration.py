@@ -1,9 +1,9 @@
 """Predicts the time of a kernel's launch at a problem from the best times at recorded problems.
 
 A Gaussian process over the problem's fields, in octaves, predicts the logarithm of time / floor. The floor is the time
-according to the device's data sheet: bytes / memory rate + operations / arithmetic rate. It is no bound, since caches
-serve bytes faster, but covers most of the effect of sizes and devices, so the process has little to learn. All times of
-one architecture are fitted together.
+according to the device's data sheet: bytes / memory rate + operations / arithmetic rate. It is not a bound, since
+caches serve bytes faster, but covers most of the effect of sizes and devices, so the process has little to learn. All
+times of one architecture are fitted together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

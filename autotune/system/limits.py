@@ -79,5 +79,5 @@ def check_type(name: str, value: object, kinds: type | tuple[type, ...], wanted:
 
 
 def is_of(value: object, kinds: tuple[type, ...]) -> bool:
-    """Returns whether ``value`` is of one of ``kinds``; true and false are no integers."""
+    """Returns whether ``value`` is of one of ``kinds``; true and false are not integers."""
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))

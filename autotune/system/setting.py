@@ -172,7 +172,7 @@ def settings_given(kind: type[Any], given: Mapping[str, Any], where: int = CALLS
     ``where``: whence it comes.
 
     Raises:
-        UsageError: for a name that is no setting's, nor an old one.
+        UsageError: for a name that is neither a setting's nor an old one.
     """
     own = [one for one in declared(kind).values() if one.setting.where >= where]
     known = {one.key if where == FILES else one.name: one for one in own}
@@ -213,9 +213,9 @@ def read_settings(path: Path, where: str, kind: type[T], content: object, **more
     A relative path begins at the file's folder.
 
     Args:
-        path: the file, for errors; a field ``path``, which is no setting, has it, too.
+        path: the file, for errors; a field ``path``, which is not a setting, has it, too.
         where: the table's name in errors; "it": the file.
-        more: fields that are no settings.
+        more: fields that are not settings.
 
     Raises:
         UsageError: for a wrong table, in one line with the file, the table and the key.

@@ -13,7 +13,6 @@ MOST_ENDS = 3  # ends of seconds to look at
 FEW = 4  # a second's first frames have smaller numbers
 NEAR = 16  # a number that is further from all others is damaged
 ANY_NUMBER = 1 << 24  # larger than any frame's number: frames in a second of a kind whose rate is not known
-LOOKED_AT = 256  # frames in front of the end of a second
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def counted_frames(file: Bytes, kind: FrameKind, first: int = 0) -> Counted:
             return bool((times(range(place, place + 1))[0] > second).any())
 
         end = bisect_left(range(n_frames), True, lo=begin, key=is_later)
-        here = times(range(max(begin, end - LOOKED_AT), min(n_frames, end + MOST_EARLY)))
+        here = times(range(max(begin, end - MOST_EARLY), min(n_frames, end + MOST_EARLY)))
         numbers = np.append(numbers, here[1][here[0] == second])
         seconds, later = times(range(end, min(end + MOST_EARLY, n_frames)))
         n_ends += bool(len(seconds)) and np.median(seconds) == second + 1 and later.min() < FEW

@@ -10,7 +10,6 @@ from .time_order import FAR, MOST_EARLY, Frames
 
 HEAD_BYTES = 16  # bytes of a header that frames are judged by
 AT_ONCE = 1 << 22  # bytes to read together
-MOST_AT_ONCE = 1 << 10  # frames
 MOST_SEARCHED = 1 << 30  # bytes to search for the next header
 FIRST_SEARCHED = 1 << 16  # bytes in the first step of the search
 MOST_THREADS = 1 << 10

@@ -81,7 +81,7 @@ class BlockReader:
     """Reads blocks in the order of the file. It does not read their samples.
 
     Where no header like the first one follows a block, the reader searches for the next one. Where there is no header
-    at all, bytes were lost or inserted, and it leaves the block out. It also leaves out a block whose time is none.
+    at all, bytes were lost or inserted, and it leaves the block out. It also leaves out a block without a time.
     """
 
     file: Bytes

@@ -156,8 +156,17 @@ def correlate(
                 raise UsageError("voltages have their channels and their header: no header can be given for them")
             antennas = of_voltages(inputs, batches_per_dump, running, stack)
         else:
-            given = inputs, bands, batches_per_dump, header or {}, running, stack
-            antennas = of_samples(*given, path, phase_centre, heard)
+            antennas = of_samples(
+                inputs,
+                bands,
+                batches_per_dump,
+                header or {},
+                running,
+                stack=stack,
+                out=path,
+                phase_centre=phase_centre,
+                tell=heard,
+            )
         info = visibility_info(antennas.infos, batches_per_dump)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
@@ -180,8 +189,19 @@ def correlate(
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)
     left = () if summary is None or not engine.counters.dumps_out else tuple(residual_delays(summary))
-    ends = kept, seconds, idle, engine.is_stopped, left, tuple(heard.losses), running.fails(heard.losses)
-    return CorrelateResult(info, engine.counters, f_counters, path, *ends)
+    return CorrelateResult(
+        info=info,
+        counters=engine.counters,
+        f_counters=f_counters,
+        path=path,
+        kept=kept,
+        seconds=seconds,
+        kernels_idle=idle,
+        is_stopped=engine.is_stopped,
+        residual_delays=left,
+        losses=tuple(heard.losses),
+        has_failed=running.fails(heard.losses),
+    )
 
 
 def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:
