@@ -114,7 +114,8 @@ def disturb(job: Job, folder: Path, rng: random.Random, tally: Tally, most: int)
 
 def n_trials(folder: Path) -> int:
     """How many trials are recorded by now, as lines of running sweeps and in the tables of those that have ended."""
-    return sum(max(_n_lines(path.parent / TRIALS), _n_lines(path.parent / TABLE) - 2) for path in folder.rglob(SWEEP))
+    swept = [Path(path) for path, _, files in os.walk(folder) if SWEEP in files]  # folders may vanish on the way
+    return sum(max(_n_lines(path / TRIALS), _n_lines(path / TABLE) - 2) for path in swept)
 
 
 def _n_lines(path: Path) -> int:
