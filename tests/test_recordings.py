@@ -11,12 +11,14 @@ import pytest
 
 from autotune.engines.f import chain_bank, voltage_buffers
 from autotune.engines.f.plan import Batch, FPlan
-from autotune.engines.files import turned
+from autotune.engines.files import losses, statements, time_order, turned
+from autotune.engines.files.formats import guppi, raw
 from autotune.engines.jobs import station_clock
 from autotune.engines.x import stage as x_stage
 from autotune.engines.x.weights import PairedSpectra
 
 from .engines.test_plan_mutants import mutated
+from .recordings import contradicted, damaged
 from .recordings.compared import faults
 from .recordings.drawn import Night, draw
 
@@ -121,3 +123,55 @@ def may_show(plant: Callable[[pytest.MonkeyPatch], None], night: Night) -> bool:
         return True
     zeros = [round((s.sync - night.stations[0].sync) * Fraction(night.rate_hz)) % 2 for s in night.stations]
     return any(odd and s.falls and not s.is_complex for odd, s in zip(zeros, night.stations, strict=True))
+
+
+# ---------------------------------------------------------------------- wrong statements
+@pytest.mark.parametrize("kind", contradicted.SURE)
+def test_a_wrong_statement_is_found_and_the_right_one_is_not_refused(kind: str, tmp_path: Path) -> None:
+    assert contradicted.tried(11, tmp_path, kind) == contradicted.Finding(kind, is_found=True)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "a rate, and frames count",
+        "a rate, and packets count",
+        "bits, and the length tells",
+        "a band below 0 Hz",
+        "a position off the Earth",
+    ],
+)
+def test_without_its_check_a_wrong_statement_is_not_found(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (statements, guppi, raw):
+        monkeypatch.setattr(module, "contradicted", lambda *given: None)
+    found = contradicted.tried(16, tmp_path, kind)
+    assert "are not in the refusal" in found.fault
+
+
+# ---------------------------------------------------------------------- damage
+@pytest.mark.parametrize("seed", [30, 31])
+@pytest.mark.parametrize("kind", damaged.KINDS)
+def test_damage_costs_itself(kind: str, seed: int, tmp_path: Path) -> None:
+    assert damaged.tried(seed, tmp_path, kind)[1] == []
+
+
+def the_end_is_not_told(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(losses.Losses, "told", lambda self: None)
+
+
+def frames_are_taken_as_they_come(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(guppi.GuppiSamples, "most_early", 1)
+    patch.setattr(time_order, "MOST_EARLY", 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plant"), [("cut off", the_end_is_not_told), ("exchanged", frames_are_taken_as_they_come)]
+)
+def test_damage_that_costs_more_is_found(
+    kind: str, plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    seeds = ((seed, tmp_path / str(seed)) for seed in range(60, 70))
+    assert any(folder.mkdir() or damaged.tried(seed, folder, kind)[1] for seed, folder in seeds)

@@ -65,12 +65,11 @@ def _label_faults(night: Night, station: Station, centre_hz: float | None, width
 
 # ---------------------------------------------------------------------- dumps of all
 def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder: Path, device: str) -> Iterator[str]:
-    gains = {station.name: _gain(night, station) for station in night.stations}
+    gains = {station.name: gain_of(night, station) for station in night.stations}
     bands = Bands(night.n_channels, night.taps, spectra_per_heap=night.spectra_per_heap, gains=gains)
     sources = [open_samples(path, **header) for path, header in files]
     out = folder / "vis.h5" if night.seed % 2 else None
-    expected_heaps = [heaps_of(night, s, np.full(len(s.samples), gains[s.name])) for s in night.stations]
-    expected = dumps_of(night, expected_heaps)
+    expected_heaps, expected = expected_of(night)
     made = correlate(
         sources, bands, out, batches_per_dump=night.accumulate, running=Running(device=device, chunk=night.chunk)
     )
@@ -84,22 +83,40 @@ def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder:
     missing = [f_counters.heaps_missing for f_counters in made.f_counters]
     if missing != [heaps.n_missing for heaps in expected_heaps]:
         yield f"{missing} heaps are missing, must be {[heaps.n_missing for heaps in expected_heaps]}"
-    if out is None:
-        dumps = dict(zip(made.timestamps.tolist(), zip(made.visibilities, made.weights, strict=True), strict=True))
-    elif n_dumps:
-        file = VisibilityDumps(out)
+    if out is not None:
+        yield from file_faults(night, expected, out)
+        return
+    dumps = dict(zip(made.timestamps.tolist(), zip(made.visibilities, made.weights, strict=True), strict=True))
+    yield from _faults_of_all(night, expected, dumps)
+
+
+def expected_of(night: Night) -> tuple[list[Heaps], Dumps]:
+    """Returns the heaps of each station, with its gain, and the dumps of all."""
+    heaps = [heaps_of(night, s, np.full(len(s.samples), gain_of(night, s))) for s in night.stations]
+    return heaps, dumps_of(night, heaps)
+
+
+def file_faults(night: Night, expected: Dumps, path: Path) -> Iterator[str]:
+    """Yields what differs in a file of visibilities, which is not made where no dump is expected."""
+    dumps: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    if expected.values:
+        file = VisibilityDumps(path)
         dumps = {dump.timestamp: (dump.visibilities, dump.weights) for dump in file}
         file.close()
-    else:
-        dumps = {}
-    if n_dumps and list(dumps) != sorted(expected.values):
+    elif path.exists():
+        yield f"{path} exists"
+    yield from _faults_of_all(night, expected, dumps)
+
+
+def _faults_of_all(night: Night, expected: Dumps, dumps: dict[int, tuple[np.ndarray, np.ndarray]]) -> Iterator[str]:
+    if list(dumps) != sorted(expected.values):
         yield f"dumps of {_some(list(dumps))}, must be of {_some(sorted(expected.values))}"
         return
     for time, (visibilities, weights) in dumps.items():
         yield from _value_faults(time, visibilities, weights, expected, night.stations[0].is_complex)
 
 
-def _gain(night: Night, station: Station) -> float:
+def gain_of(night: Night, station: Station) -> float:
     """Returns the gain that gives voltages of white noise an rms of some 24."""
     step = night.n_channels * (1 if station.is_complex else 2)
     return float(RMS / np.sqrt(np.square(np.abs(station.samples)).mean() * step * 0.35))

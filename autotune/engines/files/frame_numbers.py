@@ -1,6 +1,7 @@
 """Counts the frames in a second by their numbers, from which the sample rate follows."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from .time_order import MOST_EARLY
 MOST_ENDS = 3  # ends of seconds to look at
 FEW = 4  # a second's first frames have smaller numbers
 NEAR = 16  # a number that is further from all others is damaged
+MOST_TOGETHER = 64  # frames among which is one of a wanted thread
 ANY_NUMBER = 1 << 24  # larger than any frame's number: frames in a second of a kind whose rate is not known
 
 
@@ -23,27 +25,33 @@ class Counted:
     n_ends: int
 
 
-def counted_frames(file: Bytes, kind: FrameKind, first: int = 0) -> Counted:
+def counted_frames(file: Bytes, kind: FrameKind, first: int = 0, threads: Sequence[int] | None = None) -> Counted:
     """Returns what frames from byte ``first`` on tell. Without the end of a second there may be more in one.
 
-    ``kind``: of ANY_NUMBER frames in a second.
+    Args:
+        kind: of ANY_NUMBER frames in a second.
+        threads: those whose frames count, since others may have clocks of their own; None: all.
     """
     n_frames = (file.size() - first) // kind.n_bytes
 
     def times(places: range) -> tuple[np.ndarray, np.ndarray]:
         """Returns the seconds and the numbers of some frames."""
         words = headers(file, kind.n_bytes, places, first)
-        return np.divmod(kind.slots(words[kind.alike(words)]), ANY_NUMBER)
+        words = words[kind.alike(words)]
+        words = words if threads is None else words[np.isin(kind.threads(words), threads)]
+        return np.divmod(kind.slots(words), ANY_NUMBER)
 
-    numbers, n_ends, begin = np.zeros(0, np.int64), 0, 0
+    n_looked = 1 if threads is None else MOST_TOGETHER
+    numbers, n_ends, begin, second = np.zeros(0, np.int64), 0, 0, -1
     while begin < n_frames and n_ends < MOST_ENDS:
         seconds, _ = times(range(begin, min(begin + MOST_EARLY, n_frames)))
-        if not len(seconds):
+        found, counts = np.unique(seconds[seconds > second], return_counts=True)
+        if not len(found):
             break
-        second = int(np.median(seconds))
+        second = int(found[np.argmax(counts >= min(FEW, counts.max()))])  # the first one that is no damaged time
 
         def is_later(place: int, second: int = second) -> bool:
-            return bool((times(range(place, place + 1))[0] > second).any())
+            return bool((times(range(place, place + n_looked))[0][:1] > second).any())
 
         end = bisect_left(range(n_frames), True, lo=begin, key=is_later)
         here = times(range(max(begin, end - MOST_EARLY), min(n_frames, end + MOST_EARLY)))

@@ -21,7 +21,7 @@ from .fine_packets import FinePackets
 from .joined_bytes import joined_name
 from .losses import DataLoss
 from .opening import can_be_joined, open_joined
-from .reading import HeaderOverrides, Tell, refuse, untold
+from .reading import FIELDS, HeaderOverrides, Tell, refuse, untold
 
 ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "antenna", "position_m", "is_turned")
 
@@ -185,9 +185,9 @@ def must_be_alike(before: Scan, later: Scan) -> None:
     for name in ALIKE:
         has, had = (each.replaced.get(name, getattr(each.info, name)) for each in (later, before))
         if has != had:
-            refuse(
-                later.name, f"its {name} is {has!r}, but that of {before.name} is {had!r}: they are not of one antenna"
-            )
+            remedy = f"; if they are, give {name} and trust_header (--trust-header)" if name in FIELDS else ""
+            differs = f"its {name} is {has!r}, but that of {before.name} is {had!r}"
+            refuse(later.name, f"{differs}: they are not of one antenna{remedy}")
     if (later.info.sync_time_unix is None) != (before.info.sync_time_unix is None):
         knows, lacks = (later, before) if before.info.sync_time_unix is None else (before, later)
         refuse(lacks.name, f"it does not say when its time was 0 (sync_time_unix), but {knows.name} does")

@@ -45,8 +45,8 @@ def check_plausible(path: Path, info: SampleInfo, overrides: HeaderOverrides, te
         end = info.first_timestamp + (info.n_samples or 0)
         ahead_s = info.sync_time_unix + Fraction(end) / Fraction(info.sample_rate_hz)
         if (ahead_s := ahead_s - Fraction(time.time())) > AHEAD_S:
-            how, days = said_by(overrides, "sync_time_unix"), float(ahead_s) / 86_400
-            contradicted(path, overrides, f"with its start, {how}, it ends {days:.6g} days in the future", tell)
+            start = f"sync_time_unix={float(info.sync_time_unix):.17g}, {said_by(overrides, 'sync_time_unix')}"
+            contradicted(path, overrides, f"{start}: it ends {float(ahead_s) / 86_400:.6g} days in the future", tell)
 
 
 def lowest_hz(info: SampleInfo) -> float:

@@ -42,11 +42,13 @@ from ..reading import (
     settled,
     unix_of_mjd,
 )
+from ..statements import contradicted
 from ..time_order import FramedSource, Frames
 from .interface import SAMPLES
 
 MOST_HOPS = 1 << 12  # the most blocks on the way to the last one
 MOST_ALIKE = 4  # blocks whose PKTIDX is 0 if it counts nothing
+CLOCK_S = 2  # STT_* may count whole seconds
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
 header_fields = {"n_pols": HeaderField("GUPPI RAW: 1 or 2, where NPOL = 2 may mean either", checks.integer(1, 2), int)}
 N_POLS = {1: 1, 4: 2}  # polarisations, by NPOL
@@ -119,6 +121,7 @@ class GuppiSamples(FramedSource):
         self._packet = whole if whole <= MOST_PACKET else math.gcd(whole, MOST_PACKET)
         self._n_read = self._n_block // self._packet  # packets to read from a block
         rate = overrides.rate(partial(_rate, header))
+        _check_rate(header, self._tick, rate, overrides, tell)
         if self._counts:
             self._offset = self._time_of(first)
         else:
@@ -248,9 +251,30 @@ def _start(header: Header, tick: Fraction, rate: float) -> Start | None:
         return Start(header.number("SYNCTIME"), f"SYNCTIME={text}", step_of(text))
     if "STT_IMJD" not in header:
         return None
-    time, step_s = unix_of_mjd(header.integer("STT_IMJD", 0, 1 << 20)), Fraction(0)
-    for name in ("STT_SMJD", "STT_OFFS"):
-        time += header.number(name, 0.0)
-        step_s = max(step_s, step_of(header.text(name)))
-    time -= header.integer("PKTSTART", 0, checks.MOST_TIME, 0) * tick / Fraction(rate)
+    step_s = max(step_of(header.text(name)) for name in ("STT_SMJD", "STT_OFFS"))
+    time = _stated_start(header) - _n_before(header, tick) / Fraction(rate)
     return Start(time, f"STT_OFFS={header.text('STT_OFFS')}", step_s)
+
+
+def _stated_start(header: Header) -> Fraction:
+    """Returns the time of PKTSTART as STT_* say it, seconds since 1970."""
+    day = unix_of_mjd(header.integer("STT_IMJD", 0, 1 << 20))
+    return day + header.number("STT_SMJD", 0.0) + header.number("STT_OFFS", 0.0)
+
+
+def _n_before(header: Header, tick: Fraction) -> Fraction:
+    """Returns the number of samples before PKTSTART."""
+    return header.integer("PKTSTART", 0, checks.MOST_TIME, 0) * tick
+
+
+def _check_rate(header: Header, tick: Fraction, rate: float, overrides: HeaderOverrides, tell: Tell) -> None:
+    """Raises UsageError for a given rate that the packet counter contradicts, if TBIN, SYNCTIME and STT_* agree."""
+    has_all = all(name in header for name in ("TBIN", "SYNCTIME", "STT_IMJD", "PKTSTART"))
+    if overrides.sample_rate_hz is None or not has_all or not (n := _n_before(header, tick)):
+        return
+    elapsed_s = _stated_start(header) - header.number("SYNCTIME")
+    if abs(n * header.number("TBIN") - elapsed_s) < CLOCK_S <= abs(n / Fraction(rate) - elapsed_s):
+        counted = f"PKTSTART={header.text('PKTSTART')} is {float(n / Fraction(rate)):.6g} s after SYNCTIME"
+        own = f"STT_IMJD, STT_SMJD and STT_OFFS say {float(elapsed_s):.6g} s, as TBIN does"
+        stated = f"sample_rate_hz={rate:.17g}, as it was given"
+        contradicted(header.path, overrides, f"{stated}: {counted}, but {own}, {_rate(header):.17g} Hz", tell)

@@ -43,6 +43,7 @@ from ..reading import (
     start_of,
     tell_coarse,
 )
+from ..statements import contradicted
 from ..toml import checked, read_toml, written
 from ..turned import LOWER, SIDEBANDS
 from .interface import SAMPLES
@@ -106,6 +107,8 @@ def _source(header: Path, content: dict[str, Any], overrides: HeaderOverrides, t
             row_bytes = layout.bytes_of(n_samples or 0) if n_pols > 1 else 0
         said = {field.name: content[field.name] for field in fields(SampleInfo) if field.name in content}
         info = overrides.over(SampleInfo(**{**said, "sample_bits": layout.sample_bits, "packet": 1}))
+        if content.get("n_samples"):
+            _check_length(header, content, file.size(), overrides, tell)
         source = FlatSamples(file, info, layout, [FlatPiece(0, 0, n_samples)], tell, row_bytes, missing=missing)
         _check_missing(header, missing, source.info)
     except BaseException:
@@ -113,6 +116,21 @@ def _source(header: Path, content: dict[str, Any], overrides: HeaderOverrides, t
         raise
     source.falls = f"sideband={LOWER}" if content.get("sideband") == LOWER else ""
     return source
+
+
+def _check_length(header: Path, content: dict[str, Any], size: int, overrides: HeaderOverrides, tell: Tell) -> None:
+    """Raises UsageError for bits of a sample that the file's length contradicts: with others it is right to the byte.
+
+    A file that was cut off, or has other data at its end, has such a length only by chance.
+    """
+    kind = numbers_of(content["sample_type"]) if "sample_type" in content else None
+    stated = content.get("sample_bits") or (kind[0].bits * (1 + kind[1]) if kind else 0)
+    n_rows, n_samples = content["n_pols"], content["n_samples"]
+    of_bits = {bits: n_rows * -(-n_samples * bits // 8) for bits in (*range(2, 17), 32, 64, 128)}
+    told = [bits for bits, n_bytes in of_bits.items() if n_bytes == size]
+    if told and stated not in told:
+        has = f"n_samples={n_samples} of {n_rows} polarisations of {stated} bits are {of_bits.get(stated)} bytes"
+        contradicted(header, overrides, f"{has}, but its file has {size}, as {told[0]} bits make", tell)
 
 
 def _check_missing(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> None:

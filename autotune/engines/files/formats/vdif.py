@@ -95,7 +95,7 @@ class VdifSamples(FramedSource):
         self._frame = frame = frame_of(start.view("<u4"))
         self._n_samples = _n_samples(file.path, frame)
         rate = overrides.instead("sample_rate_hz", frame.rate or None)
-        counted = counted_frames(file, frame_kind(frame, start.view("<u4"), ANY_NUMBER), begin)
+        counted = counted_frames(file, frame_kind(frame, start.view("<u4"), ANY_NUMBER), begin, overrides.threads)
         seems = counted.n * self._n_samples
         if not rate:
             why = "its frames do not state the sample rate: give sample_rate_hz"
