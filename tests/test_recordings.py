@@ -163,7 +163,7 @@ def the_end_is_not_told(patch: pytest.MonkeyPatch) -> None:
 
 def frames_are_taken_as_they_come(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(guppi.GuppiSamples, "most_early", 1)
-    patch.setattr(time_order, "MOST_EARLY", 1)
+    patch.setattr(time_order.FramedSource, "most_early", 1)
 
 
 @pytest.mark.parametrize(
