@@ -57,7 +57,7 @@ def counted_frames(file: Bytes, kind: FrameKind, first: int = 0, threads: Sequen
         here = times(range(max(begin, end - MOST_EARLY), min(n_frames, end + MOST_EARLY)))
         numbers = np.append(numbers, here[1][here[0] == second])
         seconds, later = times(range(end, min(end + MOST_EARLY, n_frames)))
-        n_ends += bool(len(seconds)) and np.median(seconds) == second + 1 and later.min() < FEW
+        n_ends += end > begin and bool(len(seconds)) and np.median(seconds) == second + 1 and later.min() < FEW
         begin = max(end, begin + 1)
     numbers = np.unique(numbers)
     good = numbers[1:][np.diff(numbers) <= NEAR]

@@ -11,6 +11,7 @@ from . import formats
 from .formats.interface import SAMPLES, SampleFormat
 from .header_fields import overrides_of
 from .joined_bytes import joined_name
+from .other_formats import name_of
 from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
 from .statements import check_plausible
 from .turned import LOWER, TurnedSource
@@ -94,7 +95,8 @@ def must_be_known(path: Path) -> SampleFormat:
     """
     sample_format = format_of(path)
     if sample_format is None:
-        refuse(path, f"it is not a recording: {neither()}")
+        other = name_of(path)
+        refuse(path, f"it is {other or 'not a recording'}: {neither()}")
     return sample_format
 
 

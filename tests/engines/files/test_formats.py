@@ -99,3 +99,21 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.vdif").write_bytes(bytes(10))
     with refused("x.vdif", "in the middle of its first header"):
         open_samples(tmp_path / "x.vdif")
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (b"\xde\xc0\xde\x5c" + bytes(4124), "LWA (DRX"),
+        (b"SIMPLE  =                    T".ljust(80) + b"BITPIX  =                    8".ljust(2800), "FITS"),
+        (b"\x0c\x00\x00\x00HEADER_START\x09\x00\x00\x00nchans", "SIGPROC"),
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"x.vdif".ljust(257, b"\0") + b"ustar\x0000" + bytes(300), "tar"),
+        (np.random.default_rng(4).bytes(60_000) + b"\xff" * 64 + np.random.default_rng(5).bytes(39_936), "a recording"),
+        ((np.random.default_rng(4).bytes(20_000) + b"\xff" * 64 + bytes(19_936)) * 2, "Mark 4 of 16 tracks"),
+    ],
+)
+def test_what_cannot_be_read_is_named_where_it_is_known(tmp_path: Path, start: bytes, name: str) -> None:
+    (tmp_path / "x.dat").write_bytes(start)
+    with refused("x.dat", f"it is {'not ' * (name == 'a recording')}{name}", "neither DADA nor GUPPI RAW"):
+        open_samples(tmp_path / "x.dat")

@@ -24,7 +24,8 @@ from .common import read_all, read_file
 from .test_starts import posix
 
 FOLDER = Path(baseband.data.__file__).parent
-NONE_OF_THEM = "it is not a recording: neither DADA nor GUPPI RAW nor Mark 5B nor an array of NumPy nor"
+NONE_OF_THEM = "neither DADA nor GUPPI RAW nor Mark 5B nor an array of NumPy nor"
+TRACKS = {"sample_16track.m4": 16, "sample_32track.m4": 32, "sample_32track_fanout2.m4": 32}
 CUT_OFF = "it was cut off, or is still being written"
 
 
@@ -78,7 +79,7 @@ REFUSED = [
     Case("sample.vdif", refused="its first frames are of threads [0, 1, 2, 3, 4, 5, 6, 7]"),
     Case("sample_vlbi.vdif", {"threads": (0, 1)}, refused="its threads [0, 1] are 1.43524e+07 s apart"),
     Case("sample_mwa.vdif", refused="its frames do not state the sample rate: give sample_rate_hz"),
-    Case("sample_drao_corrupted.vdif", refused="it has samples of 5 bits, but only 1, 2, 4, 8 and 16 can be read"),
+    Case("sample_drao_corrupted.vdif", refused="it has VDIF samples of 5 bits, but only 1, 2, 4, 8 and 16 can be read"),
     Case(
         "sample.m5b",
         refused="headers of Mark 5B do not say n_channels and sample_bits and sample_rate_hz and mjd: give",
@@ -86,8 +87,14 @@ REFUSED = [
     Case("sample_puppi.raw", refused="it has 4 channels, and none is chosen"),
     # the first 7 KB of a recording whose blocks have 130 MB
     Case("sample_blc.raw", {"channel": 63}, ends="in the middle of block 0, which begins at byte 7168: " + CUT_OFF),
-    *(Case(path.name, refused=NONE_OF_THEM) for path in sorted(FOLDER.glob("*.m4"))),
-    *(Case(f"gsb/{path.name}", refused=NONE_OF_THEM) for path in sorted(FOLDER.glob("gsb/*.*"))),
+    *(
+        Case(path.name, refused=f"it is Mark 4 of {TRACKS.get(path.name, 64)} tracks: {NONE_OF_THEM}")
+        for path in sorted(FOLDER.glob("*.m4"))
+    ),
+    *(
+        Case(f"gsb/{path.name}", refused=f"it is GSB (GMRT): {NONE_OF_THEM}")
+        for path in sorted(FOLDER.glob("gsb/sample*"))
+    ),
 ]
 
 

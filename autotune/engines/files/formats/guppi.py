@@ -56,9 +56,10 @@ NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.
 
 
 def recognises(file: Bytes) -> bool:
-    """Returns whether a file is of this format, by its first card."""
+    """Returns whether a file is of this format, by its first card. FITS has such cards, too; its first is SIMPLE."""
     start = file.take(0, CARD).tobytes()
-    return re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
+    is_card = re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
+    return is_card and not start.startswith(b"SIMPLE ")
 
 
 def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":

@@ -167,7 +167,7 @@ def _n_samples(path: Path, frame: Frame) -> int:
     if frame.version == OF_MARK5B:
         refuse(path, "its frames hold Mark 5B data, an encoding that cannot be read")
     if frame.bits not in BITS:
-        refuse(path, f"it has samples of {frame.bits} bits, but only 1, 2, 4, 8 and 16 can be read")
+        refuse(path, f"it has VDIF samples of {frame.bits} bits, but only 1, 2, 4, 8 and 16 can be read")
     if frame.n_bytes <= frame.header_bytes:
         refuse(path, f"its first frame has a length of {frame.n_bytes} bytes: it is damaged, or not VDIF")
     n_samples = frame.n_samples
