@@ -34,7 +34,17 @@ from .engine_options import (
 )
 from .options import BOTH_WORDS, JsonOption
 
+MOST_BATCHES = 1 << 30
 DECLINATION = re.compile(r"[+-]\d+([:d.]\d*)*[m\d.s]*")  # the second word of a direction
+
+
+def batches(text: str) -> int:
+    """Returns the number in a text; raises BadParameter for another form, such as a time."""
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_BATCHES:
+        raise typer.BadParameter(
+            f"{text} must be a number of batches, 1 to {MOST_BATCHES}, of --spectra-per-heap spectra"
+        )
+    return int(text)
 
 
 @with_settings(Bands, Running, without=("channels", "with_whole"))
@@ -50,8 +60,8 @@ def correlate(
         int,
         typer.Option(
             "--accumulate",
-            min=1,
-            max=1 << 30,
+            parser=batches,
+            metavar="BATCHES",
             help="How many batches are added into one dump. One batch has --spectra-per-heap spectra.",
         ),
     ],

@@ -17,6 +17,7 @@
 ``delays.Piece`` defines the values. Pieces of one antenna and polarisation are in the order of time.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -56,6 +57,8 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
         UsageError: for a file that cannot be read or is wrong, in one line with the table's number, from 1.
     """
     path = Path(path)
+    if re.fullmatch(r"[-+.\d,eE]+", str(path)) and not path.exists():
+        refuse(path, "it is no file of delays; a number belongs into array.toml, as delays = 21 of its antenna")
     models_of: dict[str, tuple[DelayModel, DelayModel]] = {}
     for number, table in enumerate(checked(path, "it", TABLES, read_toml(path, MOST_BYTES))["delay"], 1):
         row = checked(path, f"[[delay]] {number}", DELAY, table)

@@ -71,12 +71,12 @@ def stored_time(time: Fraction) -> float | str:
 def step_of(number: str | float | Fraction) -> Fraction:
     """Returns the resolution of a number in this notation: 10^-3 for "1.250", 2^-52 for the float 1.25.
 
-    It is 0 for whole numbers and fractions, which are exact.
+    It is 0 for whole numbers, halves and fractions, which are exact.
     """
     if isinstance(number, float):
         return Fraction(0) if number.is_integer() else Fraction(math.ulp(number))
     match = DECIMAL.fullmatch(number) if isinstance(number, str) else None
-    if match is None or Fraction(number).denominator == 1:
+    if match is None or Fraction(number).denominator <= 2:
         return Fraction(0)
     return Fraction(10) ** (int(match[3] or 0) - len(match[1] or match[2] or ""))
 

@@ -96,7 +96,8 @@ def test_dada_that_went_on_over_a_leap_second_is_in_utc(tmp_path: Path) -> None:
     [
         ({"UTC_START": "2026-01-01-07:00:00"}, NIGHT, ""),
         ({"UTC_START": "2026-01-01T07:00:00.000000000125"}, NIGHT + Fraction(1, 8 * 10**9), ""),
-        ({"UTC_START": "2026-01-01-07:00:00.5"}, NIGHT + Fraction(1, 2), "0.1 s, which is 1e+05 samples"),
+        ({"UTC_START": "2026-01-01-07:00:00.5"}, NIGHT + Fraction(1, 2), ""),
+        ({"UTC_START": "2026-01-01-07:00:00.3"}, NIGHT + Fraction(3, 10), "0.1 s, which is 1e+05 samples"),
         ({"MJD_START": "61041.5"}, NIGHT + 18_000, ""),
         ({"MJD_START": "61041.291666666666666666666667"}, NIGHT + 2880 * Fraction(1, 10**23), ""),
         ({"MJD_START": "61041.2916666667"}, NIGHT + Fraction(288, 10**8), "MJD_START=61041.2916666667 says its start"),
@@ -142,6 +143,7 @@ def test_the_rate_of_dada_is_rounded_once(tmp_path: Path, microseconds: str, rat
         ({"STT_SMJD": 25_200, "STT_OFFS": 0}, NIGHT, ""),
         ({"STT_SMJD": 25_200, "STT_OFFS": "0.0"}, NIGHT, ""),
         ({"STT_SMJD": 25_200, "STT_OFFS": "0.123456789012"}, NIGHT + Fraction("0.123456789012"), ""),
+        ({"STT_SMJD": 25_200, "STT_OFFS": "0.5"}, NIGHT + Fraction(1, 2), ""),
         ({"STT_SMJD": 25_200, "STT_OFFS": "0.25"}, NIGHT + Fraction(1, 4), "STT_OFFS=0.25 says its start to 0.01 s"),
         ({"STT_SMJD": 25_200, "STT_OFFS": "1.5E-07"}, NIGHT + Fraction("1.5E-7"), ""),
         ({"STT_SMJD": 1, "STT_OFFS": 0, "SYNCTIME": 1_767_250_000, "PKTSTART": 77}, NIGHT - 800, ""),

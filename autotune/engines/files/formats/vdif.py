@@ -36,10 +36,15 @@ from ..time_order import MOST_EARLY, FramedSource
 from ..vdif_headers import HEADER_BYTES, NUMBER, Frame, first_frame, frame_kind, frame_of, is_vdif
 from .interface import SAMPLES
 
+
+def _threads(value: object) -> object:
+    if isinstance(value, int):
+        raise schema.Unsound(f"is {value}, must be a list, as [{value}]")
+    return schema.sequence_of(schema.as_count)(value)
+
+
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
-header_fields = {
-    "threads": HeaderField("VDIF: the threads of the polarisations", schema.sequence_of(schema.as_count), numbers(int))
-}
+header_fields = {"threads": HeaderField("VDIF: the threads of the polarisations", _threads, numbers(int))}
 OF_MARK5B = 0xAB
 BITS = {1: 2, 2: 4, 4: 4, 8: 8, 16: 16}  # bits of a sample in a frame -> bits of a sample of the source
 
