@@ -55,6 +55,21 @@ def two_stations() -> None:
     vdif_scan("Ef.vdif", "Ef", range(60), lost=(20, 41))
 
 
+def swapped_station() -> None:
+    """Writes two stations that get one noise, 21 samples later at Ef, whose polarisations are exchanged."""
+    rng, n = np.random.default_rng(3), 60 * FRAME
+    sky = rng.normal(0, 10, (2, n + 21))
+    for station, late, order in (("On", 21, (0, 1)), ("Ef", 0, (1, 0))):
+        rows = sky[list(order), late : late + n] + rng.normal(0, 20, (2, n))
+        bytes_ = np.rint(rows + 128).clip(0, 255).astype(np.uint8).reshape(2, 60, FRAME)
+        frames = (
+            vdif_frame(bytes_[thread, number].tobytes(), 0, number, thread=thread, station=station)
+            for number in range(60)
+            for thread in range(2)
+        )
+        Path(f"{station}.vdif").write_bytes(b"".join(frames))
+
+
 def one_scan() -> None:
     vdif_scan("scan.vdif", "Wb", range(20))
 
@@ -70,5 +85,6 @@ RECORDINGS: dict[str, Callable[[], None]] = {
     "engines-files": one_scan,
     "engines-formats": mark5b_scan,
     "engines-phase-centre": observed_night,
+    "engines-polarisations": swapped_station,
     "engines-weights": two_stations,
 }

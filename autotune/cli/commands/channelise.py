@@ -90,12 +90,17 @@ def _as_json(band: BandResult) -> dict[str, object]:
     """Returns the summary of a band for a program."""
     info, saturated = band.info, {"saturated": band.counters.saturated.tolist()}
     shape = {"n_channels": info.n_channels, "spectra_per_heap": info.spectra_per_heap, "n_pols": info.n_pols}
-    return {"voltages": band.path, **shape, "bits": info.bits, **counted(band.counters), **saturated}
+    return {
+        **{"voltages": band.path, **shape, "polarisations": info.samples.polarisations, "bits": info.bits},
+        **counted(band.counters),
+        **saturated,
+    }
 
 
 def _band_text(band: BandResult) -> str:
     counters, info = band.counters, band.info
-    shape = f"{info.n_channels} channels x {info.spectra_per_heap} spectra x {info.n_pols} polarisations"
+    names = f" ({' '.join(info.samples.polarisations)})" if info.samples.polarisations else ""
+    shape = f"{info.n_channels} channels x {info.spectra_per_heap} spectra x {info.n_pols} polarisations{names}"
     parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]
     if counters.heaps_missing:
         parts.append(f"{counters.heaps_missing} left out, since samples are missing")

@@ -148,17 +148,21 @@ def _as_json(result: CorrelateResult, names: Sequence[str]) -> dict[str, object]
     missing = {"heaps_missing": result.heaps_missing, "share_missing": result.share_missing}
     antennas = [{"antenna": names[n], **counted(each)} for n, each in enumerate(result.f_counters)]
     fringes = [
-        vars(left) | {"baseline": [names[left.baseline.i], names[left.baseline.j]], "text": left.text(names)}
+        vars(left)
+        | {"baseline": [names[left.baseline.i], names[left.baseline.j]], "text": left.text(names)}
+        | {"swapped": {names[n]: stated for n, stated in left.swapped.items()}}
         for left in result.residual_delays
     ]
     dumps = {"dump_s": info.dump_samples / info.antennas[0].sample_rate_hz, **counted(result.counters), **missing}
     shape = {"n_channels": info.n_channels, "n_baselines": info.n_baselines, "n_products": info.n_products}
-    return {"visibilities": result.path, **shape, **dumps, "antennas": antennas, "fringes": fringes}
+    made = {"visibilities": result.path, **shape, "products": info.product_names}
+    return {**made, **dumps, "antennas": antennas, "fringes": fringes}
 
 
 def _result_text(result: CorrelateResult) -> str:
     info, counters = result.info, result.counters
     products = "1 product" if info.n_products == 1 else f"{info.n_products} products"
+    products += f" ({' '.join(info.product_names)})" if info.product_names else ""
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x {products}"
     length = seconds_text(info.dump_samples / info.antennas[0].sample_rate_hz)
     parts = [f"{counters.dumps_out + counters.dumps_empty} dumps of {length}, {shape}"]

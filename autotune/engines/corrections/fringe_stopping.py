@@ -45,8 +45,8 @@ def stopping_models(
 
     Args:
         infos: the headers of all antennas; their times have the same zero.
-        middle: samples from a spectrum's timestamp, where an engine takes its delay, to the middle of its filter, where
-            the delay must be right.
+        middle: samples of the first antenna from a spectrum's timestamp, where an engine takes its delay, to the middle
+            of its filter, where the delay must be right.
         tell: takes lines about the length of pieces, and about possible errors.
 
     Raises:
@@ -61,10 +61,14 @@ def stopping_models(
     longest_m = _longest(positions)
     rate = infos[0].sample_rate_hz
     piece_s = piece_length(longest_m, max(map(_highest, infos)))
-    piece = max(1, floor(piece_s * rate))
+    shares = [Fraction(info.sample_rate_hz) / Fraction(rate) for info in infos]
+    step = 1 if set(shares) == {1} else 2  # complex samples are half as many as real ones: both begin with a sample
+    piece = max(step, floor(piece_s * rate) // step * step)
     margin = ceil(middle + np.linalg.norm(baselines, axis=1).max() / LIGHT_M_S * rate) + 1
-    start = min(info.first_timestamp for info in infos) - margin
-    end = max(info.first_timestamp + (info.n_samples or 0) for info in infos) + margin
+    begins = [floor(info.first_timestamp / share) for info, share in zip(infos, shares, strict=True)]
+    lengths = [ceil((info.n_samples or 0) / share) for info, share in zip(infos, shares, strict=True)]
+    start = (min(begins) - margin) // step * step
+    end = max(begin + n for begin, n in zip(begins, lengths, strict=True)) + margin
     n_pieces = ceil((end - start) / piece)
     times = _times(infos[0], start + Fraction(middle), piece, n_pieces + 1)
     seen = towards(icrs_of(centre, location), location, times)
@@ -75,7 +79,10 @@ def stopping_models(
         f"{MOST_DELAY_ERROR_S * 1e12:g} ps and {MOST_PHASE_ERROR_DEG:g} degrees of geometry"
     )
     _tell_doubts(longest_m, max(map(_highest, infos)), least_elevation(seen, location), times[n_pieces // 2], tell)
-    return [_model(start, piece, column, info) for column, info in zip(delays.T, infos, strict=True)]
+    return [
+        _model(round(start * share), round(piece * share), column * float(share), info)
+        for column, info, share in zip(delays.T, infos, shares, strict=True)
+    ]
 
 
 def piece_length(longest_m: float, highest_hz: float) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...core import schema
 from ...system.limits import Range
+from ..streams.polarisations import polarisations
 from ..streams.samples import COMPLEX_BITS
 from ..streams.times import moment
 
@@ -99,5 +100,6 @@ SAMPLES = {
     "position_m": POSITION,
     "centre_frequency_hz": real,
     "sync_time_unix": moment,
+    "polarisations": polarisations,
 }
 NEEDED = ("sample_bits", "n_pols", "sample_rate_hz")

@@ -21,14 +21,16 @@ SAME = Offset()
 
 
 def offset_from(first: SampleInfo, info: SampleInfo, step: int = 1) -> Offset:
-    """Returns the offset of ``info``'s zero from ``first``'s. The zeros count as equal if one of them is not known.
+    """Returns the offset of ``info``'s zero from ``first``'s, in samples of ``info``.
+
+    The zeros count as equal if one of them is not known.
 
     Args:
         step: samples; shifted timestamps are whole steps apart, and the rest is at most half a step.
     """
     zero = Fraction(0)
     if info.sync_time_unix is not None and first.sync_time_unix is not None:
-        zero = (info.sync_time_unix - first.sync_time_unix) * Fraction(first.sample_rate_hz)
+        zero = (info.sync_time_unix - first.sync_time_unix) * Fraction(info.sample_rate_hz)
     moved = info.first_timestamp - first.first_timestamp
     whole = step * round((zero + moved) / step) - moved
     return offset_of(info, whole, float(zero - whole))

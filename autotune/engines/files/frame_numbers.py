@@ -25,7 +25,7 @@ class Counted:
     n_ends: int
 
 
-def counted_frames(file: Bytes, kind: FrameKind, first: int = 0, threads: Sequence[int] | None = None) -> Counted:
+def counted_frames(file: Bytes, kind: FrameKind, first: int = 0, threads: int | Sequence[int] | None = None) -> Counted:
     """Returns what frames from byte ``first`` on tell. Without the end of a second there may be more in one.
 
     Args:

@@ -294,7 +294,7 @@ def _plain(value: object) -> Any:
 def _set(group: "h5py.Group", values: Mapping[str, object]) -> None:
     """Sets attributes. Text has a fixed length: HDF5 keeps other text without a checksum, and damage stops it."""
     for name, value in values.items():
-        if value is not None:
+        if value not in (None, ""):
             group.attrs[name] = np.bytes_(value.encode()) if isinstance(value, str) else value
 
 

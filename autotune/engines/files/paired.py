@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..corrections.delays import BEFORE
+from ..streams.polarisations import basis_of
 from ..streams.samples import Samples, Source
 from .clocks import Offset, offset_from, whole_bytes
 from .fine_packets import FinePackets
@@ -26,14 +27,20 @@ def open_paired(
     """
     if len(files) == 1:
         return open_scans(files[0], overrides, tell, follow_on)
+    if (names := overrides.polarisations) is not None and len(names) != len(files):
+        refuse(files[0][0], f"polarisations={names}: name both, in the order of their files")
     opened: list[Source] = []
     try:
-        for each in files:
-            opened.append(open_scans(each, overrides, tell, follow_on))
+        for pol, each in enumerate(files):
+            given = {**overrides.given, "polarisations": names[pol]} if names else overrides.given
+            opened.append(open_scans(each, replace(overrides, given=given), tell, follow_on))
             if opened[-1].info.n_pols != 1:
                 refuse(each[0], "it has two polarisations, but only files of one can be paired")
-        first, second = (Scan(tuple(each), source.info) for each, source in zip(files, opened, strict=True))
+        alike = (replace(source.info, polarisations="") for source in opened)
+        first, second = (Scan(tuple(each), info) for each, info in zip(files, alike, strict=True))
         must_be_alike(first, second)
+        if all(named := [source.info.polarisations for source in opened]) and len(set(map(basis_of, named))) > 1:
+            refuse(files[1][0], f"its polarisation is {named[1]}, but that of {files[0][0]} is {named[0]}")
         return PairedSource(*opened)
     except BaseException:
         for source in opened:
@@ -56,7 +63,9 @@ class PairedSource:
         lengths = first.info.n_samples, second.info.n_samples
         ends = [begin + length for begin, length in zip(begins, lengths, strict=True) if length is not None]
         n_samples = max(ends) - min(begins) if len(ends) == len(begins) else None
-        self.info = replace(first.info, n_pols=2, packet=packet, first_timestamp=min(begins), n_samples=n_samples)
+        info = replace(first.info, n_pols=2, packet=packet, first_timestamp=min(begins), n_samples=n_samples)
+        names = first.info.polarisations + second.info.polarisations
+        self.info = replace(info, polarisations=names if len(set(names)) == 2 else "")
         self._sources = FinePackets(first, packet, 0), FinePackets(second, packet, offset.whole)
         self._left: list[tuple[np.ndarray, Samples] | None] = [
             None,

@@ -15,6 +15,7 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ...system.setting import Setting
+from ..streams.polarisations import polarisations
 from ..streams.samples import SampleInfo
 from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, moment, step_of
 from . import checks
@@ -57,7 +58,8 @@ def numbers(kind: type[Any]) -> Callable[[str], tuple[Any, ...]]:
     return lambda text: tuple(kind(part) for part in text.split(","))
 
 
-def _one_or_more(text: str) -> Any:
+def parsed_one_or_more(text: str) -> Any:
+    """Returns a number, or several with commas between them. Raises ValueError for other texts."""
     parts = numbers(int)(text)
     return parts if len(parts) > 1 else parts[0]
 
@@ -66,7 +68,8 @@ def _flag(text: str) -> object:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def _channel(value: object) -> object:
+def one_or_more(value: object) -> object:
+    """Checks for a count, or a list of counts."""
     return schema.sequence_of(schema.as_count)(value) if isinstance(value, list) else schema.as_count(value)
 
 
@@ -76,7 +79,10 @@ FIELDS: Mapping[str, HeaderField] = {  # every recording has these; a format dec
     "position_m": HeaderField("the antenna's geocentric X,Y,Z, m", checks.POSITION, numbers(float)),
     "centre_frequency_hz": HeaderField("the centre of the samples' band, Hz", checks.real, float),
     "sync_time_unix": HeaderField("the time at which the stream's time was 0, s since 1970", moment),
-    "channel": HeaderField("the channel to read; two become the polarisations", _channel, _one_or_more),
+    "polarisations": HeaderField(
+        "names of the polarisations that are read, in their order: RL, YX, H", polarisations, str.upper
+    ),
+    "channel": HeaderField("the channel to read; two become the polarisations", one_or_more, parsed_one_or_more),
     "sideband": HeaderField("lower: the band falls with frequency; upper: it rises", schema.one_of(SIDEBANDS)),
     "trust_header": HeaderField("true: keep what data, physics or the clock contradict", schema.as_flag, _flag),
 }
@@ -88,7 +94,7 @@ def header_setting(name: str) -> Setting:
     return Setting(f"{one.help[0].upper()}{one.help[1:]}.", one.check, "none")
 
 
-OF_SAMPLES = "sample_rate_hz", "antenna", "position_m", "centre_frequency_hz", "sync_time_unix"
+OF_SAMPLES = "sample_rate_hz", "antenna", "position_m", "centre_frequency_hz", "sync_time_unix", "polarisations"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,10 @@ from .losses import DataLoss
 from .opening import can_be_joined, open_joined
 from .reading import FIELDS, HeaderOverrides, Tell, refuse, untold
 
-ALIKE = ("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "antenna", "position_m", "is_turned")
+ALIKE = (
+    *("sample_bits", "n_pols", "sample_rate_hz", "centre_frequency_hz", "antenna", "position_m", "is_turned"),
+    "polarisations",
+)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ...core.errors import one_line
+from ...core.units import counted
 from ..corrections.directions import why_not_geocentric
 from ..streams.samples import SampleInfo
 from .frame_numbers import Counted
@@ -33,8 +34,13 @@ def said_by(overrides: HeaderOverrides, name: str) -> str:
 def check_plausible(path: Path, info: SampleInfo, overrides: HeaderOverrides, tell: Tell) -> None:
     """Raises UsageError for an antenna that is not on the Earth, a band that begins below 0 Hz, and an end in future.
 
+    It is raised for names of more or fewer polarisations than there are, too, which nothing makes right.
+
     A centre of 0 Hz is that of a test bench, or of nothing that is known.
     """
+    if info.polarisations and len(info.polarisations) != info.n_pols:
+        stated = f"polarisations={info.polarisations}, {said_by(overrides, 'polarisations')}"
+        refuse(path, f"{stated}, of {counted(info.n_pols, 'polarisation')}; name what is read, in its order")
     if info.position_m is not None and (why := why_not_geocentric(info)):
         contradicted(path, overrides, f"position_m, {said_by(overrides, 'position_m')}: {why}", tell)
     if info.centre_frequency_hz and (low_hz := lowest_hz(info)) < 0:
@@ -51,8 +57,7 @@ def check_plausible(path: Path, info: SampleInfo, overrides: HeaderOverrides, te
 
 def lowest_hz(info: SampleInfo) -> float:
     """Returns the lowest frequency of the samples' band, whose centre is known."""
-    width_hz = info.sample_rate_hz if info.is_complex else info.sample_rate_hz / 2
-    return (info.centre_frequency_hz or 0.0) - width_hz / 2
+    return (info.centre_frequency_hz or 0.0) - info.bandwidth_hz / 2
 
 
 def check_frames(

@@ -11,6 +11,7 @@ are missing, and the others go on.
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil
 from typing import Any, Unpack
 
 from ...core.errors import UsageError
@@ -36,9 +37,10 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
     """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=...).run()``.
 
     Args:
-        outputs: one for each source; all have the same settings.
+        outputs: one for each source; all make the same channels, and heaps of the same spectra.
         batches_per_dump, complete_dumps, send_empty, n_slices: as ``XEngine`` takes them.
-        chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
+        chunk_samples: samples of each polarisation of the first source that go to the device together, rounded to
+            packets; of others as many as come in that time.
         patience_s: seconds for which the others wait for a live antenna; None takes the time of two chunks, but at
             least 0.2 s. Meanwhile there is room for up to four chunks of each other antenna.
         options: cores, report and trace; see ``Bay``.
@@ -71,19 +73,22 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
         bay = Bay(backend, kernels, **options)
         self.counters = XCounters()
         self._is_live = any(source.is_live for source in sources)
-        chunk_s = max(chunk_samples / source.info.sample_rate_hz for source in sources)
-        self._patience_s = max(LEAST_PATIENCE_S, 2 * chunk_s) if patience_s is None else patience_s
+        rate_hz = sources[0].info.sample_rate_hz
+        self._patience_s = max(LEAST_PATIENCE_S, 2 * chunk_samples / rate_hz) if patience_s is None else patience_s
         self._silent_since: dict[int, float] = {}  # antennas for which others wait
         self._output = XOutput(bay, settings, sink, self.counters, send_empty, self._is_live)
         stage = XStage(bay, settings, self._output.deliver, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
         self._dump_samples = settings.batches_per_dump * settings.batch_samples
-        longest = max(chunk_samples, *(source.info.packet for source in sources))  # samples in an antenna's step
-        self._joiner = Joiner(backend, stage, -(-longest // length) + 3, self.counters)
+        packets = (ceil(source.info.packet * rate_hz / source.info.sample_rate_hz) for source in sources)
+        longest = max(chunk_samples, *packets)  # samples in an antenna's step
+        heap_samples = [antenna.heap_samples for antenna in antennas]
+        self._joiner = Joiner(backend, stage, heap_samples, -(-longest // length) + 3, self.counters)
         self._chains = []
         for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
             joins = partial(self._joiner.deliver, antenna)
-            chunk_packets = max(1, chunk_samples // source.info.packet)
+            own_samples = round(chunk_samples * source.info.sample_rate_hz / rate_hz)
+            chunk_packets = max(1, own_samples // source.info.packet)
             self._chains.append(FChain(bay, source, [output], chunk_packets, joins))
             if not source.is_live:  # a live source begins with its first packets
                 self._joiner.begins(antenna, self._chains[-1].first_heap())
@@ -102,7 +107,8 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
 
         It is None if all dumps will. Any thread may call it.
         """
-        times = [time for chain in self._chains if (time := chain.next_time()) is not None]
+        own = enumerate(chain.next_time() for chain in self._chains)
+        times = [self._joiner.joint_time(antenna, time) for antenna, time in own if time is not None]
         if not times:
             return None
         return -(-max(times) // self._dump_samples) * self._dump_samples

@@ -1,5 +1,6 @@
 """Joins the voltages of several antennas on the device, into chunks for an X-engine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -9,7 +10,6 @@ from ...core.errors import UsageError
 from ..f.voltage_buffers import Voltages
 from ..machine.backend import Backend, DeviceArray, Event
 from ..run.counters import XCounters
-from ..x.one_polarisation import of_both
 from ..x.stage import XStage
 
 
@@ -29,13 +29,19 @@ class Joiner:
     A chunk is given when every antenna that was not given up has passed it. The caller steps the first antenna of
     ``order`` next, so only few chunks are open. Late heaps of an antenna that was given up are counted and left out.
 
+    Times are those of the first antenna: complex samples of a band are half as many as real ones.
+
     Args:
+        heap_samples: samples of each antenna from one of its heaps to the next.
         n_chunks: the most open chunks, which follows from the samples in an antenna's step.
     """
 
-    def __init__(self, backend: Backend, stage: XStage, n_chunks: int, counters: XCounters) -> None:
+    def __init__(
+        self, backend: Backend, stage: XStage, heap_samples: Sequence[int], n_chunks: int, counters: XCounters
+    ) -> None:
         settings = self._settings = stage.settings
         self._stage, self._copies, self._counters = stage, backend.stream(), counters
+        self._heap_samples = heap_samples
         self.given_up: set[int] = set()
         self._passed = -inf  # chunks before this time were given
         self._length = settings.batches_per_chunk * settings.batch_samples
@@ -44,13 +50,17 @@ class Joiner:
         self._free = [
             JoinedChunk(backend.empty(settings.chunk_shape, np.int8), np.zeros(shape, bool)) for _ in range(n_chunks)
         ]
-        for chunk in self._free if settings.n_pols == 1 else ():
-            self._copies.zero(chunk.voltages)  # the second polarisation stays 0
+        for chunk in self._free if settings.alone else ():
+            self._copies.zero(chunk.voltages)  # second polarisations that nobody fills stay 0
         self._open: dict[int, JoinedChunk] = {}
 
     def begins(self, antenna: int, time: int) -> None:
         """Set the time of an antenna's first heap, before any delivery."""
-        self._reached[antenna] = time // self._length * self._length
+        self._reached[antenna] = self.joint_time(antenna, time) // self._length * self._length
+
+    def joint_time(self, antenna: int, time: int) -> int:
+        """Returns the time, in samples of the first antenna, of a heap that begins at ``time`` of an antenna's own."""
+        return time // self._heap_samples[antenna] * self._settings.batch_samples
 
     def order(self) -> list[int]:
         """Returns the antennas that have not ended or been given up, the one furthest behind first."""
@@ -71,25 +81,25 @@ class Joiner:
         """Take a buffer of voltages. Returns the event after which it is not needed."""
         assert voltages.done is not None
         events: tuple[Event, ...] = ()
-        if voltages.time < self._passed:
+        time = self.joint_time(antenna, voltages.time)
+        if time < self._passed:
             with self._counters.lock:
                 self._counters.heaps_late += int(np.count_nonzero(voltages.heaps))
             return events
         if voltages.heaps.any():
-            joined = self._opened(voltages.time)
+            joined = self._opened(time)
             self._copies.after(voltages.done)
-            self._copy(joined.voltages[:, antenna], voltages)
+            self._copy(joined.voltages[:, antenna], voltages, antenna in self._settings.alone)
             joined.present[:, antenna] = voltages.heaps
-            came = voltages.present if self._settings.n_pols == 2 else of_both(voltages.present)
-            joined.holes |= {(heap, antenna): came[heap] for heap in voltages.with_holes}
+            joined.holes |= {(heap, antenna): voltages.present[heap] for heap in voltages.with_holes}
             events = (self._copies.record(),)
-        self._reached[antenna] = voltages.time + self._length
+        self._reached[antenna] = time + self._length
         self._pass_on()
         return events
 
-    def _copy(self, to: DeviceArray, voltages: Voltages) -> None:
+    def _copy(self, to: DeviceArray, voltages: Voltages, is_alone: bool) -> None:
         """Copies an antenna's voltages into its places in a chunk."""
-        if self._settings.n_pols == 2:
+        if not is_alone:
             self._copies.copy(to, voltages.voltages[:, 0])
             return
         for heap in np.flatnonzero(voltages.heaps).tolist():  # its first polarisations lie two apart in a chunk

@@ -76,7 +76,8 @@ def of_samples(
     each_bands = [bands] * len(infos)
     if (towards := phase_centre or opened_antennas.phase_centre) is not None:
         each_bands = pointed(bands, infos, towards, running.tell)
-    opened = [some.outputs(each.input, n_chunk) for some, each in zip(each_bands, aligned, strict=True)]
+    chunks = [round(n_chunk * info.sample_rate_hz / infos[0].sample_rate_hz) for info in infos]
+    opened = [some.outputs(each.input, n) for some, each, n in zip(each_bands, aligned, chunks, strict=True)]
     for station, (some, _) in zip(aligned, opened, strict=True):
         some[0].delays = station.on_time(some[0].delays)
     outputs = [some[0] for some, _ in opened]
@@ -167,10 +168,10 @@ def _paths(inputs: Any) -> list[Any]:
 
 def _must_fill(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> None:
     """Raises UsageError when no antenna has samples for one dump."""
-    counts = [antenna.samples.n_samples for antenna in antennas if antenna.samples.n_samples is not None]
-    length = antennas[0].heap_samples
-    if len(counts) == len(antennas) and max(counts) < batches_per_dump * length:
+    counts = [(n / each.heap_samples, n, each) for each in antennas if (n := each.samples.n_samples) is not None]
+    if len(counts) == len(antennas) and (longest := max(counts, key=lambda count: count[0]))[0] < batches_per_dump:
+        _, n, antenna = longest
         raise UsageError(
-            f"batches_per_dump={batches_per_dump} batches of {length} samples are more than the {max(counts)} samples "
-            "that there are: choose fewer batches, channels, or spectra of a heap"
+            f"batches_per_dump={batches_per_dump} batches of {antenna.heap_samples} samples are more than the {n} "
+            "samples that there are: choose fewer batches, channels, or spectra of a heap"
         )

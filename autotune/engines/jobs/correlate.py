@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..files.losses import DataLoss, Heard
+from ..files.reading import Tell
 from ..plots.drawing import check_path
 from ..plots.residual_delays import ResidualDelay, residual_delays
 from ..plots.visibility_picture import Theory, plot_visibilities
@@ -168,6 +169,7 @@ def correlate(
                 tell=heard,
             )
         info = visibility_info(antennas.infos, batches_per_dump)
+        _tell_polarisations(info, running.tell)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
         made: list[XCounters] = []
@@ -202,6 +204,17 @@ def correlate(
         losses=tuple(heard.losses),
         has_failed=running.fails(heard.losses),
     )
+
+
+def _tell_polarisations(info: VisibilityInfo, tell: Tell) -> None:
+    """Passes lines to ``tell`` about antennas whose polarisations nothing names beside others, and about mixed ones."""
+    names = [each.antenna or str(number) for number, each in enumerate(info.antennas)]
+    each = ", ".join(map(" ".join, zip(names, info.bases, strict=True)))
+    nameless = [name for name, one in zip(names, info.antennas, strict=True) if not one.polarisations]
+    if 0 < len(nameless) < len(names):
+        tell(f"nothing says the polarisations of {', '.join(nameless)}; they are taken as those of others: {each}")
+    if len(set(info.bases)) > 1:
+        tell(f"polarisations are not of one kind ({each}): products of two kinds are made as they are, such as XR")
 
 
 def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:

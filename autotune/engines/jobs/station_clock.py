@@ -63,14 +63,17 @@ def stations(inputs: Sequence[Input], tell: Tell) -> list[Station]:
     delay. ``tell`` takes a line about both.
 
     Raises:
-        UsageError: when sample rates differ, only some headers say when time was 0, or there is no time in common.
+        UsageError: when bandwidths differ, only some headers say when time was 0, or there is no time in common.
     """
     infos = [each.info for each in inputs]
     first = infos[0]
     for info in infos[1:]:
-        if not isclose(info.sample_rate_hz, first.sample_rate_hz, rel_tol=ROUNDING):
+        if not isclose(info.bandwidth_hz, first.bandwidth_hz, rel_tol=ROUNDING):
             rates = ", ".join(f"{_name(each)} has {each.sample_rate_hz!r} Hz" for each in (first, info))
-            raise UsageError(f"antennas must have the same sample rate to be correlated; {rates}")
+            more = "; real samples of a band have twice the rate of complex ones" * (
+                info.is_complex != first.is_complex
+            )
+            raise UsageError(f"antennas must have the same sample rate to be correlated; {rates}{more}")
         if (info.sync_time_unix is None) != (first.sync_time_unix is None):
             known, unknown = (info, first) if first.sync_time_unix is None else (first, info)
             raise UsageError(
@@ -98,9 +101,8 @@ def _must_overlap(infos: Sequence[SampleInfo]) -> None:
     recorded = [info for info in infos if info.n_samples]
     if not recorded:
         return
-    late = max(recorded, key=lambda info: info.first_timestamp)
-    early = min(recorded, key=lambda info: info.first_timestamp + (info.n_samples or 0))
-    if late.first_timestamp < early.first_timestamp + (early.n_samples or 0):
+    late, early = max(recorded, key=lambda info: _span_s(info)[0]), min(recorded, key=lambda info: _span_s(info)[1])
+    if _span_s(late)[0] < _span_s(early)[1]:
         return
     is_one = late.antenna and late.antenna == early.antenna
     pieces = "both have one name: if they are pieces of one recording, `autotune array` puts them together"
@@ -117,3 +119,9 @@ def _tell_of_one_name(infos: Sequence[SampleInfo], tell: Tell) -> None:
 
 def _name(info: SampleInfo) -> str:
     return info.antenna or "an antenna without a name"
+
+
+def _span_s(info: SampleInfo) -> tuple[Fraction, Fraction]:
+    """Returns the begin and end of samples, in seconds since time was 0."""
+    rate_hz = Fraction(info.sample_rate_hz)
+    return info.first_timestamp / rate_hz, (info.first_timestamp + (info.n_samples or 0)) / rate_hz

@@ -5,17 +5,21 @@ coefficients over frequency has its peak at the lag tau (Thompson, Moran, Swenso
 Astronomy, section 9.3, the delay part of a fringe fit). The noise of a coefficient of n spectra is 1 / sqrt(n).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...core.units import seconds_text
+from ..streams.visibilities import VisibilityInfo
 from .visibility_summary import Baseline, VisibilitySummary
 
+PARALLEL, CROSS = slice(0, 2), slice(2, 4)  # places in the summary's products
 FINER = 16  # steps of lag for each lag that the band resolves
 CLOSE = 0.01  # samples: the text calls a smaller delay "no delay"
 FOUND = 6.0  # times the noise: a few thousand lags of pure noise almost never have such a peak
+CROSSED = 10.0  # times the noise: a peak of cross hands beside none of parallel ones tells of swapped polarisations
 
 
 @dataclass(frozen=True)
@@ -25,9 +29,11 @@ class ResidualDelay:
     baseline: Baseline
     delay_s: float  # positive if waves reach antenna j later than antenna i
     delay_samples: float
-    coefficient: float  # mean correlation coefficient of both polarisations, without the phase slope
+    coefficient: float  # mean correlation coefficient of both products, without the phase slope
     signal_to_noise: float
     largest_s: float  # delays from -largest_s to largest_s are unambiguous
+    products: tuple[str, ...] = ()  # the cross hands, if the fringe is in them and not in the parallel ones
+    swapped: Mapping[int, str] = field(default_factory=dict)  # antennas that may be swapped: the names to state instead
 
     @property
     def is_found(self) -> bool:
@@ -48,7 +54,14 @@ class ResidualDelay:
         if abs(self.delay_samples) < CLOSE:
             delay = f"no delay, within {CLOSE:g} samples"
         strength = f"correlation {self.coefficient:.3g}, {self.signal_to_noise:.0f} times the noise"
-        return f"{here} - {there}: {delay}; {strength}"
+        return f"{here} - {there}: {delay}; {strength}{self._crossed_text(names)}"
+
+    def _crossed_text(self, names: Sequence[str]) -> str:
+        """Returns text about a fringe in the cross hands, with the remedy; "" for one in the parallel hands."""
+        each = " or ".join(f'polarisations = "{stated}" of {names[n]}' for n, stated in self.swapped.items())
+        who = " or ".join(names[n] for n in self.swapped)
+        where = f"; in the cross hands ({', '.join(self.products)}), not in the parallel ones"
+        return f"{where}: {who} is probably swapped: state {each} in array.toml" if self.products else ""
 
 
 def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
@@ -61,31 +74,50 @@ def residual_delays(summary: VisibilitySummary) -> list[ResidualDelay]:
     if step_hz == 0 or len(counts) < 2:
         return []
     rate_hz, sign = info.antennas[0].sample_rate_hz, 1 if info.channel_width_hz > 0 else -1
-    n_spectra = summary.weights.values[..., 0].sum(axis=0)  # [n_baselines, 2]
+    n_spectra = summary.weights.values[..., 0].sum(axis=0)  # [n_baselines, 4]
     delays = []
-    coefficients = summary.coefficients()  # [n_fine, n_baselines, 2]
+    coefficients = summary.coefficients()  # [n_fine, n_baselines, 4]
     for number, baseline in enumerate(summary.baselines):
-        if not n_spectra[number].any():
-            continue
-        spectra = coefficients[:, number]
-        lags = np.fft.fft(np.nan_to_num(spectra), FINER * len(spectra), axis=0) / len(spectra)
-        n_each = n_spectra[number] * counts.sum()  # independent products in each polarisation's mean
-        power = (np.abs(lags) ** 2 * n_each).sum(axis=1)
-        peak = int(np.argmax(power))
-        lag = (peak + len(power) // 2) % len(power) - len(power) // 2 + _between(power, peak)
-        delay_s = sign * lag / (len(power) * step_hz)
-        noise = np.count_nonzero(n_each)  # the mean of ``power`` for noise alone
-        delays.append(
-            ResidualDelay(
-                baseline=baseline,
-                delay_s=delay_s,
-                delay_samples=delay_s * rate_hz,
-                coefficient=float(np.abs(lags[peak])[n_each > 0].mean()),
-                signal_to_noise=float(np.sqrt(power[peak] / noise)),
-                largest_s=0.5 / step_hz,
-            )
-        )
-    return delays
+        found = []
+        for hands in (PARALLEL, CROSS):
+            n_each = n_spectra[number, hands] * counts.sum()  # independent products in each mean
+            if n_each.any():
+                lag, coefficient, signal_to_noise = _fringe(coefficients[:, number, hands], n_each)
+                delay_s = sign * lag / step_hz
+                found.append(
+                    ResidualDelay(baseline, delay_s, delay_s * rate_hz, coefficient, signal_to_noise, 0.5 / step_hz)
+                )
+        if len(found) > 1 and not found[0].is_found and found[1].signal_to_noise >= CROSSED:
+            names = np.array(info.products(baseline.i, baseline.j))[1:-1]
+            found[0] = replace(found[1], products=tuple(names[n_spectra[number, CROSS] > 0].tolist()))
+        delays += found[:1]
+    return _with_swapped(delays, info)
+
+
+def _fringe(spectra: np.ndarray, n_each: np.ndarray) -> tuple[float, float, float]:
+    """Returns the lag of the peak in steps of the band's inverse width, its coefficient, and its ratio to the noise.
+
+    Args:
+        spectra: coefficients, complex128 [n_fine, 2].
+        n_each: independent products in each of them, int64 [2]; 0 where no data came.
+    """
+    lags = np.fft.fft(np.nan_to_num(spectra), FINER * len(spectra), axis=0) / len(spectra)
+    power = (np.abs(lags) ** 2 * n_each).sum(axis=1)
+    peak = int(np.argmax(power))
+    lag = (peak + len(power) // 2) % len(power) - len(power) // 2 + _between(power, peak)
+    noise = np.count_nonzero(n_each)  # the mean of ``power`` for noise alone
+    return lag / len(power), float(np.abs(lags[peak])[n_each > 0].mean()), float(np.sqrt(power[peak] / noise))
+
+
+def _with_swapped(delays: Sequence[ResidualDelay], info: VisibilityInfo) -> list[ResidualDelay]:
+    """Returns delays of which crossed ones name the antenna that has most of them; both, if both have as many."""
+    ends = [(each.baseline.i, each.baseline.j) if each.products else () for each in delays]
+    n_crossed, named = Counter(sum(ends, ())), []
+    for each, antennas in zip(delays, ends, strict=True):
+        most = [n for n in antennas if n_crossed[n] == max(n_crossed[end] for end in antennas)]
+        other = {n: "".join(info.bases[n][1 - place] for place in info.antennas[n].places) for n in most}
+        named.append(replace(each, swapped=other))
+    return named
 
 
 def _between(power: np.ndarray, peak: int) -> float:

@@ -70,8 +70,8 @@ def plot_visibilities(summary: VisibilitySummary, path: str | Path, theory: Theo
         UsageError: as ``drawing.check_path`` does; when the file cannot be written, or no dump came; for another
             polarisation, or theory without a channel width.
     """
-    if pol not in (0, 1):
-        raise UsageError(f"there is no polarisation {pol}: it must be 0 or 1")
+    if pol not in range(summary.info.n_pols):
+        raise UsageError(f"there is no polarisation {pol}: it must be {' or '.join('01'[: summary.info.n_pols])}")
     if not summary.n_dumps:
         raise UsageError(f"{path}: there is nothing to draw, since no dump came")
     if theory is not None and summary.info.channel_width_hz <= 0:
@@ -91,6 +91,7 @@ class _Visibilities:
         self._span_s = float(summary.dumps.units.sum()) * self._dump_s
         self._time = TimeAxis(self._span_s)
         self._coefficients, self._rows = summary.coefficients()[:, :, pol], summary.rows()[:, :, :, pol]
+        self._labels = [info.label(each) for each in range(info.n_pols)]
         self._names = [each.antenna or str(number) for number, each in enumerate(info.antennas)]
 
     def draw(self, n_rows: int) -> None:
@@ -108,7 +109,7 @@ class _Visibilities:
         summary = self._summary
         lost = int(summary.dumps.units.sum()) - summary.n_dumps
         n = len(self._names)
-        whole = 2 * n * summary.n_dumps * summary.info.dump_spectra
+        whole = sum(len(each.places) for each in summary.info.antennas) * summary.n_dumps * summary.info.dump_spectra
         gone = whole - int(summary.spectra_there.sum())
         absent = f"; {100 * gone / max(1, whole):.3g} % of the antennas' spectra missing" if gone else ""
         clipped = f"; {summary.n_clipped} products clipped" if summary.n_clipped else ""
@@ -126,7 +127,8 @@ class _Visibilities:
                 label = self._names[antenna] if few and not pol else None
                 look: dict[str, Any] = {"color": colour, "lw": 0.9, "alpha": 1 if few else 0.4, "label": label}
                 axes.plot(x, powers[:, antenna, pol], line, marker="." if len(x) == 1 else "", **look)
-        title = "Autocorrelations: mean power of an antenna (polarisation 0 solid, 1 dotted)"
+        looks = zip(self._labels, ("solid", "dotted"), strict=False)
+        title = f"Autocorrelations: mean power of an antenna ({', '.join(map(' '.join, looks))})"
         axes.set(title=title, ylabel="Power in a dump (dB of one step²)")
         self._frequencies.set(axes)
         axes.grid(alpha=0.3)
@@ -141,7 +143,8 @@ class _Visibilities:
         if floor is not None and floor < high:
             bar.ax.axhline(floor, color="white", lw=1.5)
         noise = f"; noise alone: {floor:.2g}" if floor is not None else ""
-        axes.set_title(f"Coherence of antennas{noise}\n(below the diagonal pol. 0, above it pol. 1)")
+        sides = ", ".join(map(" ".join, zip(("below the diagonal", "above it"), self._labels, strict=False)))
+        axes.set_title(f"Coherence of antennas{noise}\n({sides})")
         if n <= LABELLED:
             axes.set_xticks(range(n), self._names, rotation=90, fontsize=8)
             axes.set_yticks(range(n), self._names, fontsize=8)
@@ -163,9 +166,10 @@ class _Visibilities:
                 amplitudes.plot(x, np.abs(expected), color=colour, lw=0.9)
                 phases.plot(x, unbroken(degrees(expected)), color=colour, lw=0.9)
         line = "; lines: theory" if self._theory is not None else ""
-        amplitudes.set(title=f"Baselines, mean over all time: amplitude{line}", ylabel="|Correlation coefficient|")
+        of_all = f"Baselines, {self._labels[self._pol]}, mean over all time"
+        amplitudes.set(title=f"{of_all}: amplitude{line}", ylabel="|Correlation coefficient|")
         amplitudes.set_ylim(bottom=0)
-        phases.set_title(f"Baselines, mean over all time: phase{line}")
+        phases.set_title(f"{of_all}: phase{line}")
         set_phases(phases)
         amplitudes.grid(alpha=0.3)
         for axes in (amplitudes, phases):

@@ -11,6 +11,8 @@ from ..streams.visibilities import VisibilityInfo
 from .rows import Bins, Rows, ratio
 
 PARALLEL = slice(0, 4, 3)  # aa and bb, of the products aa, ba, ab, bb
+FOLLOWED = [0, 3, 1, 2]  # parallel hands, aa and bb, in front of cross hands, ba and ab
+POLS_OF = [0, 1, 1, 0], [0, 1, 0, 1]  # the polarisations of antennas i and j in them
 MOST_ROWS, MOST_SPECTRUM_BINS, MOST_BINS = 256, 1024, 256
 BLOCK = 1 << 18  # products in one step of the coherence: their floats stay in the cache
 
@@ -57,10 +59,10 @@ class VisibilitySummary:
         k = len(self.baselines)
         self.dumps = Rows(info.dump_samples, (1,), MOST_ROWS)
         self.weights = Rows(
-            info.dump_samples, (k, 2, 3), MOST_ROWS
+            info.dump_samples, (k, 4, 3), MOST_ROWS
         )  # weights of a baseline's products, and of its two antennas'
         self._rows = Rows(info.dump_samples, (len(self.bins.begins), k, 2, 4), MOST_ROWS)
-        self._spectra = np.zeros((len(self.fine.begins), k, 2, 4), np.int64)
+        self._spectra = np.zeros((len(self.fine.begins), k, 4, 4), np.int64)
         self._powers = np.zeros((len(self.fine.begins), n, 2), np.int64)
         self._coherence = np.zeros((len(self._i), 2))
         self._n_coherence = np.zeros((len(self._i), 2), np.int64)
@@ -77,7 +79,7 @@ class VisibilitySummary:
         self.n_dumps, self.n_clipped = self.n_dumps + 1, self.n_clipped + saturated
         self.spectra_there += own
         self._powers += self.fine.sums(autos, axis=0)
-        self._follow(time, visibilities, autos, n_spectra)
+        self._follow(time, visibilities, autos, weights.astype(np.int64))
         self._compare(visibilities, autos, n_spectra)
 
     def close(self) -> None:
@@ -90,7 +92,7 @@ class VisibilitySummary:
         return ratio(self._powers, self.fine.counts[:, np.newaxis, np.newaxis] * n_dumps)
 
     def coefficients(self) -> np.ndarray:
-        """Returns correlation coefficients over all time: complex128 [n_fine, n_baselines, 2], for aa and bb.
+        """Returns correlation coefficients over all time: complex128 [n_fine, n_baselines, 4], of aa, bb, ba and ab.
 
         They are the mean of V_ij over the root of mean V_ii times mean V_jj; NaN where no data came.
         """
@@ -98,7 +100,7 @@ class VisibilitySummary:
 
     def rows(self) -> np.ndarray:
         """Returns correlation coefficients for each row of time: complex128 [n_rows, n_bins, n_baselines, 2]."""
-        return _coefficients(self._rows.values, self.weights.values[:, np.newaxis])
+        return _coefficients(self._rows.values, self.weights.values[:, np.newaxis, :, :2])
 
     @property
     def times(self) -> np.ndarray:
@@ -131,18 +133,22 @@ class VisibilitySummary:
 
     # ------------------------------------------------------------------ sums
     def _follow(self, time: np.ndarray, visibilities: np.ndarray, autos: np.ndarray, n_spectra: np.ndarray) -> None:
-        """Adds the followed products to the rows of time: real and imaginary part, and the powers of both antennas."""
-        parts = np.empty((len(visibilities), len(self.baselines), 2, 4), np.int64)
-        parts[..., :2] = visibilities[:, self._numbers, PARALLEL]
-        weights = np.empty((len(self.baselines), 2, 3), np.int64)
-        weights[..., 0] = n_spectra[self._numbers]
-        for end in (1, 2):
+        """Adds the followed products: real and imaginary part, and the powers of both antennas.
+
+        Rows of time have those of parallel hands only.
+        """
+        parts = np.empty((len(visibilities), len(self.baselines), 4, 4), np.int64)
+        parts[..., :2] = visibilities[:, self._numbers][:, :, FOLLOWED]
+        weights = np.empty((len(self.baselines), 4, 3), np.int64)
+        weights[..., 0] = n_spectra[self._numbers][:, FOLLOWED]
+        own = n_spectra[self._autos, PARALLEL]
+        for end, pols in enumerate(POLS_OF, 1):
             antennas = [each.i if end == 1 else each.j for each in self.baselines]
-            parts[..., end + 1], weights[..., end] = autos[:, antennas], n_spectra[self._autos][antennas]
+            parts[..., end + 1], weights[..., end] = autos[:, antennas][..., pols], own[antennas][:, pols]
         lost = weights[..., 0] == 0
         parts[:, lost], weights[lost] = 0, 0
         self._spectra += self.fine.sums(parts, axis=0)
-        self._rows.add(time, self.bins.sums(parts, axis=0)[np.newaxis])
+        self._rows.add(time, self.bins.sums(parts[:, :, :2], axis=0)[np.newaxis])
         self.weights.add(time, weights[np.newaxis])
         self.dumps.add(time, np.ones((1, 1), np.int64))
 

@@ -85,7 +85,7 @@ class _Voltages:
         channels = np.arange(self._summary.info.n_channels)
         spectrum = decibels(self._summary.mean_spectrum()[:, pol])
         axes.plot(self._frequencies.at(channels), spectrum, color=POLS[pol], lw=0.8, drawstyle="steps-mid")
-        axes.set_title(f"Polarisation {pol}: mean spectrum")
+        axes.set_title(f"Polarisation {self._summary.info.samples.label(pol)}: mean spectrum")
         axes.grid(alpha=0.3)
         axes.tick_params(labelbottom=False, labelleft=pol == 0)
         if pol == 0:
@@ -102,7 +102,8 @@ class _Voltages:
         shown: dict[str, Any] = {"cmap": colours(POWER), "vmin": low, "vmax": high, "extent": span}
         image = axes.imshow(power, origin="lower", aspect="auto", **shown)
         self._frequencies.set(axes)
-        axes.set(ylim=(0, float(self._time.at(self._span_s))), title=f"Polarisation {pol}: power over time")
+        name = self._summary.info.samples.label(pol)
+        axes.set(ylim=(0, float(self._time.at(self._span_s))), title=f"Polarisation {name}: power over time")
         axes.tick_params(labelleft=pol == 0)
         if pol == 0:
             axes.set_ylabel(self._time.label)
@@ -120,7 +121,7 @@ class _Voltages:
         for pol in range(summary.info.n_pols):
             look: dict[str, Any] = {"color": POLS[pol], "lw": 0.8, "marker": ".", "ms": 3 if len(times) < 64 else 0}
             powers.plot(over_band[:, pol], times, **look)
-            losses.plot(saturated[:, pol], times, **look, label=f"polarisation {pol}")
+            losses.plot(saturated[:, pol], times, **look, label=f"polarisation {summary.info.samples.label(pol)}")
         powers.set(xlabel=f"Mean power\n({UNIT})", title="Whole band")
         most = float(np.nanmax(saturated, initial=0.0))
         losses.set(xlabel="Saturated\nvoltages (%)", title="Losses", xlim=(0, 1.1 * most or 1))

@@ -3,12 +3,14 @@
 Times are samples since a stream's zero, which is ``sync_time_unix`` if that is known.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
+from .polarisations import place_of
 from .times import exact_time
 
 COMPLEX_BITS = 64  # sample_bits of complex float32
@@ -29,14 +31,35 @@ class SampleInfo:
     centre_frequency_hz: float | None = None
     sync_time_unix: Fraction | None = None  # exact UTC when the stream's time was 0; exact_time converts arguments
     is_turned: bool = False  # whether the recording's band fell with frequency, and was reversed by the reader
+    polarisations: str = ""  # their names in the order of the samples, such as RL; empty if nothing says them
 
     def __post_init__(self) -> None:
         if self.sync_time_unix is not None:
             object.__setattr__(self, "sync_time_unix", exact_time(self.sync_time_unix))
+        object.__setattr__(self, "polarisations", self.polarisations.upper())
 
     @property
     def is_complex(self) -> bool:
         return self.sample_bits == COMPLEX_BITS
+
+    @property
+    def bandwidth_hz(self) -> float:
+        """Returns the width of the samples' band: the sample rate, or half of it for real samples."""
+        return self.sample_rate_hz / (1 if self.is_complex else 2)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Returns the place of each polarisation in products, 0 or 1; their order gives it where nothing names them."""
+        return tuple(map(place_of, self.polarisations[: self.n_pols])) or tuple(range(self.n_pols))
+
+    def label(self, pol: int) -> str:
+        """Returns a polarisation's name, or its number where nothing names it."""
+        return self.polarisations[pol : pol + 1] or str(pol)
+
+
+def places_of(antennas: Iterable[SampleInfo]) -> tuple[int, ...]:
+    """Returns the places that any of the antennas' polarisations have in products: (0, 1), (0,) or (1,)."""
+    return tuple(sorted({place for antenna in antennas for place in antenna.places}))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from ..run.lent_chunks import chunks_of
 from ..run.lifecycle import Engine
 from ..run.queues import Buckets, Chunk
 from ..streams.lending import Lends
+from ..streams.samples import SampleInfo, places_of
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import REAL_HIGH, Batches, VoltageInfo, VoltageSource
 from .one_polarisation import OnePolarisation
@@ -29,9 +30,10 @@ from .stage import XStage
 from .x_settings import XSettings
 
 ALIKE = (
-    *("n_channels", "n_pols", "bits", "nibbles", "spectra_per_heap", "step"),
+    *("n_channels", "bits", "nibbles", "spectra_per_heap"),
     *("centre_frequency_hz", "channel_width_hz", "phase_centre"),
 )
+ALIKE_VOLTAGES = "step", "n_pols"  # a source has one clock and one array for all antennas
 ROUNDING = 1e-12  # relative rounding of frequencies
 N_LOADED = 3  # chunks on the device
 
@@ -64,6 +66,9 @@ class XEngine(Engine[XCounters]):
         n_slices: int | None = None,
         **options: Unpack[EngineOptions],
     ) -> None:
+        for antenna in source.antennas[1:]:
+            for name in ALIKE_VOLTAGES:
+                _must_be_alike(name, source.antennas[0], antenna)
         if source.antennas[0].n_pols == 1:
             if isinstance(source, Lends):
                 raise UsageError("a source that fills lent arrays must have two polarisations of each antenna, not one")
@@ -125,10 +130,12 @@ def x_settings(
         )
     for antenna in antennas[1:]:
         for name in ALIKE:
-            _must_be_alike(name, (first, antenna), (getattr(first, name), getattr(antenna, name)))
-        for name in ("sample_rate_hz", "sync_time_unix", "is_complex"):
-            values = getattr(first.samples, name), getattr(antenna.samples, name)
-            _must_be_alike(name, (first, antenna), values)
+            _must_be_alike(name, first, antenna)
+        _must_be_alike("sync_time_unix", first, antenna)
+    if first.n_channels % 2 and len({antenna.samples.is_complex for antenna in antennas}) > 1:
+        why = "real samples beside complex ones need an even number of channels"  # else signs of spectra alternate
+        raise UsageError(f"n_channels={first.n_channels}: {why}")
+    places = places_of([antenna.samples for antenna in antennas])
     return XSettings(
         n_antennas=len(antennas),
         n_channels=first.n_channels,
@@ -137,28 +144,37 @@ def x_settings(
         batches_per_dump=batches_per_dump,
         batches_per_chunk=batches_per_chunk,
         bits=first.bits,
-        n_pols=first.n_pols,
+        n_pols=len(places),
+        rows=tuple(_rows(antenna.samples, places) for antenna in antennas),
+        alone=frozenset(number for number, antenna in enumerate(antennas) if antenna.n_pols == 1),
         n_slices=n_slices,
         complete_dumps=complete_dumps,
         is_conjugate=first.nibbles == REAL_HIGH,
     )
 
 
-def _must_be_alike(name: str, antennas: Sequence[VoltageInfo], values: tuple[Any, Any]) -> None:
+def _rows(samples: SampleInfo, places: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the row of an antenna's voltages for each place: 1, which is 0, where it lacks the polarisation."""
+    return tuple(samples.places.index(place) if place in samples.places else 1 for place in places)
+
+
+def _must_be_alike(name: str, *antennas: VoltageInfo) -> None:
     """Raises UsageError when two antennas differ. Numbers from headers may differ by rounding."""
+    values = [getattr(each if hasattr(each, name) else each.samples, name) for each in antennas]
     both = all(isinstance(value, float) for value in values)
     if values[0] == values[1] or (both and math.isclose(*values, rel_tol=ROUNDING)):
         return
     first, other = (f"{a.samples.antenna or 'antenna'}: {value}" for a, value in zip(antennas, values, strict=True))
-    raise UsageError(f"antennas must have the same {name} to be correlated; {first}, {other}")
+    more = "; samples that differ so can be correlated" if name in ALIKE_VOLTAGES else ""
+    raise UsageError(f"antennas must have the same {name} to be correlated; {first}, {other}{more}")
 
 
 def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> VisibilityInfo:
-    """Returns the header of these antennas' visibilities."""
-    first = antennas[0]
-    gains = tuple(antenna.gain for antenna in antennas if antenna.gain is not None)
+    """Returns the header of these antennas' visibilities. Times are those of the first antenna's samples."""
+    first, places = antennas[0], places_of([antenna.samples for antenna in antennas])
+    gains = tuple(_in_places(antenna, places) for antenna in antennas if antenna.gain is not None)
     length = batches_per_dump * first.heap_samples
-    middles = {antenna.middle_samples for antenna in antennas}
+    middles = {None if each.middle_samples is None else each.middle_samples / each.step for each in antennas}
     middle = first.middle_samples if len(middles) == 1 else None
     return VisibilityInfo(
         n_channels=first.n_channels,
@@ -170,6 +186,12 @@ def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> V
         gains=gains if len(gains) == len(antennas) else None,
         is_delayed=any(antenna.is_delayed for antenna in antennas),
         phase_centre=first.phase_centre,
-        n_pols=first.n_pols,
+        n_pols=len(places),
         middle_samples=None if middle is None else (length - first.step) / 2 + middle,
     )
+
+
+def _in_places(antenna: VoltageInfo, places: tuple[int, ...]) -> tuple[float, ...]:
+    """Returns the gain of each place of an antenna; 0 where it lacks the polarisation."""
+    gain = antenna.gain or ()
+    return tuple(gain[row] if row < len(gain) else 0.0 for row in _rows(antenna.samples, places))

@@ -41,7 +41,11 @@ class XOutput(SinkOutput[PinnedVisibilities]):
         send_empty: bool,
         is_live: bool,
     ) -> None:
-        self._whole = settings.batches_per_dump * settings.spectra_per_heap * settings.n_baselines * settings.n_products
+        self._sources, self._possible = settings.sources()
+        self._baselines = np.arange(settings.n_baselines)[:, np.newaxis]
+        self._are_first = bool((self._sources == np.arange(settings.n_products)).all())
+        n_possible = int(np.count_nonzero(self._possible))
+        self._whole = settings.batches_per_dump * settings.spectra_per_heap * n_possible
         self._n_products, self._is_conjugate = settings.n_products, settings.is_conjugate
         self._send_empty, self._counters = send_empty, counters
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
@@ -62,11 +66,8 @@ class XOutput(SinkOutput[PinnedVisibilities]):
         with self._activity.span(COPY_OUT, self._copies) as span:
             self._copies.copy_out(bucket.visibilities, visibilities.visibilities)
             self._copies.copy_out(bucket.saturated, visibilities.saturated)
-        bucket.time, bucket.weights, bucket.copied = (
-            visibilities.time,
-            visibilities.weights[:, : self._n_products],
-            span.end,
-        )
+        weights = visibilities.weights[self._baselines, self._sources] * self._possible
+        bucket.time, bucket.weights, bucket.copied = visibilities.time, weights, span.end
         self.buckets.give(bucket)
         return bucket.copied
 
@@ -76,8 +77,11 @@ class XOutput(SinkOutput[PinnedVisibilities]):
         if self._is_conjugate:
             conjugate(bucket.visibilities)
         assert self._sink is not None
-        visibilities, weights = bucket.visibilities[:, :, : self._n_products], bucket.weights
-        self._sink.write(bucket.time, visibilities, weights, int(bucket.saturated[0]))
+        if self._are_first:
+            visibilities = bucket.visibilities[:, :, : self._n_products]
+        else:
+            visibilities = bucket.visibilities[:, self._baselines, self._sources]
+        self._sink.write(bucket.time, visibilities, bucket.weights, int(bucket.saturated[0]))
 
     def _count(self, bucket: PinnedVisibilities) -> None:
         weight = int(bucket.weights.sum(dtype=np.int64))

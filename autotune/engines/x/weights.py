@@ -36,7 +36,7 @@ class PairedSpectra:
         for batch, antennas in by_batch.items():
             flags = np.repeat(present[batch], N_POLS)[:, np.newaxis] * np.ones(self._n_spectra, np.float32)
             for antenna in antennas:
-                flags[N_POLS * antenna : N_POLS * (antenna + 1)] = holes[batch, antenna].T
+                flags[N_POLS * antenna : N_POLS * (antenna + 1)] = holes[batch, antenna].T  # one stands for both
             both = (flags @ flags.T).astype(np.int64)
             self._by_spectra = both if self._by_spectra is None else self._by_spectra + both
         without = np.delete(present, list(by_batch), axis=0)

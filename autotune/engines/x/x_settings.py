@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 PRODUCTS = 4  # polarisation products of a baseline
 BYTES = 2 * 8  # a product's sum has two parts of 64 bits
 
@@ -21,7 +23,9 @@ class XSettings:
     n_slices: int | None = None  # partial sums of a channel, which a dump adds; None takes the fastest number
     n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
     complete_dumps: bool = False  # whether a baseline has all of its data in a dump or none
-    n_pols: int = 2  # polarisations of an antenna; with one, the other one's voltages are 0, and only aa leaves
+    n_pols: int = 2  # places of polarisations in products; with one, other voltages are 0, and one product leaves
+    rows: tuple[tuple[int, ...], ...] = ()  # rows of each antenna's voltages, by place; empty: in order
+    alone: frozenset[int] = frozenset()  # antennas with one polarisation, whose row 1 is 0
     is_conjugate: bool = False  # whether voltages have their parts exchanged: device visibilities are conjugate
 
     @property
@@ -32,6 +36,19 @@ class XSettings:
     def n_products(self) -> int:
         """Returns the number of products of a baseline that leave the engine."""
         return self.n_pols**2
+
+    def sources(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the device's product of each one that leaves, and whether both antennas have its polarisations.
+
+        Both are [n_baselines, n_products], int and bool. 2 q + p is the product of antenna i's row p and j's row q.
+        """
+        rows = np.array(self.rows or [range(self.n_pols)] * self.n_antennas)
+        has = np.ones(rows.shape, bool)
+        has[list(self.alone)] = rows[list(self.alone)] == 0
+        j, i = np.tril_indices(self.n_antennas)
+        products = 2 * rows[j][:, :, np.newaxis] + rows[i][:, np.newaxis]
+        possible = has[j][:, :, np.newaxis] & has[i][:, np.newaxis]
+        return products.reshape(len(i), -1), possible.reshape(len(i), -1)
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from pyuvdata import UVData
 
 from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps, VisibilityFile
 from autotune.engines.files.formats.uvdata import UvData, convert
+from autotune.engines.files.formats.uvdata import write as uvdata_write
 from autotune.engines.jobs.sinks import empty_removed
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
@@ -195,3 +196,88 @@ def test_other_things_that_cannot_be_are_told(tmp_path: Path, monkeypatch: pytes
     with refused("x.h5", "pip install h5py"):
         VisibilityFile(tmp_path / "x.h5", INFO)
     importlib.invalidate_caches()
+
+
+# ---------------------------------------------------------------------- names of polarisations
+AIPS = {"RR": -1, "LL": -2, "RL": -3, "LR": -4, "XX": -5, "YY": -6, "XY": -7, "YX": -8}
+CASA = {"RR": 5, "RL": 6, "LR": 7, "LL": 8, "XX": 9, "XY": 10, "YX": 11, "YY": 12}
+NAMED = {"XY": "xy", "RL": "rl", "HV": "xy", "X": "x", "L": "l", "V": "y"}  # as the formats have them
+
+
+def named(names: str) -> VisibilityInfo:
+    antennas = tuple(replace(each, polarisations=names, n_pols=len(names)) for each in ANTENNAS)
+    return replace(INFO, antennas=antennas, n_pols=len(names))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("names", NAMED)
+def test_products_have_the_codes_of_their_names(tmp_path: Path, name: str, names: str) -> None:
+    info, called, n = named(names), NAMED[names], len(names) ** 2
+    values, weights = dumps()[..., :n, :], np.maximum(WEIGHTS[..., :n], 1)
+    write(UvData(tmp_path / name, info), values, weights)
+    found = UVData.from_file(str(tmp_path / name))
+    assert sorted(found.polarization_array.tolist()) == sorted(AIPS[(a + b).upper()] for a in called for b in called)
+    if name == "x.ms":
+        found.unproject_phase()
+    for baseline, (j, i) in enumerate(zip(J, I, strict=True)):
+        for q, of_j in enumerate(called):
+            for p, of_i in enumerate(called):
+                product = len(called) * q + p
+                sums = values[:, :, baseline, product, 0] + 1j * values[:, :, baseline, product, 1]
+                expected = sums / weights[:, baseline, product, np.newaxis]
+                data = found.get_data(j, i, of_j + of_i)
+                assert (np.abs(data - expected) <= 1e-5 * np.abs(expected)).all()
+    east = {"HV": "east", "V": "east"}.get(names)
+    assert found.telescope.get_x_orientation_from_feeds() == east
+    assert "nothing says what polarisations are" not in found.history
+
+
+@pytest.mark.parametrize("names", NAMED)
+def test_a_measurement_set_names_receptors_and_products(tmp_path: Path, names: str) -> None:
+    tables = pytest.importorskip("casacore.tables")
+    n = len(names) ** 2
+    write(UvData(tmp_path / "x.ms", named(names)), dumps()[..., :n, :], np.maximum(WEIGHTS[..., :n], 1))
+    with tables.table(str(tmp_path / "x.ms::FEED"), ack=False) as feed:
+        receptors = feed.getcell("POLARIZATION_TYPE", 0)
+        angles = feed.getcell("RECEPTOR_ANGLE", 0)
+    with tables.table(str(tmp_path / "x.ms::POLARIZATION"), ack=False) as polarization:
+        types, pairs = polarization.getcell("CORR_TYPE", 0), polarization.getcell("CORR_PRODUCT", 0)
+    receptors = [each.upper() for each in receptors]
+    assert {receptors[a] + receptors[b]: code for (a, b), code in zip(pairs.tolist(), types.tolist(), strict=True)} == {
+        a + b: CASA[a + b] for a in NAMED[names].upper() for b in NAMED[names].upper()
+    }
+    if names == "HV":
+        assert receptors == ["X", "Y"] and np.allclose(angles, [np.pi / 2, 0]), "perpendicular to the zenith is x"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_an_antenna_lacks_is_flagged(tmp_path: Path, name: str) -> None:
+    """Antenna 1 has only Y: of its baselines the products with its X have the weight 0."""
+    one = replace(ANTENNAS[1], n_pols=1, polarisations="Y")
+    info = replace(
+        named("XY"),
+        antennas=tuple(one if k == 1 else replace(each, polarisations="XY") for k, each in enumerate(ANTENNAS)),
+    )
+    weights = np.where(info.possible(), SPECTRA, np.zeros((3, 6, 4), int))
+    write(UvData(tmp_path / name, info), dumps(), weights)
+    found = UVData.from_file(str(tmp_path / name))
+    for j, i in zip(J, I, strict=True):
+        for pols in ("xx", "xy", "yx", "yy"):
+            is_there = (j != 1 or pols[0] == "y") and (i != 1 or pols[1] == "y")
+            assert (found.get_flags(j, i, pols) == (not is_there)).all()
+            assert (found.get_nsamples(j, i, pols) == is_there).all()
+    whole = info.whole_antennas(weights)
+    assert whole.all(), "absent is not missing"
+
+
+def test_what_nothing_names_is_told(tmp_path: Path) -> None:
+    told = list[str]()
+    sink = uvdata_write(tmp_path / "x.uvh5", INFO, told.append)
+    assert (
+        [line for line in told if "polarisations are called x and y: nothing says what they are" in line] == told != []
+    )
+    write(sink, dumps())
+    assert "nothing says what polarisations are" in UVData.from_file(str(tmp_path / "x.uvh5")).history
+    mixed = replace(named("XY"), antennas=(*named("XY").antennas[:2], replace(ANTENNAS[2], polarisations="RL")))
+    with refused("y.uvh5: its antennas have one pair of polarisations, not RL and XY: write x.h5"):
+        uvdata_write(tmp_path / "y.uvh5", mixed, told.append)

@@ -187,7 +187,7 @@ def test_all_that_lacks_is_said_at_once_before_anything_is_written(tmp_path: Pat
     [
         ("position_m", "positon_m", ("[[antenna]] 1 has 'positon_m'", "position_m?", "[[antenna]] Westerbork has")),
         ("sample_rate_hz", "sample_rate", ("it has 'sample_rate'", "did you mean sample_rate_hz?")),
-        ("threads = [3, 7]", 'threads = "3"', ("threads is '3', must be a list",)),
+        ("threads = [3, 7]", 'threads = "3"', ("threads is '3', must be an integer",)),
         ("[[antenna]]", "[[antena]]", ("antenna?",)),
         ('"On.vdif"', '"in.vdif"', ("in.vdif: it is not there", "begin at its folder")),
         ('"On.vdif"', '""', ("files is empty",)),

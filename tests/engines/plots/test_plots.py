@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,11 @@ def test_visibilities_are_those_of_the_dumps_that_are_there() -> None:
     for place, (i, j, number) in enumerate([(0, 1, 1), (1, 3, 7)]):
         some = v[ok[:, number]]
         powers = some[:, :, autos][..., [0, 3]].real
+        sums = powers.sum(axis=0)
+        for product, (at, p, q) in enumerate([(0, 0, 0), (3, 1, 1), (1, 1, 0), (2, 0, 1)]):  # aa, bb, ba, ab
+            expected = some[:, :, number, at].sum(axis=0) / np.sqrt(sums[:, i, p] * sums[:, j, q])
+            assert np.allclose(summary.coefficients()[:, place, product], expected)
         rho = some[:, :, number][..., [0, 3]]
-        expected = rho.sum(axis=0) / np.sqrt(powers[:, :, i].sum(axis=0) * powers[:, :, j].sum(axis=0))
-        assert np.allclose(summary.coefficients()[:, place], expected)
         rms = np.sqrt(np.mean(np.abs(rho) ** 2 / (powers[:, :, i] * powers[:, :, j]), axis=(0, 1)))
         assert np.allclose([summary.coherence()[j, i], summary.coherence()[i, j]], rms, rtol=1e-5)
         row = 40  # of dumps 80 and 81
@@ -228,6 +231,26 @@ def test_pictures_are_of_the_format_of_their_names(
     picture(tmp_path / f"x{suffix}")
     assert [each.name for each in tmp_path.iterdir()] == [f"x{suffix}"]
     assert (tmp_path / f"x{suffix}").read_bytes().startswith(start) and dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize(
+    ("names", "shown", "not_shown"),
+    [
+        (("RL", "RL"), ["R solid, L dotted", "below the diagonal R, above it L", "Baselines, R,"], "pol. 0"),
+        (("RL", "XY"), ["R/X solid, L/Y dotted"], "pol. 0"),
+        (("", ""), ["pol. 0 solid, pol. 1 dotted", "Baselines, pol. 0,"], "R solid"),
+        (("RL", ""), ["pol. 0 solid"], "R solid"),
+    ],
+)
+def test_pictures_name_polarisations(tmp_path: Path, names: tuple[str, str], shown: list[str], not_shown: str) -> None:
+    info = visibility_info()
+    antennas = tuple(replace(each, polarisations=names[n > 1]) for n, each in enumerate(info.antennas))
+    summary = VisibilitySummary(replace(info, antennas=antennas), [(0, 1)])
+    for number, (dump, weights) in enumerate(zip(*dumps(3), strict=True)):
+        summary.write(number * DUMP, dump, weights, 0)
+    plot_visibilities(summary, tmp_path / "x.svg")
+    text = (tmp_path / "x.svg").read_text()
+    assert [each for each in shown if each not in text] == [] and not_shown not in text
 
 
 def test_a_path_is_checked_before_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,8 @@ def recorded(delays: list[float], is_complex: bool, seed: int, share: float = 0.
     return found
 
 
-def left(samples: list[np.ndarray], sideband: str = "upper") -> list[ResidualDelay]:
-    header = {"sample_rate_hz": RATE_HZ, "centre_frequency_hz": 1e9, "sideband": sideband}
+def left(samples: list[np.ndarray], sideband: str = "upper", **said: object) -> list[ResidualDelay]:
+    header = {"sample_rate_hz": RATE_HZ, "centre_frequency_hz": 1e9, "sideband": sideband, **said}
     made = correlate(
         samples, Bands(C, TAPS, spectra_per_heap=16), batches_per_dump=4, header=header, running=Running(device="host")
     )
@@ -61,6 +61,38 @@ def test_a_band_that_falls_has_the_same_delays() -> None:
     (found,) = left(recorded([0.0, 6.25], False, 7), sideband="lower")
     assert found.delay_samples == pytest.approx(6.25, abs=0.05)
     assert found.text(["On", "Ef"]).startswith("On - Ef: Ef is 6.2")
+
+
+@pytest.mark.parametrize("names", ["RL", None])
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_swapped_polarisations_are_named(n: int, names: str | None) -> None:
+    delays = [0.0, 2.0, -3.0, 5.0][:n]
+    samples = recorded(delays, False, 9)
+    samples[1] = samples[1][::-1]
+    found = left(samples, polarisations=names)
+    stated, products = ("YX", ("YX", "XY")) if names is None else ("LR", ("LR", "RL"))
+    for each in found:
+        ends = each.baseline.i, each.baseline.j
+        assert each.is_found and each.delay_samples == pytest.approx(delays[ends[1]] - delays[ends[0]], abs=0.05)
+        assert each.products == (products if 1 in ends else ())
+        assert each.swapped == ({} if 1 not in ends else {1: stated} if n > 2 else {0: stated, 1: stated})
+    assert ("probably swapped" in found[0].text("abcd")) and f'polarisations = "{stated}" of b' in found[0].text("abcd")
+    assert all("swapped" not in each.text("abcd") for each in found if 1 not in (each.baseline.i, each.baseline.j))
+
+
+def test_one_of_another_name_is_found_in_the_cross_hand() -> None:
+    samples = recorded([0.0, 4.0], False, 3)
+    (found,) = left([samples[0], samples[1][1:]])
+    assert found.products == ("YX",) and found.swapped[1] == "Y" and found.delay_samples == pytest.approx(4, abs=0.05)
+    assert left([samples[0], samples[1][:1]])[0].products == ()
+
+
+def test_weak_cross_hands_say_nothing_beside_parallel_ones() -> None:
+    """Leakage: both pairs of hands have the fringe."""
+    samples = recorded([0.0, 4.0], False, 3)
+    leaked = np.rint(0.7 * samples[1] + 0.6 * samples[1][::-1]).astype(np.int8)
+    (found,) = left([samples[0], leaked])
+    assert found.is_found and found.products == () and not found.swapped
 
 
 def test_noise_alone_has_none() -> None:

@@ -1,9 +1,9 @@
 """PSRDADA files of 8 bits: a text header of HDR_SIZE bytes, followed by samples.
 
 The reader uses NBIT (8), NDIM (1: real, 2: complex), NPOL, NCHAN, TSAMP (microseconds), OBS_OFFSET (bytes since
-UTC_START), UTC_START or MJD_START, FREQ and BW (MHz), TELESCOPE, FILE_SIZE (bytes of samples) and, for several channels
-and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files with INSTRUMENT MKBF hold heaps, whatever their
-ORDER is.
+UTC_START), UTC_START or MJD_START, FREQ and BW (MHz), TELESCOPE, BASIS (Linear: X and Y), FILE_SIZE (bytes of samples)
+and, for several channels and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files with INSTRUMENT MKBF
+hold heaps, whatever their ORDER is.
 """
 
 import re
@@ -85,6 +85,7 @@ def _source(file: Bytes, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
         first_timestamp=offset,
         antenna=header.text("TELESCOPE"),
         centre_frequency_hz=_centre(header, layout),
+        polarisations="XY" if n_pols == 2 and header.text("BASIS").lower() == "linear" else "",
     )
     start = _start(header, info.sample_rate_hz)
     info = settled(file.path, info, start, overrides, tell)

@@ -4,13 +4,13 @@ The reader uses BLOCSIZE, NBITS (4: the real part is in the high nibble; 8; 16: 
 two polarisations of two parts; 2 means either, so ``n_pols`` must be given), OVERLAP (samples that the next block
 repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel,
 polarisation]; others: [channel, time, polarisation]), DIRECTIO (headers padded to 512 bytes), SYNCTIME or STT_IMJD,
-STT_SMJD and STT_OFFS (the time when PKTIDX was 0), OBSFREQ and OBSBW (MHz), TELESCOP, PKTSTART, and for several
-antennas NANTS and ANTNMES, or ANTNMS00 and so on.
+STT_SMJD and STT_OFFS (the time when PKTIDX was 0), OBSFREQ and OBSBW (MHz), TELESCOP, PKTSTART, FD_POLN and FD_HAND
+(which name two polarisations, as in PSRFITS), and for several antennas NANTS and ANTNMES, or ANTNMS00 and so on.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
@@ -52,6 +52,11 @@ CLOCK_S = 2  # STT_* may count whole seconds
 suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
 header_fields = {"n_pols": HeaderField("GUPPI RAW: 1 or 2, where NPOL = 2 may mean either", checks.integer(1, 2), int)}
 N_POLS = {1: 1, 4: 2}  # polarisations, by NPOL
+FEEDS: Mapping[str, Mapping[str, object]] = {  # the cards that name two polarisations, as PSRFITS defines them
+    "XY": {"FD_POLN": "LIN"},
+    "LR": {"FD_POLN": "CIRC", "FD_HAND": 1},
+    "RL": {"FD_POLN": "CIRC", "FD_HAND": -1},
+}
 NUMBERS = {4: Numbers(np.dtype(np.int8), nibbles=True), 8: INT8, 16: Numbers(np.dtype("<i2"))}  # keys are NBITS
 
 
@@ -139,6 +144,7 @@ class GuppiSamples(FramedSource):
             first_timestamp=self._offset + begin * self._packet,
             antenna=antenna_name(header, channel // n_each, n_antennas),
             centre_frequency_hz=_centre(header, channel, n_each),
+            polarisations=_polarisations(header) if n_pols == 2 else "",
         )
         self.info = settled(file.path, info, _start(header, self._tick, rate), overrides, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
@@ -221,6 +227,11 @@ def _n_pols(header: Header) -> int:
         why = f"{header.where} has NPOL={npol}, which means {meaning}: give n_pols=1 or n_pols=2"
         raise LackingError(header.path, why, "n_pols", 2)
     return N_POLS[npol]
+
+
+def _polarisations(header: Header) -> str:
+    """Returns the names of two polarisations; "" if the header does not say them."""
+    return next((names for names, of in FEEDS.items() if all(header.text(name) == str(of[name]) for name in of)), "")
 
 
 def _rate(header: Header) -> float:

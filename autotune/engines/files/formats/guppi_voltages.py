@@ -15,6 +15,7 @@ from ...streams.voltages import REAL_LOW, VoltageInfo
 from ..appended_file import AppendedFile
 from ..packing import nibbles_changed
 from ..reading import Tell, refuse
+from .guppi import FEEDS
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".raw",), VOLTAGES, "GUPPI RAW"
@@ -90,6 +91,7 @@ def header_cards(info: VoltageInfo, first: int) -> str:
     }
     if info.centre_frequency_hz is not None:  # channel n_channels / 2 has it; the band's centre is half a channel lower
         cards["OBSFREQ"] = Fraction(info.centre_frequency_hz) / 10**6 - width_mhz / 2
+    cards |= FEEDS.get(samples.polarisations, {})
     return "".join(card(name, value) for name, value in cards.items())
 
 

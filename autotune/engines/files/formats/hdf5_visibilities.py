@@ -5,6 +5,7 @@ A file has the datasets ``visibilities``, int32 [n_dumps, C, n_baselines, n_prod
 bool [n_dumps, n_antennas], whether an antenna is complete; and ``saturated``, uint64 [n_dumps]. An older file without
 ``weights`` has dumps in which a baseline has all of its data or none. The file's attributes are the fields of
 ``VisibilityInfo``, and those of the groups ``antennas/0``, ``antennas/1`` and so on the fields of ``SampleInfo``.
+``products`` names the products, if those of all baselines have the same names: ``RR LR RL LL`` with antenna i's first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ CHECKS = {
     "n_pols": checks.integer(1, 2),
     "dump_spectra": checks.integer(1, checks.MOST_TIME),
     "normalisation": schema.as_word,
+    "products": schema.as_word,
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
     "gains": checks.ROWS_OF_REALS,
@@ -66,7 +68,10 @@ class VisibilityFile:
         self._file = GrowingFile(
             Path(path),
             FORMAT,
-            {"n_antennas": n_antennas, "normalisation": NORMALISATION, **attributes(info, but=["antennas"])},
+            {
+                **{"n_antennas": n_antennas, "normalisation": NORMALISATION, "products": " ".join(info.product_names)},
+                **attributes(info, but=["antennas"]),
+            },
             {f"antennas/{number}": attributes(samples) for number, samples in enumerate(info.antennas)},
             {
                 "visibilities": (np.int32, (info.n_channels, info.n_baselines, info.n_products, 2)),
@@ -114,7 +119,8 @@ class VisibilityDumps:
             stored = self._file.attributes
             groups = [f"antennas/{number}" for number in range(stored.pop("n_antennas"))]
             antennas = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
-            stored.pop("normalisation", None)
+            for derived in ("normalisation", "products"):
+                stored.pop(derived, None)
             self.info = VisibilityInfo(
                 **{"dump_spectra": _dump_spectra(stored, antennas)} | stored, antennas=tuple(antennas)
             )

@@ -46,6 +46,7 @@ CHECKS = {
 NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")
 ALIKE = (*NEEDED, "centre_frequency_hz", "channel_width_hz", "phase_centre")
 ALIKE_SAMPLES = ("sample_rate_hz", "sync_time_unix")
+OF_SAMPLES_ONLY = ("n_pols", "step")  # ``correlate`` takes samples of antennas that differ in these
 
 
 def write(path: Path, info: VoltageInfo, tell: Tell) -> "VoltageFile":
@@ -241,7 +242,8 @@ class _Heaps:
         if own != others:
             here, there = (time_text(each) if isinstance(each, Fraction) else each for each in (own, others))
             first = other._file.path.name
-            refuse(self._file.path, f"{name} is {here}, but in {first} it is {there}: they must be the same")
+            more = "; samples that differ so can be correlated" if name in OF_SAMPLES_ONLY else ""
+            refuse(self._file.path, f"{name} is {here}, but in {first} it is {there}: they must be the same{more}")
 
 
 def _bitmap_shape(info: VoltageInfo) -> tuple[int, int]:

@@ -4,8 +4,10 @@ Both formats need all dumps before they can be written. Visibilities therefore g
 for ``x.uvh5``, which is removed when the other file is complete; after a kill, ``convert`` does the rest.
 
 The conventions: antenna 1 of a baseline (j, i), i <= j, is j, since a phase in pyuvdata is that of antenna 2 minus that
-of antenna 1; polarisations a and b are x and y; times are the middles of integrations. The phase centre is the
-direction whose fringes delays stopped, if it is known; otherwise the file says unprojected. Data are averages over the
+of antenna 1; polarisations that nothing names are x and y, and the history says so; h and v are x and y of feeds
+perpendicular and parallel to the direction of the zenith (``x_orientation`` east); the angles of other feeds are not
+known. Times are the middles of integrations. The phase centre is the direction whose fringes delays stopped, if it is
+known; otherwise the file says unprojected. Data are averages over the
 spectra that came, complex64. ``nsample_array`` is the share of a dump's spectra that came, so its product with
 ``integration_time`` is the time in the data; in a Measurement Set it is WEIGHT_SPECTRUM. Products without a spectrum
 are flagged, and 0.
@@ -33,7 +35,9 @@ from .interface import VISIBILITIES, either
 
 suffixes, holds, help = (".ms", ".uvh5"), VISIBILITIES, "UVH5 or a Measurement Set"
 needs = ("antenna", "position_m", "sync_time_unix", "centre_frequency_hz")  # fields that each antenna must have
-POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: first antenna j's polarisation, second antenna i's
+CODES = {"RR": -1, "LL": -2, "RL": -3, "LR": -4, "XX": -5, "YY": -6, "XY": -7, "YX": -8}  # first antenna 1's
+HV_AS_XY = str.maketrans("HV", "XY")
+HV_ANGLES = {"x": np.pi / 2, "y": 0.0}  # a position angle is 0 in the direction of the zenith
 AT_ONCE = 1 << 26  # bytes of visibilities to convert together
 PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # upper limits of a file's bytes
 SHORTEST_S = 1e-3  # the shortest dump: Julian dates of 64 bits are 40 microseconds apart
@@ -47,6 +51,9 @@ def write(path: Path, info: VisibilityInfo, tell: Tell) -> "UvData":
             f"{path}: it says unprojected, though delays stop fringes: the source that they point at will seem to be "
             "at the zenith; state the direction in [phase_centre] of the file of delays"
         )
+    if not info.are_named:
+        called = "x" if info.n_pols == 1 else "x and y"
+        tell(f"{path}: polarisations are called {called}: nothing says what they are (--header polarisations=..)")
     return UvData(path, info)
 
 
@@ -134,6 +141,11 @@ def _write_ms(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path
     observation.data_array = values
     observation.flag_array, observation.nsample_array = flags, weights
     observation.write_ms(str(path), force_phase=True)
+    from casacore.tables import table
+
+    with table(f"{path}::POLARIZATION", readonly=False, ack=False) as polarization:
+        types = polarization.getcell("CORR_TYPE", 0)  # pyuvdata 3.2 has R before L in FEED, but counts L as the first
+        polarization.putcell("CORR_PRODUCT", 0, np.stack(np.divmod(types - types.min(), 2), axis=-1))
 
 
 def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -165,6 +177,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         antenna_positions=dict(zip(numbers, positions - centre, strict=True)),
         antenna_numbers=list(numbers),
         antenna_names=[antenna.antenna for antenna in info.antennas],
+        **_feeds(info),
     )
     assert first.sync_time_unix is not None and info.centre_frequency_hz is not None
     directed = {} if info.phase_centre is None else _catalogue(info.phase_centre, location)
@@ -174,7 +187,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
     return UVData.new(
         freq_array=info.centre_frequency_hz + channels * info.channel_width_hz,
         channel_width=abs(info.channel_width_hz),
-        polarization_array=list(POLARISATIONS[: info.n_products]),
+        polarization_array=[CODES[name[::-1].translate(HV_AS_XY)] for name in info.products(0, 0)],
         telescope=telescope,
         update_telescope_from_known=False,
         times=np.array([float(JULIAN_1970 + middle / 86400) for middle in middles]),
@@ -183,9 +196,16 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         time_axis_faster_than_bls=False,
         integration_time=info.dump_samples / first.sample_rate_hz,
         vis_units="uncalib",
-        history="made by autotune",
+        history="made by autotune" + ("" if info.are_named else "; nothing says what polarisations are"),
         **directed,
     )
+
+
+def _feeds(info: VisibilityInfo) -> dict[str, Any]:
+    """Returns the feeds whose angles are known, as arguments of ``Telescope.new``: h and v."""
+    feeds = ["xy"[place] for place in info.places]
+    angles = {"mount_type": "other", "feed_array": feeds, "feed_angle": [HV_ANGLES[feed] for feed in feeds]}
+    return angles if "HV" in info.bases else {}
 
 
 def _catalogue(centre: PhaseCentre, location: object) -> dict[str, object]:
@@ -212,12 +232,13 @@ def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
     for antenna in info.antennas:
         if why := why_not_geocentric(antenna):
             refuse(path, why)
+    if len(bases := set(info.bases)) > 1:
+        refuse(path, f"its antennas have one pair of polarisations, not {' and '.join(sorted(bases))}: write x.h5")
     name, n = Counter(antenna.antenna for antenna in info.antennas).most_common(1)[0]
     if n > 1:
         refuse(path, f"{n} antennas have the name {name}")
-    for name in ("sync_time_unix", "sample_rate_hz"):
-        if len({getattr(antenna, name) for antenna in info.antennas}) > 1:
-            refuse(path, f"antennas differ in {name}")
+    if len({antenna.sync_time_unix for antenna in info.antennas}) > 1:
+        refuse(path, "antennas differ in sync_time_unix")
     if info.dump_samples / info.antennas[0].sample_rate_hz < SHORTEST_S:
         refuse(path, f"it cannot tell the times of dumps of less than {SHORTEST_S} s apart")
 

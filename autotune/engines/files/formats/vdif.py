@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ....core import schema
 from ...streams.samples import COMPLEX_BITS, SampleInfo
 from .. import checks
 from ..frame_numbers import ANY_NUMBER, counted_frames
@@ -27,7 +26,8 @@ from ..reading import (
     Start,
     Tell,
     cut_off,
-    numbers,
+    one_or_more,
+    parsed_one_or_more,
     refuse,
     settled,
 )
@@ -36,15 +36,10 @@ from ..time_order import MOST_EARLY, FramedSource
 from ..vdif_headers import HEADER_BYTES, NUMBER, Frame, first_frame, frame_kind, frame_of, is_vdif
 from .interface import SAMPLES
 
-
-def _threads(value: object) -> object:
-    if isinstance(value, int):
-        raise schema.Unsound(f"is {value}, must be a list, as [{value}]")
-    return schema.sequence_of(schema.as_count)(value)
-
-
 suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
-header_fields = {"threads": HeaderField("VDIF: the threads of the polarisations", _threads, numbers(int))}
+header_fields = {
+    "threads": HeaderField("VDIF: the thread, or the two, of the polarisations", one_or_more, parsed_one_or_more)
+}
 OF_MARK5B = 0xAB
 BITS = {1: 2, 2: 4, 4: 4, 8: 8, 16: 16}  # bits of a sample in a frame -> bits of a sample of the source
 
@@ -153,7 +148,8 @@ class VdifSamples(FramedSource):
     def _found_threads(self, frames: FrameReader, overrides: HeaderOverrides, per_second: int) -> tuple[int, ...]:
         """Returns the wanted threads: those given, or all threads of the first frames."""
         present = frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
-        threads = overrides.threads or tuple(present)
+        given = overrides.threads
+        threads = (given,) if isinstance(given, int) else given or tuple(present)
         most = 2 // len(self._channels)
         if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(present):
             chosen = "none are chosen" if overrides.threads is None else f"{list(threads)} are chosen"
