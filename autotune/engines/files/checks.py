@@ -6,7 +6,7 @@ from typing import Any
 from ...core import schema
 from ...system.limits import Range
 from ..streams.polarisations import polarisations
-from ..streams.samples import COMPLEX_BITS
+from ..streams.samples import COMPLEX_BITS, MOUNTS
 from ..streams.times import moment
 
 MOST_RATE_HZ = 1e13
@@ -101,5 +101,9 @@ SAMPLES = {
     "centre_frequency_hz": real,
     "sync_time_unix": moment,
     "polarisations": polarisations,
+    "telescope": schema.as_word,
+    "observer": schema.as_word,
+    "mount": schema.one_of(MOUNTS),
+    "dish_diameter_m": within(0.01, 1e4),
 }
 NEEDED = ("sample_bits", "n_pols", "sample_rate_hz")

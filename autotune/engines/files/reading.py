@@ -15,9 +15,8 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ...system.setting import Setting
-from ..streams.polarisations import polarisations
-from ..streams.samples import SampleInfo
-from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, moment, step_of
+from ..streams.samples import MOUNTS, SampleInfo
+from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
 from . import checks
 from .turned import SIDEBANDS
 
@@ -73,15 +72,20 @@ def one_or_more(value: object) -> object:
     return schema.sequence_of(schema.as_count)(value) if isinstance(value, list) else schema.as_count(value)
 
 
+OF_SAMPLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {  # fields of SampleInfo: help, and what parses a text
+    "sample_rate_hz": ("samples per second of each polarisation, Hz", float),
+    "antenna": ("the antenna's name", str),
+    "position_m": ("the antenna's geocentric X,Y,Z, m", numbers(float)),
+    "centre_frequency_hz": ("the centre of the samples' band, Hz", float),
+    "sync_time_unix": ("the time at which the stream's time was 0, s since 1970", str),
+    "polarisations": ("names of the polarisations that are read, in their order: RL, YX, H", str.upper),
+    "telescope": ("the name of the telescope, or of the array", str),
+    "observer": ("the observer's name", str),
+    "mount": (f"the antenna's mount: {', '.join(MOUNTS)}", str.lower),
+    "dish_diameter_m": ("the diameter of the antenna's dish, m", float),
+}
 FIELDS: Mapping[str, HeaderField] = {  # every recording has these; a format declares others as its ``header_fields``
-    "sample_rate_hz": HeaderField("samples per second of each polarisation, Hz", checks.rate, float),
-    "antenna": HeaderField("the antenna's name", schema.as_word),
-    "position_m": HeaderField("the antenna's geocentric X,Y,Z, m", checks.POSITION, numbers(float)),
-    "centre_frequency_hz": HeaderField("the centre of the samples' band, Hz", checks.real, float),
-    "sync_time_unix": HeaderField("the time at which the stream's time was 0, s since 1970", moment),
-    "polarisations": HeaderField(
-        "names of the polarisations that are read, in their order: RL, YX, H", polarisations, str.upper
-    ),
+    **{name: HeaderField(words, checks.SAMPLES[name], parse) for name, (words, parse) in OF_SAMPLES.items()},
     "channel": HeaderField("the channel to read; two become the polarisations", one_or_more, parsed_one_or_more),
     "sideband": HeaderField("lower: the band falls with frequency; upper: it rises", schema.one_of(SIDEBANDS)),
     "trust_header": HeaderField("true: keep what data, physics or the clock contradict", schema.as_flag, _flag),
@@ -92,9 +96,6 @@ def header_setting(name: str) -> Setting:
     """Returns a field of every header as a setting of a file."""
     one = FIELDS[name]
     return Setting(f"{one.help[0].upper()}{one.help[1:]}.", one.check, "none")
-
-
-OF_SAMPLES = "sample_rate_hz", "antenna", "position_m", "centre_frequency_hz", "sync_time_unix", "polarisations"
 
 
 @dataclass(frozen=True)

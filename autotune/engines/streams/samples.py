@@ -14,6 +14,7 @@ from .polarisations import place_of
 from .times import exact_time
 
 COMPLEX_BITS = 64  # sample_bits of complex float32
+MOUNTS = "alt-az", "equatorial", "x-y", "alt-az+nasmyth-r", "alt-az+nasmyth-l", "phased", "fixed", "orbiting", "other"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class SampleInfo:
     sync_time_unix: Fraction | None = None  # exact UTC when the stream's time was 0; exact_time converts arguments
     is_turned: bool = False  # whether the recording's band fell with frequency, and was reversed by the reader
     polarisations: str = ""  # their names in the order of the samples, such as RL; empty if nothing says them
+    telescope: str = ""  # the name of the telescope, or of the array; empty if nothing says it
+    observer: str = ""
+    mount: str = ""  # one of ``MOUNTS``
+    dish_diameter_m: float | None = None
 
     def __post_init__(self) -> None:
         if self.sync_time_unix is not None:

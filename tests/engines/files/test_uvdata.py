@@ -15,6 +15,7 @@ from astropy.time import Time
 from astropy.utils import iers
 from pyuvdata import UVData
 
+from autotune.engines.files.formats import uvdata
 from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps, VisibilityFile
 from autotune.engines.files.formats.uvdata import UvData, convert
 from autotune.engines.files.formats.uvdata import write as uvdata_write
@@ -281,3 +282,51 @@ def test_what_nothing_names_is_told(tmp_path: Path) -> None:
     mixed = replace(named("XY"), antennas=(*named("XY").antennas[:2], replace(ANTENNAS[2], polarisations="RL")))
     with refused("y.uvh5: its antennas have one pair of polarisations, not RL and XY: write x.h5"):
         uvdata_write(tmp_path / "y.uvh5", mixed, told.append)
+
+
+# ---------------------------------------------------------------------- telescope, antennas, scans
+def test_what_antennas_say_of_telescope_and_mount_is_in_both_formats(tmp_path: Path) -> None:
+    from casacore.tables import table
+
+    said = dict(telescope="MeerKAT", observer="A. Nonymous")
+    antennas = [replace(ANTENNAS[0], mount="equatorial", dish_diameter_m=13.5, **said), replace(ANTENNAS[1], **said)]
+    info = replace(INFO, antennas=(*antennas, replace(ANTENNAS[2], mount="fixed", **said)))
+    for name in FORMATS:
+        write(UvData(tmp_path / name, info), dumps())
+        read = UVData.from_file(str(tmp_path / name))
+        assert (read.telescope.name, read.extra_keywords["observer"]) == ("MeerKAT", "A. Nonymous")
+        assert list(read.telescope.mount_type) == ["equatorial", "other", "fixed"]
+        assert read.telescope.antenna_diameters.tolist() == [13.5, 0, 0]
+    with table(str(tmp_path / "x.ms/OBSERVATION"), ack=False) as one:
+        begin, end = one.getcell("TIME_RANGE", 0) - 40587 * 86400
+    assert abs(begin - (1.7e9 + 5 * DUMP / RATE)) < 1e-3 and abs(end - (1.7e9 + 8 * DUMP / RATE)) < 1e-3
+
+
+def test_what_nothing_says_is_unknown(tmp_path: Path) -> None:
+    antennas = [replace(each, telescope=name) for each, name in zip(ANTENNAS, ("PKS", "Ef", "PKS"), strict=True)]
+    for name in FORMATS:
+        write(UvData(tmp_path / name, replace(INFO, antennas=tuple(antennas))), dumps())
+        read = UVData.from_file(str(tmp_path / name))
+        assert (read.telescope.name, read.extra_keywords["observer"]) == ("unknown", "unknown")
+        assert read.telescope.mount_type is None or set(read.telescope.mount_type) == {"other"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_in_parts_is_the_file_in_one(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    values, read = dumps(), []
+    for at_once in (uvdata.AT_ONCE, 2 * 6 * N_CHANNELS * 4 * 8, 1):  # three dumps, then two, then one at a time
+        monkeypatch.setattr(uvdata, "AT_ONCE", at_once)
+        path = tmp_path / f"{at_once}{name}"
+        write(UvData(path, INFO), values.copy())
+        read.append(UVData.from_file(str(path)))
+        read[-1].filename, read[-1].history = None, ""
+    assert read[1] == read[0] and read[2] == read[0]
+    assert [each.name for each in tmp_path.glob(".*")] == []
+
+
+def test_a_scan_begins_after_a_gap(tmp_path: Path) -> None:
+    sink = UvData(tmp_path / "x.ms", INFO)
+    for time, each in zip((5, 6, 9), dumps(), strict=True):
+        sink.write(time * DUMP, each, np.full((6, 4), SPECTRA, np.uint32), 0)
+    sink.close()
+    assert UVData.from_file(str(tmp_path / "x.ms")).scan_number_array.tolist() == [1] * 12 + [2] * 6

@@ -78,6 +78,8 @@ def _source(file: Bytes, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     if rest:
         refuse(file.path, f"OBS_OFFSET is in the middle of a sample, which takes {layout.sample_bytes} bytes")
     info = SampleInfo(
+        telescope=header.text("TELESCOPE"),
+        observer=header.text("OBSERVER"),
         sample_bits=layout.sample_bits,
         n_pols=n_pols,
         sample_rate_hz=overrides.rate(partial(_rate, header)),

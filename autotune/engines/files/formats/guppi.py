@@ -144,6 +144,8 @@ class GuppiSamples(FramedSource):
             first_timestamp=self._offset + begin * self._packet,
             antenna=antenna_name(header, channel // n_each, n_antennas),
             centre_frequency_hz=_centre(header, channel, n_each),
+            telescope=header.text("TELESCOP"),
+            observer=header.text("OBSERVER"),
             polarisations=_polarisations(header) if n_pols == 2 else "",
         )
         self.info = settled(file.path, info, _start(header, self._tick, rate), overrides, tell)

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from fractions import Fraction
+from functools import partial
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -38,7 +39,8 @@ needs = ("antenna", "position_m", "sync_time_unix", "centre_frequency_hz")  # fi
 CODES = {"RR": -1, "LL": -2, "RL": -3, "LR": -4, "XX": -5, "YY": -6, "XY": -7, "YX": -8}  # first antenna 1's
 HV_AS_XY = str.maketrans("HV", "XY")
 HV_ANGLES = {"x": np.pi / 2, "y": 0.0}  # a position angle is 0 in the direction of the zenith
-AT_ONCE = 1 << 26  # bytes of visibilities to convert together
+UNKNOWN = "unknown"  # the name of a telescope or an observer that nothing says
+AT_ONCE = 1 << 22  # bytes of visibilities to convert together
 PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # upper limits of a file's bytes
 SHORTEST_S = 1e-3  # the shortest dump: Julian dates of 64 bits are 40 microseconds apart
 JULIAN_1970 = Fraction("2440587.5")
@@ -93,8 +95,6 @@ class UvData:
 def convert(source: str | Path, target: str | Path) -> None:
     """Makes a UVH5 file or a Measurement Set from the visibilities in an HDF5 file, which stays.
 
-    A Measurement Set is made in memory, some 60 bytes for each product of a channel, baseline and dump.
-
     Raises:
         UsageError: as ``UvData`` does, and when the target cannot be written, or the source has no dump.
     """
@@ -106,46 +106,84 @@ def convert(source: str | Path, target: str | Path) -> None:
             refuse(target, f"it would be empty: {source} has no dump")
         part = target.with_name(f".{target.name}")
         _remove(part)
+        _remove(_later(part))
         try:
             with one_line_errors(target, f"it cannot be written, but the visibilities are in {source}"), _quiet():
                 _must_have_room(part, dumps.info, len(times))
-                observation = _metadata(dumps.info, times)
                 write = _write_uvh5 if target.suffix == ".uvh5" else _write_ms
-                write(observation, dumps, len(times), part)
+                write(dumps, times, part)
                 part.rename(target)
         finally:
             _remove(part)
+            _remove(_later(part))
     finally:
         dumps.close()
 
 
-def _write_uvh5(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
-    n_baselines = dumps.info.n_baselines
-    n_together = max(1, AT_ONCE // (n_baselines * dumps.info.n_channels * dumps.info.n_products * 8))
+def _parts(dumps: VisibilityDumps, times: np.ndarray) -> Iterator[tuple[slice, list[Dump]]]:
+    """Yields the dumps in parts of some MiB, with their places in ``times``."""
+    info, source = dumps.info, iter(dumps)
+    n_together = max(1, AT_ONCE // (info.n_baselines * info.n_channels * info.n_products * 8))
+    for first in range(0, len(times), n_together):
+        here = slice(first, min(len(times), first + n_together))
+        yield here, list(islice(source, here.stop - first))
+
+
+def _write_uvh5(dumps: VisibilityDumps, times: np.ndarray, path: Path) -> None:
+    observation = _metadata(dumps.info, times)
     observation.initialize_uvh5_file(str(path), data_write_dtype=np.dtype(np.complex64))
-    source = islice(dumps, n_dumps)
-    for first in range(0, n_dumps, n_together):
-        values, flags, weights = _arrays(dumps.info, list(islice(source, n_together)))
+    for here, some in _parts(dumps, times):
+        values, flags, weights = _arrays(dumps.info, some)
         observation.write_uvh5_part(
             str(path),
             data_array=values,
             flag_array=flags,
             nsample_array=weights,
-            blt_inds=first * n_baselines + np.arange(len(values)),
+            blt_inds=here.start * dumps.info.n_baselines + np.arange(len(values)),
             check_header=False,
         )
 
 
-def _write_ms(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
-    values, flags, weights = _arrays(dumps.info, list(islice(dumps, n_dumps)))
-    observation.data_array = values
-    observation.flag_array, observation.nsample_array = flags, weights
-    observation.write_ms(str(path), force_phase=True)
+def _write_ms(dumps: VisibilityDumps, times: np.ndarray, path: Path) -> None:
+    """Writes a Measurement Set of the first part, to which the rows of later ones are added.
+
+    Without a phase centre, fringes are turned to the zenith at the first time, since the format has no other data.
+    """
+    from astropy.time import Time
     from casacore.tables import table
 
-    with table(f"{path}::POLARIZATION", readonly=False, ack=False) as polarization:
+    writable = partial(table, readonly=False, ack=False)
+    scans, later, zenith = _scans(dumps.info, times), _later(path), None
+    for here, some in _parts(dumps, times):
+        observation = _metadata(dumps.info, times[here])
+        observation.scan_number_array = np.repeat(scans[here], dumps.info.n_baselines)
+        observation.data_array, observation.flag_array, observation.nsample_array = _arrays(dumps.info, some)
+        if dumps.info.phase_centre is None:
+            zenith = zenith or Time(observation.time_array[0], format="jd")
+            observation.phase_to_time(zenith)
+        observation.write_ms(str(later if here.start else path))
+        if here.start:
+            for rows in ("", "::POINTING"):
+                with table(f"{later}{rows}", ack=False) as more, writable(f"{path}{rows}") as target:
+                    more.copyrows(target)
+            _remove(later)
+    with writable(f"{path}::POLARIZATION") as polarization:
         types = polarization.getcell("CORR_TYPE", 0)  # pyuvdata 3.2 has R before L in FEED, but counts L as the first
         polarization.putcell("CORR_PRODUCT", 0, np.stack(np.divmod(types - types.min(), 2), axis=-1))
+    with table(str(path), ack=False) as main, writable(f"{path}::OBSERVATION") as one:
+        half = main.getcell("INTERVAL", 0) / 2
+        ends = main.getcell("TIME", 0) - half, main.getcell("TIME", main.nrows() - 1) + half
+        one.putcell("TIME_RANGE", 0, np.array(ends))
+
+
+def _later(path: Path) -> Path:
+    """Returns the path of a later part of a Measurement Set, which is removed."""
+    return path.with_name(f"{path.name}.later")
+
+
+def _scans(info: VisibilityInfo, times: np.ndarray) -> np.ndarray:
+    """Returns the number of each dump's scan, from 1 on: int [n_dumps]. A scan begins after a gap."""
+    return 1 + np.cumsum(np.diff(times, prepend=times[:1]) > info.dump_samples)
 
 
 def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -170,15 +208,22 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
     positions = np.array([antenna.position_m for antenna in info.antennas])
     centre = positions.mean(axis=0)
     numbers, location = range(len(positions)), location_of(positions)
+    names = {antenna.telescope for antenna in info.antennas}
+    name = names.pop() if len(names) == 1 else ""  # the headers of other stations' recordings have their own
     telescope = Telescope.new(
-        name="autotune",
-        instrument="autotune",
+        name=name or UNKNOWN,
+        instrument=name or UNKNOWN,
         location=location,
         antenna_positions=dict(zip(numbers, positions - centre, strict=True)),
         antenna_numbers=list(numbers),
         antenna_names=[antenna.antenna for antenna in info.antennas],
         **_feeds(info),
     )
+    if any(antenna.mount for antenna in info.antennas):
+        telescope.mount_type = [antenna.mount or "other" for antenna in info.antennas]
+    if any(antenna.dish_diameter_m for antenna in info.antennas):
+        telescope.antenna_diameters = np.array([antenna.dish_diameter_m or 0.0 for antenna in info.antennas])
+    observers = {antenna.observer for antenna in info.antennas if antenna.observer}
     assert first.sync_time_unix is not None and info.centre_frequency_hz is not None
     directed = {} if info.phase_centre is None else _catalogue(info.phase_centre, location)
     rate = Fraction(first.sample_rate_hz)
@@ -197,6 +242,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         integration_time=info.dump_samples / first.sample_rate_hz,
         vis_units="uncalib",
         history="made by autotune" + ("" if info.are_named else "; nothing says what polarisations are"),
+        extra_keywords={"observer": ", ".join(sorted(observers)) or UNKNOWN},
         **directed,
     )
 
