@@ -24,6 +24,7 @@ from .written import write
 Table = dict[str, Any]  # of an antenna in array.toml
 MOST_NIGHTS = 200  # that are drawn for a statement
 NEAR = 16  # frames on both sides of the end of a second that must have come
+PHASE_CENTRE = "[phase_centre]\nright_ascension_deg = 123.25\ndeclination_deg = 48.5\n"
 KM, DEGREES = 1e3, 57.29577951308232
 DWINGELOO = np.array([3839348.97, 430403.5, 5057990.1])  # m, geocentric; other antennas are some km away
 M5B_BYTES = 10_000
@@ -40,6 +41,8 @@ class Case:
     wrong: list[Table]
     told: tuple[str, ...] = ()
     can_insist: bool = True
+    night: Night | None = None  # in place of the drawn one
+    has_fringes: bool = False  # whether fringes are looked for, of which a line is the refusal
     insists: Table = field(default_factory=dict)  # what each antenna says besides trust_header, to keep the statement
 
 
@@ -63,8 +66,12 @@ def changed(right: list[Table], number: int, **said: object) -> list[Table]:
 
 
 def array_file(folder: Path, antennas: list[Table]) -> Path:
-    """Writes array.toml, with a phase centre."""
-    text = "[phase_centre]\nright_ascension_deg = 123.25\ndeclination_deg = 48.5\n"
+    """Writes array.toml, with a phase centre if antennas have places."""
+    text = (
+        ""
+        if "position_m" not in antennas[0]
+        else "[phase_centre]\nright_ascension_deg = 123.25\ndeclination_deg = 48.5\n"
+    )
     for table in antennas:
         text += "[[antenna]]\n" + "".join(written(*each) for each in table.items())
     path = folder / "array.toml"
@@ -72,15 +79,19 @@ def array_file(folder: Path, antennas: list[Table]) -> Path:
     return path
 
 
-def refusal(night: Night, folder: Path, device: str, antennas: list[Table]) -> str:
-    """Returns the error with which a correlation of the tables ends; "" if there is none."""
+def refusal(night: Night, folder: Path, device: str, has_fringes: bool, antennas: list[Table]) -> str:
+    """Returns the error with which a correlation of the tables ends, or lines about polarisations; "" without both."""
     bands = Bands(night.n_channels, night.taps, spectra_per_heap=night.spectra_per_heap)
+    path, running = array_file(folder, antennas), Running(device=device)
+    plot = folder / "fringes.png" if has_fringes else None
     try:
-        running = Running(device=device)
-        correlate(array_file(folder, antennas), bands, batches_per_dump=night.accumulate, running=running)
+        made = correlate(
+            path, bands, batches_per_dump=night.accumulate, running=running, plot=plot, overwrite=has_fringes
+        )
     except UsageError as error:
         return str(error)
-    return ""
+    names = [each.antenna for each in made.info.antennas]
+    return "\n".join(left.text(names) for left in made.residual_delays if left.products)
 
 
 # ---------------------------------------------------------------------- always found
@@ -234,6 +245,33 @@ def _part(s: Station, begin: int, end: int) -> Station:
     return replace(s, first=s.first + begin, samples=s.samples[:, here], came=s.came[:, here])
 
 
+def polarisations_exchanged(rng: np.random.Generator, night: Night, folder: Path) -> Case:
+    """A station that recorded Y first, of which X is said, with a source of 10 times the noise or more in each hand."""
+    n, n_stations = 1 << 15, int(rng.integers(2, 4))
+    n_spectra = n // (2 * night.n_channels) - night.taps
+    least = 12 / np.sqrt(n_spectra * night.n_channels)  # a little more than 10, since filters and rounding lose some
+    power = rng.uniform(least, 3 * least)  # of the source in each station, next to noise that makes it 1
+    sky, stations = rng.normal(size=(2, n + 64)), []
+    swapped = int(rng.integers(n_stations))
+    for number in range(n_stations):
+        late = int(rng.integers(0, night.n_channels // 4))
+        wave = np.sqrt(power) * sky[:, late : late + n] + np.sqrt(1 - power) * rng.normal(size=(2, n))
+        samples = np.clip(np.rint(wave * 30), -127, 127).astype(np.int64)
+        samples = samples[::-1] if number == swapped else samples
+        came = np.ones(samples.shape, bool)
+        name, sync = f"{chr(65 + number)}n", Fraction(1_700_000_000)
+        stations.append(Station(name, "toml", 8, False, False, sync, 0, 4096, samples, came))
+    night = replace(night, stations=tuple(stations), accumulate=1 + n_spectra // (4 * night.spectra_per_heap))
+    names = ("XY", "YX")
+    tables_of = tables(rng, night, folder)
+    for table in tables_of:
+        del table["position_m"]
+    right = [each | {"polarisations": names[number == swapped]} for number, each in enumerate(tables_of)]
+    told = "in the cross hands", f'polarisations = "YX" of {stations[swapped].name}'
+    wrong = changed(right, swapped, polarisations="XY")
+    return Case(right, wrong, told, can_insist=False, has_fringes=True, night=night)
+
+
 # ---------------------------------------------------------------------- what recordings often cannot tell
 def a_rate_that_nothing_counts(rng: np.random.Generator, night: Night, folder: Path) -> Case | None:
     """Another rate for all antennas, or for one, of formats without counters."""
@@ -285,6 +323,7 @@ SURE: dict[str, Maker] = {
     "a position off the Earth": a_place_off_the_earth,
     "an end in the future": an_end_in_the_future,
     "a piece of another station": a_piece_of_another_station,
+    "polarisations, exchanged": polarisations_exchanged,
 }
 OTHERS: dict[str, Maker] = {
     "a rate, and nothing counts": a_rate_that_nothing_counts,
@@ -313,12 +352,12 @@ def tried(seed: int, folder: Path, kind: str = "", device: str = "host") -> Find
         (here := folder / str(number)).mkdir()
         night = draw(number)
         if (case := KINDS[kind](rng, night, here)) is not None:
-            return _judged(kind, night, here, case, device)
+            return _judged(kind, case.night or night, here, case, device)
     raise AssertionError(f"seed {seed}: no night may have {kind}")
 
 
 def _judged(kind: str, night: Night, folder: Path, case: Case, device: str) -> Finding:
-    say = partial(refusal, night, folder, device)
+    say = partial(refusal, night, folder, device, case.has_fringes)
     if right := say(case.right):
         return Finding(kind, False, f"a right night is refused: {right}")
     why = say(case.wrong)
