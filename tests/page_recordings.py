@@ -82,6 +82,7 @@ RECORDINGS: dict[str, Callable[[], None]] = {
     "engines": observed_night,
     "engines-arrays": scans_of_an_array,
     "engines-cpu": observed_night,
+    "engines-evidence": two_stations,
     "engines-files": one_scan,
     "engines-formats": mark5b_scan,
     "engines-phase-centre": observed_night,
