@@ -1,6 +1,7 @@
 """Images a polarised source from voltages of linear and of circular receivers, with wsclean, and compares its Stokes.
 
-The voltages are simulated here from directions by astropy alone. Needs wsclean (Debian's package), pyuvdata and casacore.
+The voltages are simulated here, from directions by astropy alone. It needs wsclean (a package of Debian), pyuvdata and
+casacore.
 
     python benchmarks/imaged.py [--seed 1]
 """
@@ -44,7 +45,7 @@ def delays_s(places: np.ndarray, source: SkyCoord, times_s: np.ndarray) -> np.nd
     """Returns how much later than at the site the source's waves arrive: float64 [n_antennas, n_times]."""
     towards = source.transform_to(ITRS(obstime=START + times_s * u.s, location=SITE))
     here = np.array([each.to_value(u.m) for each in SITE.to_geocentric()])
-    return -(places - here) @ towards.cartesian.xyz.value / C
+    return np.asarray(-(places - here) @ towards.cartesian.xyz.value / C)
 
 
 def voltages(rng: np.random.Generator, basis: str, places: np.ndarray, source: SkyCoord) -> np.ndarray:

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ IMPORTED = (
     *("optuna", "pandas", "h5py", "typer", "rich.progress", "rich.table"),
     *("autotune.sweep.run", "autotune.emit.writer", "autotune.validity.resume", "autotune.analysis.show"),
     *("autotune.devices.host", "autotune.devices.simulated", "autotune.trial.verify_configs"),
+    "autotune.porting.call_tuning",
     *("autotune.engines.jobs", "autotune.engines.digitiser", "autotune.engines.x.engine"),
 )  # neither the command line, whose consoles look at their terminal when they are made, nor spead2, which has threads
+IF_INSTALLED = ("pydantic", *(() if os.path.exists("/dev/nvidiactl") else ("cupy",)))  # typer's; NVRTC's, without a GPU
 MOST_BYTES = 1 << 17  # of an order
 N_STREAMS = 3
 
@@ -155,7 +158,7 @@ def _serve(orders: socket.socket) -> list[str] | None:
 
 def main() -> None:
     """Serves until the tests end, and in each process that is forked runs a command."""
-    for name in IMPORTED:
+    for name in (*IMPORTED, *filter(find_spec, IF_INSTALLED)):
         import_module(name)
     gc.freeze()  # what is there now stays
     words = _serve(socket.socket(fileno=os.dup(0)))

@@ -89,11 +89,13 @@ def test_the_second_sweep_on_a_device_waits_and_says_who_holds_it(tmp_path: Path
     assert [SweepFolder(f.path).outcome() is not None for f in find_sweeps(tmp_path)] == [True, True]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("device", ["host", "simulated"])
 def test_processes_that_are_killed_are_replaced(device: str, tmp_path: Path) -> None:
     disturb(sweep_job(device), tmp_path, random.Random(device), Tally(), most=2)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("device", ["host", "simulated"])
 def test_a_cache_that_is_deleted_in_the_middle_of_a_sweep_is_made_anew(device: str, tmp_path: Path) -> None:
     job = sweep_job(device)

@@ -140,7 +140,7 @@ HELD = {
     ),
     "one trial with a status, a message, and the command that reproduces it": (
         "test_faults",
-        "test_each_fault_has_its_status_and_message",
+        "test_faults_have_their_statuses_and_the_sweep_finishes",
     ),
     "its process ends, and the caller's CUDA context and arrays stay whole": (
         "first_use/test_on_gpu",

@@ -90,6 +90,7 @@ def test_bug_is_found_and_its_line_named(host: Bench, bug: Section) -> None:
     assert f"[bugs.cu.j2:{bug.culprit}]" in message, message
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_bug_is_found_in_every_schedule(host: Bench, bug: Section) -> None:
     for seed in range(1, 7):

@@ -202,6 +202,7 @@ def within(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("find", "fault"),
     [pytest.param(find, fault, id=fault) for find, faults in FOUND_BY.items() for fault in faults],

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from autotune.trial.bench import Bench
 from autotune.trial.verify import verify
 from autotune.trial.worker import Job
 
+N_COMPARED = 100  # equally good configurations, of which the one with the smallest blocks is taken
 _sessions: dict[str, Session] = {}
 
 
@@ -32,7 +34,10 @@ def first_is_quick(cases: Iterable[Any]) -> list[Any]:
 
 
 def covering(kernel: Kernel[Any], problem: Any, target: Target, **only: tuple[Any, ...]) -> list[Config]:
-    """Few configurations with every value of every parameter among them; ``only`` narrows parameters."""
+    """Few configurations with every value of every parameter among them; ``only`` narrows parameters.
+
+    Of equally good ones that with the most blocks is taken: edge sizes are some blocks long, so they are the smallest.
+    """
     chosen: list[Config] = []
     missing: set[tuple[str, Any]] = set()
     allowed = kernel.space.enumerate(problem, target.device, only).configs
@@ -40,7 +45,10 @@ def covering(kernel: Kernel[Any], problem: Any, target: Target, **only: tuple[An
     for config in configs:
         missing |= set(config.items())
     while missing:
-        chosen.append(max(configs, key=lambda config: len(missing & set(config.items()))))
+        news = [len(missing & set(config.items())) for config in configs]
+        best = [config for config, n_new in zip(configs, news, strict=True) if n_new == max(news)]
+        some = best[:: -(-len(best) // N_COMPARED)]
+        chosen.append(max(some, key=lambda config: prod(kernel.launch(problem, config).grid)))
         missing -= set(chosen[-1].items())
     return chosen
 

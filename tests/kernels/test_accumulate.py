@@ -116,6 +116,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
             check(KERNEL, problem, config, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: str(values["n_accumulators"]))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
@@ -209,6 +210,7 @@ MUTANTS: list[tuple[str, Config, str, str, str]] = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("config", "old", "new", "status"), first_is_quick(m[1:] for m in MUTANTS), ids=[m[0] for m in MUTANTS]
 )

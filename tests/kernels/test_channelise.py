@@ -158,6 +158,7 @@ def first_allowed(problem: Any, device: Any) -> Config:
 
 
 # ---------------------------------------------------------------------- variants
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("values", "config"), first_is_quick(CASES))
 def test_any_problem_is_right(values: dict[str, Any], config: dict[str, Any]) -> None:
     host = find_device("host")
@@ -179,6 +180,7 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
 
 
 # ---------------------------------------------------------------------- mutants
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("config", "old", "new"),
     first_is_quick(

@@ -268,6 +268,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, problem, config, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "values", first_is_quick(PROBLEMS), ids=lambda v: f"{v['n_receivers']}-{v['bits']}-{v['layout']}"
 )

@@ -96,6 +96,7 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("bits", "layout", "config", "old", "new", "status"),
     first_is_quick(m[1:] for m in MUTANTS),

@@ -203,6 +203,7 @@ COLUMN_MUTANTS = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("layout", "old", "new"), COLUMN_MUTANTS)
 def test_mutants_of_columns_fail(layout: str, old: str, new: str) -> None:
     problem = KERNEL.problem(
@@ -264,11 +265,13 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("number", range(4), ids=["pair lost", "share twice", "places exchanged", "place twice"])
 def test_mutants_of_the_table_fail(number: int) -> None:
     check_mutant(KERNEL, *mutant_case(), *table_mutants()[number], full=True)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("old", "new"), MUTANTS)
 def test_mutants_fail(old: str, new: str) -> None:
     problem = KERNEL.problem({"n_receivers": 60, "n_channels": 1, "n_batches": 5})

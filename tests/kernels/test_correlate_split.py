@@ -49,6 +49,7 @@ def test_parts_are_added(mma: str) -> None:
         check(problem, config_of(problem, mma, split), *others)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mma", ["mma_sync", "wgmma"])
 @pytest.mark.parametrize(("bits", "layout"), [(4, "batches"), (4, "blocks"), (8, "blocks")])
 def test_parts_of_any_problem_are_added(bits: int, layout: str, mma: str) -> None:
@@ -113,7 +114,7 @@ def test_parts_of_a_slice_end_first(n_units: int, n_blocks: int, n_warps: int | 
 
 
 # ---------------------------------------------------------------------- slices of any length
-@pytest.mark.parametrize(("bits", "layout", "n_batches"), [(8, "blocks", 13_000), (4, "batches", 5_500)])
+@pytest.mark.parametrize(("bits", "layout", "n_batches"), [(8, "blocks", 8_400), (4, "batches", 5_500)])
 def test_slices_of_any_length_are_exact(bits: int, layout: str, n_batches: int) -> None:
     """All values are the largest, so that sums of all samples, or of half of them, do not fit in 32 bits."""
     given = {"bits": bits, "layout": layout, "n_times": 128 // bits, "n_receivers": 2, "n_channels": 1}
@@ -178,6 +179,7 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("mma", "old", "new"), MUTANTS)
 def test_mutants_fail(mma: str, old: str, new: str) -> None:
     given = {"n_receivers": 40, "layout": "batches", "n_times": 36, "n_channels": 1, "n_batches": 13}

@@ -47,6 +47,7 @@ def check(problem: Problem, config: Config, target: Target, *others: Problem) ->
         verify(session, KERNEL, each, config, binary, full=True)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("layout", ["blocks", "batches"])
 @pytest.mark.parametrize("bits", [4, 8, 16])
 def test_the_host_agrees(bits: int, layout: str) -> None:
@@ -69,6 +70,7 @@ def test_any_problem_is_exact(bits: int, layout: str, n_receivers: int, gpu: Tar
 
 
 # ---------------------------------------------------------------------- clusters of blocks
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("bits", "layout", "n_receivers", "cluster"),
     [(8, "blocks", 129, 4), (8, "batches", 100, 2), (4, "blocks", 190, 2), (16, "batches", 65, 4)],
@@ -181,6 +183,7 @@ def mutant_case(bits: int, layout: str, target: Target, n_channels: int) -> tupl
     return problem, config_for(problem, 0 if bits == 4 else 1, target)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("bits", "layout", "old", "new"), MUTANTS)
 def test_mutants_fail(bits: int, layout: str, old: str, new: str) -> None:
     check_mutant(KERNEL, *mutant_case(bits, layout, find_device("host"), 2), old, new, full=True)
@@ -212,6 +215,7 @@ def cluster_mutant_case(
     return problem, config_for(problem, 0, target, 4)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("bits", "layout", "old", "new"), CLUSTER_MUTANTS)
 def test_mutants_of_clusters_fail(bits: int, layout: str, old: str, new: str) -> None:
     check_mutant(KERNEL, *cluster_mutant_case(bits, layout, find_device("host"), 1), old, new)

@@ -131,6 +131,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, DEFAULT, config, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
@@ -193,6 +194,7 @@ def mutants() -> list[Any]:
     return found
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("config", "old", "new", "status"), first_is_quick(mutants()))
 def test_mutants_fail(config: Config, old: str, new: str, status: str) -> None:
     check_mutant(KERNEL, MUTATED, config, old, new, status)

@@ -96,6 +96,7 @@ def need_wgmma(target: Target) -> None:
         pytest.skip(f"only sm_90 has wgmma; this GPU is {target.device.arch}")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("i", range(0, len(VARIANTS), 2))
 def test_variants_are_right(i: int, target: Target) -> None:
     """In the build that compiles fast; races are looked for in the variants that mutants are made of."""
@@ -229,6 +230,7 @@ def test_largest_weights_just_below_a_power_of_two(below: int, target: Target) -
     assert is_right_at_edge(below, target)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("below", "almost"), [(1, 0), (65793, 65792)])
 def test_mutants_of_the_scale_fail(below: int, almost: int, target: Target) -> None:
     need_wgmma(target)
@@ -348,6 +350,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", MUTATED)
 def test_what_mutants_are_made_of_is_right(name: str, target: Target) -> None:
     need_wgmma(target)
@@ -355,6 +358,7 @@ def test_what_mutants_are_made_of_is_right(name: str, target: Target) -> None:
     check(KERNEL, *MUTATED[name], target, session_on(target).check_builds[0])
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     of, old, new, status = MUTANTS[name]

@@ -69,6 +69,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, SHORT, config, target, session_on(target).check_builds[0])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     configs = tensor_configs(values, target, RUN=(64,), STAGES=(2,))
@@ -228,6 +229,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     check_mutant(KERNEL, MUTATED, TENSOR, *MUTANTS[name])
@@ -290,6 +292,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", OTHERS)
 def test_mutants_of_other_problems_fail(name: str) -> None:
     values, config, old, new, status = OTHERS[name]

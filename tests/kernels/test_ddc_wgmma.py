@@ -44,9 +44,9 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STAGE": 4}),
     ({"taps": 600, "decimation": 40}, {"CHAIN": 8, "PART": 1, "RUN": 32, "STAGE": 4}),  # an odd number of products
     # chains of 8 and of 6 products
-    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 1}),
-    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "WARPS": 8, "RUN": 32, "STAGE": 1}),
     ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
+    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "WARPS": 8, "RUN": 32, "STAGE": 1}),
+    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 1}),
     ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 4}),
     ({"taps": 300, "decimation": 24, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 2, "STAGE": 4}),
     # parts of two products, and of one
@@ -66,9 +66,9 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     # steps of any bits
     # 317 bytes and a half
     ({"taps": 2032, "decimation": 127}, {"CHAIN": 8, "PART": 4, "WARPS": 8, "STEP": 2, "STAGE": 1, "RUN": 32}),
-    ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 2, "RUN": 128}),
-    ({"taps": 500, "decimation": 31, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 128}),
     ({"taps": 250, "decimation": 31, "sample_bits": 6}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 2, "STAGE": 4}),
+    ({"taps": 500, "decimation": 31, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 128}),
+    ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 2, "RUN": 128}),
     # rows that drift in their boxes, forwards and backwards: steps of whole bytes, and of any bits
     ({"taps": 500, "decimation": 31}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 96}),
     ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STAGE": 1, "STAGES": 3}),
@@ -81,6 +81,7 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("values", "changes"), VARIANTS[::2], ids=[f"{v}-{c}" for v, c in VARIANTS[::2]])
 def test_variants_are_right(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
     check_variant(values, changes, target)
@@ -122,6 +123,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     problem = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 20001})
@@ -182,6 +184,7 @@ MUTANTS_OF_CHAINS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", MUTANTS_OF_CHAINS)
 def test_mutants_of_chains_fail(name: str) -> None:
     check_mutant(KERNEL, CHAINED, CHAINS, *MUTANTS_OF_CHAINS[name])
@@ -237,6 +240,7 @@ MUTANTS_OF_FILLED_PRODUCTS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", MUTANTS_OF_FILLED_PRODUCTS)
 def test_mutants_of_filled_products_fail(name: str) -> None:
     check_mutant(KERNEL, FILLED, Config({**CHAINS, "STEP": 4, "STAGE": 2}), *MUTANTS_OF_FILLED_PRODUCTS[name])
@@ -260,6 +264,7 @@ MUTANTS_OF_ODD_ROWS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", MUTANTS_OF_ODD_ROWS)
 def test_mutants_of_odd_rows_fail(name: str) -> None:
     problem = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})
@@ -280,6 +285,7 @@ MUTANTS_OF_RAGGED_STEPS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", MUTANTS_OF_RAGGED_STEPS)
 def test_mutants_of_ragged_steps_fail(name: str) -> None:
     check_mutant(KERNEL, RAGGED, Config({**CHAINS, "STAGE": 3}), *MUTANTS_OF_RAGGED_STEPS[name])
@@ -323,6 +329,7 @@ def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
         check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("old", "new"),
     [

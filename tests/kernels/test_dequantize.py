@@ -165,6 +165,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, DEFAULT, config, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, Any], target: Target) -> None:
     problem = KERNEL.problem(values)
@@ -220,6 +221,7 @@ MUTANTS: list[tuple[str, dict[str, Any], Config, str, str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("values", "config", "old", "new", "status"), first_is_quick(m[1:] for m in MUTANTS), ids=[m[0] for m in MUTANTS]
 )

@@ -121,6 +121,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, problem, config, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = small(values)
@@ -171,6 +172,7 @@ MUTANTS = {
 }  # fmt: skip
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     check_mutant(KERNEL, ODD, CONFIG, *MUTANTS[name])

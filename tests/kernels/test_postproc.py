@@ -191,6 +191,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, problem, config, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=identify)
 def test_any_problem_is_right(values: dict[str, Any], target: Target) -> None:
     problem = KERNEL.problem(values)
@@ -271,6 +272,7 @@ def mutants() -> list[Any]:
     return [pytest.param(*mutant, id=f"{mutant[3]}{mutant[1] or ''}") for mutant in found]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("config", "values", "old", "new", "status"), first_is_quick(mutants()))
 def test_mutants_fail(config: Config, values: dict[str, Any], old: str, new: str, status: str) -> None:
     check_mutant(KERNEL, dataclasses.replace(SMALL, **values), config, old, new, status)

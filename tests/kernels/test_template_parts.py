@@ -248,6 +248,7 @@ def compile_part(part: Part, without: str = "") -> None:
     host.module.compile(variant, host.device, ("plain",))
 
 
+@pytest.mark.one_in(3)
 @each_part
 def test_a_part_compiles_with_what_it_names(part: Part) -> None:
     """Compiles by the host's compiler and by NVRTC; kernels take NVRTC a second, and are compiled whole elsewhere."""
@@ -256,6 +257,7 @@ def test_a_part_compiles_with_what_it_names(part: Part) -> None:
         nvrtc.compile_cubin(source_of(part), part.family.kernel.name, "sm_90", ("--std=c++17",))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("part", [part for part in PARTS if part.looked_up], ids=str)
 def test_a_part_does_not_compile_without_the_first_file_that_it_names(part: Part) -> None:
     with pytest.raises(TrialFailure, match=MISSING):

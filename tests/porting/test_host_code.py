@@ -125,6 +125,7 @@ CALLED_ALIKE = {  # functions of the host, and what device code calls of others
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("case", HOST)
 def test_host_code_is_left_out(case: str, is_first: bool, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def excluding(text: str, how: str, value: int) -> str:
     return re.sub(r"BLOCK_T=\(1, 2, 4, 8, 16\)", f"BLOCK_T={tuple(v for v in (1, 2, 4, 8, 16) if v != value)}", text)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", ["constraint", "unsupported", "smaller space"])
 def test_a_config_that_is_excluded_by_now_is_not_the_winner(how: str, tmp_path: Path) -> None:
     definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"

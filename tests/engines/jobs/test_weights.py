@@ -75,6 +75,7 @@ CASES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.one_in(2)
 @CASES
 def test_weights_are_those_of_the_frames_that_came(
     tmp_path: Path, kind: str, n_frames: int, spectra_per_heap: int, n_heaps: int, bank: str

@@ -140,6 +140,7 @@ def n_streams_until_found(function: Any) -> int:
     return 0
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_found(library: ctypes.CDLL, fault: str) -> None:
     """It is looked for in a process of its own, since a wrong place may write anywhere."""
