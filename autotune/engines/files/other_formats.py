@@ -7,7 +7,7 @@ import numpy as np
 
 from .reading import Bytes
 
-STARTS = {  # of a file: bytes at its beginning
+STARTS = {  # the first bytes of a file -> its format
     b"\xde\xc0\xde\x5c": "LWA (DRX, TBN, TBX or correlator frames)",
     b"\xde\xc0\xde\xc0": "LWA's spectrometer (DR spectra)",
     b"SIMPLE  =": "FITS (FITS-IDI, UVFITS or PSRFITS)",
@@ -17,9 +17,9 @@ STARTS = {  # of a file: bytes at its beginning
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "ZIP",
 }
-TRACKS = (64, 32, 16)  # of Mark 4
-FRAME_BITS = 20_000  # of each track
-SYNC_BITS = 32  # of each track, all 1
+TRACKS = (64, 32, 16)  # numbers of tracks that Mark 4 has
+FRAME_BITS = 20_000  # bits of a frame in each track
+SYNC_BITS = 32  # bits of the sync word in each track, all 1
 LOOKED_AT = 2 * FRAME_BITS * TRACKS[0] // 8 + 1024  # bytes, which hold a whole frame of Mark 4
 
 
