@@ -298,7 +298,12 @@ def _set(group: "h5py.Group", values: Mapping[str, object]) -> None:
             group.attrs[name] = np.bytes_(value.encode()) if isinstance(value, str) else value
 
 
-SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME), "is_turned": schema.as_flag}
+SAMPLE_CHECKS = {
+    **checks.SAMPLES,
+    "packet": checks.integer(1, checks.MOST_TIME),
+    "is_turned": schema.as_flag,
+    "first_pol": checks.integer(0, 1),
+}
 SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 

@@ -65,7 +65,7 @@ class PairedSource:
         n_samples = max(ends) - min(begins) if len(ends) == len(begins) else None
         info = replace(first.info, n_pols=2, packet=packet, first_timestamp=min(begins), n_samples=n_samples)
         names = first.info.polarisations + second.info.polarisations
-        self.info = replace(info, polarisations=names if len(set(names)) == 2 else "")
+        self.info = replace(info, polarisations=names if len(set(names)) == 2 else "", first_pol=0)
         self._sources = FinePackets(first, packet, 0), FinePackets(second, packet, offset.whole)
         self._left: list[tuple[np.ndarray, Samples] | None] = [
             None,

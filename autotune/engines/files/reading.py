@@ -122,6 +122,12 @@ class HeaderOverrides:
             self.replaced[name] = own
         return value
 
+    def of_one(self, place: int) -> "HeaderOverrides":
+        """Returns the fields for one of a file's two polarisations, of which both may be named."""
+        names = self.polarisations or ""
+        given = {**self.given, "polarisations": names[place]} if len(names) > 1 else self.given
+        return HeaderOverrides(given, self.replaced)
+
     def rate(self, own: Callable[[], float]) -> float:
         """Returns the given sample rate, or else the file's ``own``, which raises UsageError if it has none."""
         if self.sample_rate_hz is None:

@@ -33,6 +33,7 @@ class SampleInfo:
     sync_time_unix: Fraction | None = None  # exact UTC when the stream's time was 0; exact_time converts arguments
     is_turned: bool = False  # whether the recording's band fell with frequency, and was reversed by the reader
     polarisations: str = ""  # their names in the order of the samples, such as RL; empty if nothing says them
+    first_pol: int = 0  # the place of the first polarisation in products, where nothing names it
     telescope: str = ""  # the name of the telescope, or of the array; empty if nothing says it
     observer: str = ""
     mount: str = ""  # one of ``MOUNTS``
@@ -55,11 +56,12 @@ class SampleInfo:
     @property
     def places(self) -> tuple[int, ...]:
         """Returns the place of each polarisation in products, 0 or 1; their order gives it where nothing names them."""
-        return tuple(map(place_of, self.polarisations[: self.n_pols])) or tuple(range(self.n_pols))
+        unnamed = tuple(range(self.first_pol, self.first_pol + self.n_pols))
+        return tuple(map(place_of, self.polarisations[: self.n_pols])) or unnamed
 
     def label(self, pol: int) -> str:
         """Returns a polarisation's name, or its number where nothing names it."""
-        return self.polarisations[pol : pol + 1] or str(pol)
+        return self.polarisations[pol : pol + 1] or str(self.first_pol + pol)
 
 
 def places_of(antennas: Iterable[SampleInfo]) -> tuple[int, ...]:

@@ -71,8 +71,8 @@ def test_a_thread_alone_has_one_name(tmp_path: Path) -> None:
         source = open_samples(tmp_path / "x.vdif", threads=threads, polarisations="L")
         assert source.info.polarisations == "L" and source.info.places == (1,)
         assert (integers(read_all(source), 8)[:, 0] == expected[:, 1, 0]).all()
-    with refused("x.vdif: polarisations=RL, as it was given, of 1 polarisation; name what is read, in its order"):
-        open_samples(tmp_path / "x.vdif", threads=1, polarisations="RL")
+    with refused("x.vdif: polarisations=L, as it was given, of 2 polarisations; name what is read, in its order"):
+        open_samples(tmp_path / "x.vdif", polarisations="L")
     with refused("threads is -1"):
         open_samples(tmp_path / "x.vdif", threads=-1)
 
@@ -102,3 +102,14 @@ def test_pieces_of_an_antenna_have_the_same(tmp_path: Path) -> None:
     pieces = [raw(tmp_path / "a.toml", "L"), raw(tmp_path / "b.toml", "R", first=64)]
     with refused("b.toml: its polarisations is 'R', but that of", "a.toml is 'L': they are not of one antenna"):
         open_scans(pieces, overrides_of({}), untold)
+
+
+@pytest.mark.parametrize(("thread", "said", "name", "place"), [(1, None, "", 1), (0, None, "", 0), (1, "RL", "L", 1)])
+def test_the_second_of_two_threads_is_the_second_polarisation(
+    tmp_path: Path, thread: int, said: str | None, name: str, place: int
+) -> None:
+    frames = [makers.vdif_frame(bytes(640), 777, k, thread=t) for k in range(40) for t in (0, 1)]
+    (tmp_path / "x.vdif").write_bytes(b"".join(frames))
+    given = {"polarisations": said} if said else {}
+    info = open_samples(tmp_path / "x.vdif", sample_rate_hz=64_000, threads=thread, **given).info
+    assert (info.polarisations, info.places, info.label(0)) == (name, (place,), name or str(place))

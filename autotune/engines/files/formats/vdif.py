@@ -109,6 +109,10 @@ class VdifSamples(FramedSource):
         frames = FrameReader(file, frame_kind(frame, start.view("<u4"), int(per_second)), begin)
         self._channels = overrides.channels(file.path, frame.n_channels)
         self._threads = self._found_threads(frames, overrides, int(per_second))
+        present, place = frames.found_threads(), 0
+        if len(present) == 2 and len(self._threads) * len(self._channels) == 1:
+            place = present.index(self._threads[0])
+            overrides = overrides.of_one(place)
         first = self._begin(frames, len(self._threads), int(per_second), frame_bytes=frame.n_bytes)
         self.overlap = MOST_EARLY * self._n_samples
         if first * self._n_samples > checks.MOST_FIRST:
@@ -122,6 +126,7 @@ class VdifSamples(FramedSource):
             n_samples=None if n_slots is None else n_slots * self._n_samples,
             first_timestamp=first * self._n_samples,
             antenna=_station(frame.station),
+            first_pol=place,
         )
         year, half = divmod(frame.epoch, 2)
         epoch = datetime(2000 + year, 1 + 6 * half, 1, tzinfo=UTC)
