@@ -144,6 +144,15 @@ def test_a_damaged_header_costs_its_frame(tmp_path: Path, word: int, bit: int) -
     ]
 
 
+def test_a_damaged_thread_among_the_first_frames_is_no_thread(tmp_path: Path) -> None:
+    made = recording()
+    words = np.frombuffer(made[4][:32], "<u4").copy()
+    words[3] ^= np.uint32(139 << 16)
+    made[4] = words.tobytes() + made[4][32:]
+    found, told = read(tmp_path / "x", b"".join(made))
+    assert found.error == "" and np.argwhere(~found.received).tolist() == [[0, 2]] and told == []
+
+
 def test_where_no_header_comes_any_more_reading_ends_with_the_reason(tmp_path: Path) -> None:
     data = b"".join(recording())
     found, told = read(tmp_path / "x", data[: 31 * SIZE] + bytes(100_000))
