@@ -40,7 +40,7 @@ def headers(file: Bytes, n_bytes: int, numbers: Sequence[int], begin: int = 0) -
 class FrameReader:
     """Reads the frames of some threads. The content of other threads' frames does not matter.
 
-    A frame whose time is near that of neither neighbour is damaged, and left out; so is a frame of another kind. Where
+    A frame whose time is near that of no frame around it is damaged, and left out; so is a frame of another kind. Where
     bytes were lost or inserted, the reader searches for the next header that is like the others and is followed by
     another; the frame in front of such a place is left out, too.
     """
@@ -52,15 +52,16 @@ class FrameReader:
         self._byte = begin  # the first byte of the next frame
         self._place_of = np.full(MOST_THREADS, -1)
         self._share = 1  # frames of the file for each wanted frame
-        self._held: Frames | None = None  # the last frame that was read: it is judged with the next one
-        self._last: int | None = None  # slot of the last undamaged frame that was read
+        self._around = MOST_EARLY  # wanted frames on either side with which one is judged
+        self._held: Frames | None = None  # frames that are judged with the next ones
+        self._recent = np.zeros(0, np.int64)  # slots of the undamaged frames before
         self._is_lost = False  # whether no frame follows any more
         self.places = [0] if begin else []  # bytes where damage begins
 
     def found_threads(self) -> list[int]:
         """Returns the threads of the first frames. One of a single frame, where others have FEW or more, is damage."""
         threads, counts = np.unique(self._kind.threads(self._looked), return_counts=True)
-        return threads[(counts > 1) | (counts.max(initial=0) < FEW)].tolist()
+        return [int(thread) for thread in threads[(counts > 1) | (counts.max(initial=0) < FEW)]]
 
     def choose(self, threads: Sequence[int], n_found: int, per_second: int) -> None:
         """Sets the wanted threads, of ``n_found``.
@@ -70,7 +71,7 @@ class FrameReader:
         """
         found = self._kind.threads(self._looked)
         slots = [self._kind.slots(self._looked[found == thread]) for thread in threads]
-        begins = [int(np.median(each)) for each in slots if len(each) > 1 and _near(each, FAR).all()]
+        begins = [int(np.median(each)) for each in slots if len(each) > 1 and _near_neighbours(each).all()]
         if max(begins, default=0) - min(begins, default=0) > LOOKED_AT + MOST_EARLY:
             apart_s = (max(begins) - min(begins)) / per_second
             refuse(
@@ -78,27 +79,46 @@ class FrameReader:
                 f"its threads {list(threads)} are {apart_s:.6g} s apart: choose threads of one time",
             )
         self._place_of[list(threads)] = range(len(threads))
-        self._share = -(-n_found // len(threads))
+        self._share, self._around = -(-n_found // len(threads)), MOST_EARLY * len(threads)
 
     def load(self, n_wanted: int) -> Frames | None:
         """Reads about ``n_wanted`` more frames. Returns the undamaged ones; None at the end.
 
-        The last frame is only looked at, since it shows whether the one before is damaged. It is read when it is alone.
+        A frame that is far from all before it waits for those behind it.
         """
-        some = self._held
-        while (some is None or len(some.slot) < 2) and (more := self._more(n_wanted * self._share)) is not None:
-            some = more if some is None else some.then(more)
-        if some is None or not len(some.slot):
+        some, is_end = self._held, False
+        while not (n_used := 0 if some is None else self._n_judged(some, is_end)) and not is_end:
+            if (more := self._more(n_wanted * self._share)) is None:
+                is_end = True
+            else:
+                some = more if some is None else some.then(more)
+        if some is None or not n_used:
             return None
-        n_used = max(1, len(some.slot) - 1)
+        is_alone = len(some.slot) == 1 and not len(self._recent)
+        near = self._near(some.slot)[:n_used] | is_alone
         self._held = some.where(slice(n_used, None)) if len(some.slot) > n_used else None
-        near = np.ones(1, bool) if len(some.slot) == 1 and self._last is None else _near(some.slot, self._last)
-        good = some.where(slice(n_used)).where(near[:n_used])
+        good = some.where(slice(n_used)).where(near)
         behind = self.places[-1] + self._kind.n_bytes if self.places else 0  # the last damage is told
-        self.places += [byte for byte in some.byte[:n_used][~near[:n_used]].tolist() if byte >= behind]
-        if len(good.slot):
-            self._last = int(good.slot[-1])
+        self.places += [byte for byte in some.byte[:n_used][~near].tolist() if byte >= behind]
+        self._recent = np.append(self._recent, good.slot)[-self._around :]
         return good
+
+    def _n_judged(self, frames: Frames, is_end: bool) -> int:
+        """Returns the number of frames that those behind them can make neither good nor damaged."""
+        n = len(frames.slot)
+        if is_end:
+            return n
+        far = np.flatnonzero(~self._near(frames.slot)[-self._around :])
+        return max(0, n - self._around) + int(far[0]) if len(far) else n
+
+    def _near(self, slots: np.ndarray) -> np.ndarray:
+        """Returns whether each slot is near one of those around it: bool [n]. Most are near a neighbour's."""
+        n, all_ = len(self._recent), np.append(self._recent, slots)
+        near = _near_neighbours(all_)
+        for place in n + np.flatnonzero(~near[n:]):  # frames that come late after a gap, or damaged ones
+            around = all_[max(0, place - self._around) : place + self._around + 1]
+            near[place] = np.count_nonzero(np.abs(around - all_[place]) < MOST_EARLY) > 1  # itself is one
+        return near[n:]
 
     def n_slots(self, first: int) -> int | None:
         """Returns a thread's number of frames from slot ``first`` to the end; None if the file's end is damaged."""
@@ -109,7 +129,7 @@ class FrameReader:
             return None
         words = words[kind.alike(words) & (self._place_of[kind.threads(words)] >= 0)]
         slots = kind.slots(words)
-        slots = slots[_near(slots, FAR) | (len(slots) == 1)]
+        slots = slots[_near_neighbours(slots) | (len(slots) == 1)]
         return int(slots.max()) - first + 1 if len(slots) and slots.max() >= first else None
 
     def end(self) -> tuple[int, str]:
@@ -200,7 +220,7 @@ class FrameReader:
         return frames.where((threads >= 0) & good)
 
 
-def _near(slots: np.ndarray, last: int | None) -> np.ndarray:
-    """Returns whether each slot is near the one before (for the first: ``last``) or the one after: bool [n]."""
-    steps = np.abs(np.diff(slots, prepend=FAR if last is None else last, append=FAR)) <= MOST_EARLY
+def _near_neighbours(slots: np.ndarray) -> np.ndarray:
+    """Returns whether each slot is near the one before or the one after: bool [n]."""
+    steps = np.abs(np.diff(slots, prepend=FAR, append=FAR)) <= MOST_EARLY
     return np.asarray(steps[:-1] | steps[1:])

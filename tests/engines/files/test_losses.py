@@ -283,3 +283,19 @@ def test_losses_are_told_once_and_say_what_they_count(tmp_path: Path) -> None:
     line = f"{tmp_path / 'x'}: it has 70 bytes after those of its FILE_SIZE=30: they are read, too"
     said = {"file": str(tmp_path / "x"), "what": LONGER, "n": 70, "unit": "bytes", "line": line}
     assert [loss.as_json() for loss in heard.losses] == [said] and heard.losses[0].is_harmless
+
+
+@pytest.mark.parametrize("packets", [(1,), (300,)])
+@pytest.mark.parametrize("kind", ["vdif", "m5b"])
+def test_frames_that_come_late_after_a_gap_are_read(tmp_path: Path, kind: str, packets: tuple[int, ...]) -> None:
+    made, n_threads = frames(kind, 5), 2 if kind == "vdif" else 1
+    made = made[: 100 * n_threads] + made[450 * n_threads :]  # 350 frames are missing, more than may be late
+    rng = np.random.default_rng(6)
+    late = made[60 * n_threads : 100 * n_threads : 7 * n_threads]  # some come up to 150 frames too late, each alone
+    rest = [frame for frame in made if frame not in late]
+    for frame in late:
+        rest.insert(int(rng.integers(110, 200)) * n_threads, frame)
+    (tmp_path / "x").write_bytes(b"".join(rest))
+    read = read_file(tmp_path / "x", packets, **GIVEN[kind])
+    assert read.lost == "" and read.error == ""
+    assert np.flatnonzero(~read.received.any(axis=0)).tolist() == list(range(100, 450))
