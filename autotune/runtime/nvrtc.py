@@ -4,6 +4,7 @@ The tuner and the packages that ``autotune emit`` writes both compile with this 
 that runs. It emits SASS for one architecture, never PTX, and never uses ``-ftz=true``.
 """
 
+import ctypes
 import hashlib
 import os
 import re
@@ -106,6 +107,18 @@ def described(arch: str) -> str:
 @lru_cache(maxsize=1)
 def cudart_version() -> int:
     """Returns NVRTC's value of CUDART_VERSION, such as 13050 for 13.5; 13000 without NVRTC."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    try:  # as CuPy finds it; CuPy itself takes a quarter of a second to import
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        nvrtc = ctypes.CDLL(load_nvidia_dynamic_lib("nvrtc").abs_path)
+        nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        return 1000 * major.value + 10 * minor.value
+    except Exception:  # without it, or where it finds none
+        return _version_by_cupy()
+
+
+def _version_by_cupy() -> int:
     try:
         major, minor = _library().getVersion()
     except Exception:  # the error for a missing library depends on how it is searched for
