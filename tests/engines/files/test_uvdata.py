@@ -314,7 +314,11 @@ def test_what_nothing_says_is_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_in_parts_is_the_file_in_one(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values, read = dumps(), []
-    for at_once in (uvdata.AT_ONCE, 2 * 6 * N_CHANNELS * 4 * 8, 1):  # three dumps, then two, then one at a time
+    for at_once in (
+        uvdata.AT_ONCE,
+        2 * 6 * (N_CHANNELS * 4 * 8 + uvdata.METADATA_BYTES),
+        1,
+    ):  # three dumps, then two, then one at a time
         monkeypatch.setattr(uvdata, "AT_ONCE", at_once)
         path = tmp_path / f"{at_once}{name}"
         write(UvData(path, INFO), values.copy())

@@ -40,6 +40,7 @@ CODES = {"RR": -1, "LL": -2, "RL": -3, "LR": -4, "XX": -5, "YY": -6, "XY": -7, "
 HV_AS_XY = str.maketrans("HV", "XY")
 HV_ANGLES = {"x": np.pi / 2, "y": 0.0}  # a position angle is 0 in the direction of the zenith
 UNKNOWN = "unknown"  # the name of a telescope or an observer that nothing says
+METADATA_BYTES = 1 << 13  # of memory for a row, whose time, place and direction are computed
 AT_ONCE = 1 << 22  # bytes of visibilities to convert together
 PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # upper limits of a file's bytes
 SHORTEST_S = 1e-3  # the shortest dump: Julian dates of 64 bits are 40 microseconds apart
@@ -123,7 +124,8 @@ def convert(source: str | Path, target: str | Path) -> None:
 def _parts(dumps: VisibilityDumps, times: np.ndarray) -> Iterator[tuple[slice, list[Dump]]]:
     """Yields the dumps in parts of some MiB, with their places in ``times``."""
     info, source = dumps.info, iter(dumps)
-    n_together = max(1, AT_ONCE // (info.n_baselines * info.n_channels * info.n_products * 8))
+    row_bytes = info.n_channels * info.n_products * 8 + METADATA_BYTES
+    n_together = max(1, AT_ONCE // (info.n_baselines * row_bytes))
     for first in range(0, len(times), n_together):
         here = slice(first, min(len(times), first + n_together))
         yield here, list(islice(source, here.stop - first))
