@@ -1,7 +1,7 @@
 /* Says where in a chunk each SPEAD heap goes, or which counter it goes to.
  *
  * spead2 calls place_heap for the first packet of each heap, in the thread that reads the socket: no Python, and no
- * lock. A member stream has one struct placing, which nothing else writes while the stream runs, but for n_stops.
+ * lock. A member stream has one struct placing, which nothing else writes while the stream runs, except what it shares.
  *
  * A heap that is placed gets a chunk_id; spead2 drops one whose chunk_id stays -1. Each heap is placed or counted, in
  * exactly one counter, so that what was sent is what arrived and what the counters have. The last stop heap is the
@@ -25,14 +25,27 @@ struct place_data {
 };
 
 /* The items that the stream is asked for, in this order: PlaceRules.items of placing.py. */
-enum { TIME, HEAP_LENGTH, SENDER, STREAM_CONTROL };
+enum { TIME, HEAP_LENGTH, SENDER, STREAM_CONTROL, NUMBER, CHANNEL, STATUS };
 
-/* COUNTERS of placing.py, in the order in which they are decided. */
-enum { STOPS, NO_DATA, WRONG_SIZE, FOREIGN, OFF_GRID, JUMPED, EARLY, REPEATED };
+/* COUNTERS of placing.py, in the order in which they are decided; a heap that is placed is ACCEPTED. */
+enum { STOPS, NO_DATA, FOREIGN, WRONG_SIZE, WRONG_CHANNELS, OFF_GRID, JUMPED, EARLY, REPEATED, ACCEPTED, N_COUNTERS };
 
-enum { STREAM_STOP = 2 }; /* value of STREAM_CONTROL */
+enum { STREAM_STOP = 2 };           /* value of STREAM_CONTROL */
+enum { SATURATED_SHIFT = 32 };      /* the lowest bit of STATUS's count of saturated samples */
+enum { MOST_DESCRIPTOR = 1 << 12 }; /* bytes of a packet of descriptors that is kept; MOST_DESCRIPTOR of placing.py */
 #define TIME_BITS 48
 #define TIME_MASK ((INT64_C(1) << TIME_BITS) - 1)
+
+/* What one sender's heaps have said and become: SENDER of placing.py. */
+struct sender {
+    int64_t n[N_COUNTERS];    /* heaps in each counter */
+    int64_t said[N_COUNTERS]; /* what the last heap of each counter says of what is counted there */
+    int64_t last_ns;          /* when the last heap came */
+    int64_t number;           /* the last accepted heap's number on the wire */
+    int64_t misnumbered;      /* accepted heaps with the numbers of other senders */
+    int64_t saturated;        /* saturated samples in accepted heaps, as they say */
+    int64_t described;        /* bytes of the first packet of descriptors; 0: none came */
+};
 
 /* PlacingStruct of placing.py; PlaceRules says what the settings mean. A heap's number is time / heap_samples. */
 struct placing {
@@ -40,15 +53,19 @@ struct placing {
     int64_t heap_bytes, heap_samples, chunk_heaps, n_senders, sender_mask;
     int64_t sender_flags, time_flags; /* flags from one sender to the next, from one heap of a sender to its next */
     int64_t kept_chunks, ahead_chunks, most_jump, confirm, quiet_ns;
-    int64_t near, begin, n_enders, first_counter;
+    int64_t near, begin, n_enders, first_channel, is_numbered;
     uint8_t *seen;    /* [kept_chunks][chunk_heaps * n_senders]: the flags of chunk c are in row c % kept_chunks */
     int64_t *seen_of; /* [kept_chunks]: the chunk that a row is of; -1: none yet */
-    int64_t *n_stops; /* stop heaps so far, of all members of a group, which share it */
+    int64_t *stopped; /* [n_senders]: the newest heap when a sender stopped, + 2; 0: it sends; a group shares it */
+    int64_t *n_stops; /* how many senders have stopped, or stop heaps came; a group shares it */
+    struct sender *senders; /* [n_senders + 1]: the last one is of heaps whose sender is not known */
+    uint8_t *descriptors;   /* [n_senders][MOST_DESCRIPTOR]: the first packet of each sender's descriptors */
     /* state */
     int64_t newest;     /* number of the newest heap; -1: none yet */
     int64_t known_ns;   /* when the last heap of a time that is not far came */
     int64_t far, n_far; /* number of the last heap of a far time, and how many in a row agree with it */
     int64_t far_sender; /* who sent it; -1: it was believed, or there was none */
+    int64_t n_described; /* packets of descriptors that were kept */
     int64_t jumped_to;  /* the time that the stream has jumped to, in samples; -1: it has not */
     int64_t clock_ns;   /* what stands for the clock, in tests; -1: ask the clock */
 };
@@ -78,7 +95,7 @@ static int64_t unwrapped(const struct placing *p, int64_t time)
  * spead2's window of chunks follows the newest chunk id: one heap of a time that is far ahead would make all others too
  * old. So a far time is not believed before `confirm` heaps in a row agree on it. A sender whose clock is wrong sends
  * many in a row, too: so it is not believed, either, while another sender goes on with the known time. */
-static int is_believed(struct placing *p, int64_t n, int64_t sender)
+static int is_believed(struct placing *p, int64_t n, int64_t sender, int64_t now)
 {
     int64_t ahead = n - p->newest, most_ahead = p->ahead_chunks * p->chunk_heaps;
     int64_t chunks_behind = p->newest / p->chunk_heaps - n / p->chunk_heaps;
@@ -90,7 +107,7 @@ static int is_believed(struct placing *p, int64_t n, int64_t sender)
         if (p->n_far < p->confirm)
             return 0;
         if (p->newest >= 0) {
-            if (now_ns(p) - p->known_ns < p->quiet_ns)
+            if (now - p->known_ns < p->quiet_ns)
                 return 0;
             if (ahead < 0 || ahead > p->most_jump) { /* this is a new stream: its reader begins anew */
                 p->jumped_to = n * p->heap_samples;
@@ -100,7 +117,7 @@ static int is_believed(struct placing *p, int64_t n, int64_t sender)
         p->far_sender = -1; /* the stream begins here, or goes on after a gap */
     }
     p->n_far = 0;
-    p->known_ns = now_ns(p);
+    p->known_ns = now;
     if (n > p->newest)
         p->newest = n;
     return 1;
@@ -122,19 +139,73 @@ static int is_first(struct placing *p, int64_t chunk, int64_t flag)
     return 1;
 }
 
+/* Returns the sender of a stop heap, which has no item for it: the number tells, where senders' heaps are numbered in
+ * turn. Otherwise it is the sender whose newest heap comes before it, among those who have not stopped. */
+static int64_t stop_sender(const struct placing *p, int64_t number)
+{
+    int64_t own = number % p->n_senders, best = 0, best_number = -2;
+    if (number >= 0 && p->senders[own].misnumbered == 0)
+        return own;
+    for (int64_t s = 0; s < p->n_senders; s++) {
+        int64_t before = p->senders[s].number < number ? p->senders[s].number : -1;
+        if (!p->stopped[s] && before > best_number) {
+            best = s;
+            best_number = before;
+        }
+    }
+    return best;
+}
+
+/* Notes a stop heap. Where heaps are not numbered by sender, nothing tells whose it is, and each one counts. */
+static void note_stop(struct placing *p, int64_t number)
+{
+    int64_t *stopped = p->stopped + (p->is_numbered ? stop_sender(p, number) : 0);
+    if (!p->is_numbered || !__atomic_exchange_n(stopped, p->newest + 2, __ATOMIC_ACQ_REL))
+        __atomic_add_fetch(p->n_stops, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Notes heap n of a sender. If it has stopped and sends again for a chunk, it has not stopped: it was started again.
+ * (Heaps that overtake one another are nearer.) Once all have stopped, this is the end. */
+static void note_going(struct placing *p, int64_t who, int64_t n)
+{
+    int64_t stopped = __atomic_load_n(p->stopped + who, __ATOMIC_RELAXED);
+    if (!stopped || n + 2 < stopped + p->chunk_heaps || __atomic_load_n(p->n_stops, __ATOMIC_ACQUIRE) >= p->n_enders)
+        return;
+    if (__atomic_exchange_n(p->stopped + who, 0, __ATOMIC_ACQ_REL))
+        __atomic_add_fetch(p->n_stops, -1, __ATOMIC_ACQ_REL);
+}
+
+/* Keeps the first packet of each sender's descriptors, for Python. */
+static void keep_descriptor(struct placing *p, const struct place_data *data)
+{
+    int64_t who = p->is_numbered ? data->items[NUMBER] % p->n_senders : p->n_described;
+    if (data->packet_size <= MOST_DESCRIPTOR && who >= 0 && who < p->n_senders && !p->senders[who].described) {
+        memcpy(p->descriptors + who * MOST_DESCRIPTOR, data->packet, data->packet_size);
+        __atomic_store_n(&p->senders[who].described, (int64_t)data->packet_size, __ATOMIC_RELEASE);
+        p->n_described++;
+    }
+}
+
+static void count(struct sender *sender, int counter, int64_t said)
+{
+    sender->n[counter]++;
+    sender->said[counter] = said;
+}
+
 void place_heap(void *given_data, size_t n_bytes, void *given_placing)
 {
     struct place_data *data = given_data;
     struct placing *p = given_placing;
-    uint64_t *counters = data->batch_stats + p->first_counter;
+    struct sender *sender = p->senders + p->n_senders;
     const int64_t *items = data->items;
-    int64_t time, n, chunk, sender, flag;
+    int64_t time, n, chunk, who, flag, now = now_ns(p);
     (void)n_bytes; /* a later spead2 may have more fields, after these */
 
     if (items[STREAM_CONTROL] == STREAM_STOP) {
-        counters[STOPS]++;
+        count(sender, STOPS, 0);
+        note_stop(p, items[NUMBER]);
         /* What is under construction when a stream stops is lost. A heap of a chunk so late pushes it out before. */
-        if (__atomic_add_fetch(p->n_stops, 1, __ATOMIC_ACQ_REL) >= p->n_enders && p->newest >= 0) {
+        if (__atomic_load_n(p->n_stops, __ATOMIC_ACQUIRE) >= p->n_enders && p->newest >= 0) {
             data->chunk_id = p->newest / p->chunk_heaps + p->kept_chunks;
             data->heap_index = (size_t)(p->chunk_heaps * p->n_senders); /* the last flag, which stands for no heap */
             data->heap_offset = 0;
@@ -142,38 +213,51 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
         return;
     }
     if (items[TIME] < 0 || items[SENDER] < 0) { /* a descriptor */
-        counters[NO_DATA]++;
+        count(sender, NO_DATA, 0);
+        keep_descriptor(p, data);
         return;
     }
+    who = items[SENDER] & p->sender_mask;
+    if (who >= p->n_senders) {
+        count(sender, FOREIGN, who);
+        return;
+    }
+    sender = p->senders + who;
+    sender->last_ns = now;
     if (items[HEAP_LENGTH] != p->heap_bytes) {
-        counters[WRONG_SIZE]++;
+        count(sender, WRONG_SIZE, items[HEAP_LENGTH]);
         return;
     }
-    sender = items[SENDER] & p->sender_mask;
-    if (sender >= p->n_senders) {
-        counters[FOREIGN]++;
+    if (items[CHANNEL] >= 0 && items[CHANNEL] != p->first_channel) {
+        count(sender, WRONG_CHANNELS, items[CHANNEL]);
         return;
     }
     time = unwrapped(p, items[TIME]);
     if (time % p->heap_samples != 0) {
-        counters[OFF_GRID]++;
+        count(sender, OFF_GRID, time);
         return;
     }
     n = time / p->heap_samples;
-    if (!is_believed(p, n, sender)) {
-        counters[JUMPED]++;
+    if (!is_believed(p, n, who, now)) {
+        count(sender, JUMPED, time);
         return;
     }
     if (time < p->begin) {
-        counters[EARLY]++;
+        count(sender, EARLY, time);
         return;
     }
+    note_going(p, who, n);
     chunk = n / p->chunk_heaps;
-    flag = sender * p->sender_flags + n % p->chunk_heaps * p->time_flags;
+    flag = who * p->sender_flags + n % p->chunk_heaps * p->time_flags;
     if (!is_first(p, chunk, flag)) { /* a second sender does not overwrite what the first one sent */
-        counters[REPEATED]++;
+        count(sender, REPEATED, time);
         return;
     }
+    count(sender, ACCEPTED, time);
+    sender->number = items[NUMBER];
+    sender->misnumbered += p->is_numbered && items[NUMBER] % p->n_senders != who;
+    if (items[STATUS] >= 0)
+        sender->saturated += items[STATUS] >> SATURATED_SHIFT;
     data->chunk_id = chunk;
     data->heap_index = (size_t)flag;
     data->heap_offset = (size_t)(flag * p->heap_bytes);

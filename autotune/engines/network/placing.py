@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from ...devices.host.own_files import own_library
 from . import items
 
@@ -18,12 +20,25 @@ OPTIONS = ("-std=c11", "-O2", "-fPIC", "-w", "-shared", "-x", "c")
 COUNTERS = (
     "stops",  # it ends a sender's stream; the last one is placed as well, where no other heap goes
     "no_data",  # it lacks a time or a sender, as descriptors do
-    "wrong_size",
     "foreign",  # its sender is not one of the n_senders
+    "wrong_size",
+    "wrong_channels",  # it says that its first channel is another one
     "off_grid",  # its time is not a multiple of a heap
     "jumped",  # its time is far from the newest one, and not believed yet
     "early",  # its time is before the beginning
     "repeated",  # a heap of this sender and time has come before
+)
+
+ACCEPTED = len(COUNTERS)  # the counter of heaps with a place: they are placed, incomplete or too old in the end
+MOST_DESCRIPTOR = 1 << 12  # bytes
+
+# ``struct sender`` of place.c: heaps in each counter, what the last of them said, and more about accepted ones.
+SENDER = np.dtype(
+    [
+        ("n", np.int64, ACCEPTED + 1),
+        ("said", np.int64, ACCEPTED + 1),
+        *((name, np.int64) for name in ("last_ns", "number", "misnumbered", "saturated", "described")),
+    ]
 )
 
 SIGNATURE = b"void (void *, size_t, void *)"  # spead2 expects this capsule name for a function with user data
@@ -66,7 +81,9 @@ class PlaceRules:
     quiet_ns: int = 100_000_000  # nanoseconds
     near: int = 0  # samples: of all times with the same 48 bits, the first heap gets the one nearest to this
     begin: int = 0  # samples: heaps of earlier times are not placed
-    n_enders: int = 1  # stop heaps that end the stream, from all members of its group together
+    n_enders: int = 1  # senders that stop until the stream ends, or stop heaps unless ``is_numbered``; of all members
+    first_channel: int = 0  # each heap that states its own has this one
+    is_numbered: bool = False  # sender s of S numbers its heaps s, s + S, s + 2 S and so on
 
     def __post_init__(self) -> None:
         counts = ("heap_bytes", "heap_samples", "chunk_heaps", "n_senders", "kept_chunks", "n_enders")
@@ -82,7 +99,8 @@ class PlaceRules:
     @property
     def items(self) -> tuple[int, ...]:
         """Returns the ids of items for ``ChunkStreamConfig``, in this order."""
-        return items.TIMESTAMP, items.HEAP_LENGTH, self.sender_item, items.STREAM_CONTROL
+        own = (items.TIMESTAMP, items.HEAP_LENGTH, self.sender_item, items.STREAM_CONTROL)
+        return (*own, items.HEAP_COUNTER, items.FREQUENCY, items.DIGITISER_STATUS)
 
 
 class PlacingStruct(ctypes.Structure):
@@ -91,12 +109,12 @@ class PlacingStruct(ctypes.Structure):
     SETTINGS = (
         *("heap_bytes", "heap_samples", "chunk_heaps", "n_senders", "sender_mask", "sender_flags", "time_flags"),
         *("kept_chunks", "ahead_chunks", "most_jump", "confirm", "quiet_ns"),
-        *("near", "begin", "n_enders", "first_counter"),
+        *("near", "begin", "n_enders", "first_channel", "is_numbered"),
     )
-    STATE = ("newest", "known_ns", "far", "n_far", "far_sender", "jumped_to", "clock_ns")
+    STATE = ("newest", "known_ns", "far", "n_far", "far_sender", "n_described", "jumped_to", "clock_ns")
     _fields_ = [
         *((name, ctypes.c_int64) for name in SETTINGS),
-        *((name, ctypes.c_void_p) for name in ("seen", "seen_of", "n_stops")),
+        *((name, ctypes.c_void_p) for name in ("seen", "seen_of", "stopped", "n_stops", "senders", "descriptors")),
         *((name, ctypes.c_int64) for name in STATE),
     ]
 
@@ -104,32 +122,34 @@ class PlacingStruct(ctypes.Structure):
 class Placing:
     """The rules and the state of one member stream. Members cannot share one.
 
-    ``first_counter``: the index of the first of COUNTERS in the stream's statistics; the others follow it.
-    ``clock_ns``: a time in nanoseconds that tests use instead of the clock; -1 takes the clock. ``beside``: another
-    member of the same group, whose count of stop heaps this one shares: the last stop heap pushes chunks out, and must
-    not do so while other members still receive.
+    ``senders``: SENDER [n_senders + 1], which the stream's thread writes; the last one has heaps whose sender is not
+    known. ``clock_ns``: a time in nanoseconds that tests use
+    instead of the clock; -1 takes the clock. ``beside``: another member of the same group, whose account of stop heaps
+    this one shares: the last stop heap pushes chunks out, and must not do so while other members still receive.
 
     Raises:
         UsageError: when there is no compiler, or it cannot compile place.c.
     """
 
-    def __init__(
-        self, rules: PlaceRules, first_counter: int, clock_ns: int = -1, beside: "Placing | None" = None
-    ) -> None:
-        self.rules = rules
-        self._seen = (ctypes.c_uint8 * (rules.kept_chunks * rules.chunk_heaps * rules.n_senders))()
-        self._seen_of = (ctypes.c_int64 * rules.kept_chunks)(*[-1] * rules.kept_chunks)
-        self._n_stops: ctypes.c_int64 = ctypes.c_int64(0) if beside is None else beside._n_stops
+    def __init__(self, rules: PlaceRules, *, clock_ns: int = -1, beside: "Placing | None" = None) -> None:
+        self.rules, n = rules, rules.n_senders
+        self.seen = np.zeros((rules.kept_chunks, rules.chunk_heaps * n), np.uint8)
+        self.seen_of = np.full(rules.kept_chunks, -1, np.int64)
+        self.senders, self._descriptors = np.zeros(n + 1, SENDER), np.zeros((n, MOST_DESCRIPTOR), np.uint8)
+        self._stopped: np.ndarray = np.zeros(n, np.int64) if beside is None else beside._stopped
+        self._n_stops: np.ndarray = np.zeros(1, np.int64) if beside is None else beside._n_stops
         settings = asdict(rules) | {
             "sender_flags": rules.chunk_heaps if rules.by_sender else 1,
-            "time_flags": 1 if rules.by_sender else rules.n_senders,
-            "first_counter": first_counter,
+            "time_flags": 1 if rules.by_sender else n,
         }
         self.struct = PlacingStruct(
             **{name: settings[name] for name in PlacingStruct.SETTINGS},
-            seen=ctypes.addressof(self._seen),
-            seen_of=ctypes.addressof(self._seen_of),
-            n_stops=ctypes.addressof(self._n_stops),
+            seen=self.seen.ctypes.data,
+            seen_of=self.seen_of.ctypes.data,
+            stopped=self._stopped.ctypes.data,
+            n_stops=self._n_stops.ctypes.data,
+            senders=self.senders.ctypes.data,
+            descriptors=self._descriptors.ctypes.data,
             newest=-1,
             far_sender=-1,
             jumped_to=-1,
@@ -157,8 +177,14 @@ class Placing:
 
     @property
     def n_stops(self) -> int:
-        """Returns the number of stop heaps that have come to all members of the group."""
-        return int(self._n_stops.value)
+        """Returns the number of the group's senders that have stopped, or of its stop heaps; see ``n_enders``."""
+        return int(self._n_stops[0])
+
+    @property
+    def descriptors(self) -> dict[int, bytes]:
+        """Returns the first packet of each sender's descriptors. They are in turn unless ``is_numbered``."""
+        sizes = self.senders["described"][:-1].tolist()
+        return {who: self._descriptors[who, :size].tobytes() for who, size in enumerate(sizes) if size}
 
     def callback(self) -> tuple[object, ...]:
         """Returns the argument ``place`` of ``ChunkStreamConfig``, which keeps this object alive.

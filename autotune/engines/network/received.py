@@ -1,7 +1,10 @@
-"""Sources that receive SPEAD: samples from a digitiser, or voltages from F-engines, into memory that engines lend."""
+"""Sources that receive SPEAD: samples from a digitiser, or voltages from F-engines, into memory that engines lend.
 
-from collections.abc import Sequence
-from dataclasses import replace
+They compare what senders state with what the engine was told, and say where the two differ.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import NoReturn
 
@@ -9,9 +12,11 @@ import numpy as np
 
 from ..streams.samples import SampleInfo, Samples
 from ..streams.voltages import Batches, VoltageInfo
-from .items import DIGITISER_ID, FENG_ID
+from .descriptors import sample_type, stated_type, voltage_type
+from .items import ADC_SAMPLES, DIGITISER_ID, FENG_ID, FENG_RAW, PAYLOAD_BYTES
 from .placing import PlaceRules
 from .receiver import Listening, Receiver
+from .senders import Sender
 
 MOST_GAP_S = 10.0  # a stream with a longer gap, or a step back in time, is a new one
 VOLTAGE_HEAPS = 2  # heaps of an antenna under construction at once
@@ -21,10 +26,31 @@ PATIENCE_S = 0.2
 LEAST_PATIENCE = 2  # chunks
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """A statement of a sender that contradicts the settings, as a line of ``text``. ``n``: the heaps that say it."""
+
+    counter: str
+    name: str
+    n: int
+    text: str
+
+
 class Received:
-    """The common part of sources that receive SPEAD: a receiver, which begins when memory is lent."""
+    """The common part of sources that receive SPEAD: a receiver, which begins when memory is lent.
+
+    ``names``: the names of the senders, in the order of the item ``sender_word``; ``payload``: the id and the type of
+    the item with the payload; ``is_live``: whether senders do not wait.
+    """
 
     receiver: Receiver | None = None
+    names: tuple[str, ...]
+    sender_word: str
+    payload: tuple[int, str]
+    is_live: bool
+    _rules: PlaceRules
+    _listening: Listening
+    _stated: dict[tuple[int, int], str]  # types by member and sender
 
     def give_back(self, number: int) -> None:
         """Take an array again; see ``Lends``."""
@@ -44,6 +70,50 @@ class Received:
         """Stop receiving."""
         if self.receiver is not None:
             self.receiver.close()
+
+    @property
+    def heap_samples(self) -> int:
+        """Returns the samples from a sender's heap to its next."""
+        return self._rules.heap_samples
+
+    def senders(self) -> list[Sender]:
+        """Returns the account of each sender, and at last that of heaps without a known one; none before it begins."""
+        if self.receiver is None:
+            return []
+        found, described = self.receiver.senders(self.names), self._described()
+        for sender in found[:-1]:
+            sender.counts["wrong_descriptors"] = int(sender.name in described)
+        return found
+
+    def doubts(self) -> Iterator[Doubt]:
+        """Yields each contradiction between what a sender states and the settings."""
+        rules, described = self._rules, self._described()
+        for each in self.senders():
+            name, said = each.name, each.said
+            texts = {
+                "foreign": f"a sender says {self.sender_word} {said['foreign']}; {rules.n_senders - 1} is the last",
+                "wrong_size": f"{name} sends heaps of {said['wrong_size']} bytes, not {rules.heap_bytes}",
+                "wrong_channels": f"{name} says that its heaps begin with channel {said['wrong_channels']}, "
+                f"and this engine takes those that begin with channel {rules.first_channel}",
+                "off_grid": f"{name} says sample {said['off_grid']}, {said['off_grid'] % rules.heap_samples} after a "
+                f"multiple of the heap's {rules.heap_samples} samples",
+                "misnumbered": f"the numbers of {name}'s heaps are not {self.sender_word} + k {rules.n_senders}: heaps "
+                "of several senders may be mixed; do senders know n_antennas?",
+                "wrong_descriptors": f"{name} describes its heaps as {described.get(name)}; "
+                f"this engine takes {self.payload[1]}",
+            }
+            if rules.heap_bytes <= PAYLOAD_BYTES:  # a heap of one packet is mixed with no other
+                del texts["misnumbered"]
+            yield from (Doubt(word, name, n, text) for word, text in texts.items() if (n := each.counts.get(word, 0)))
+
+    def _described(self) -> dict[str, str]:
+        """Returns the types that descriptors state, by the sender's name, where they contradict the settings."""
+        item, expected = self.payload
+        for member, who, packet in [] if self.receiver is None else self.receiver.descriptors:
+            if (member, who) not in self._stated:
+                self._stated[member, who] = stated_type(packet, item)
+        found = {self.names[max(key) % len(self.names)]: stated for key, stated in self._stated.items()}
+        return {name: stated for name, stated in found.items() if stated not in ("", expected)}
 
 
 class ReceivedSamples(Received):
@@ -73,6 +143,8 @@ class ReceivedSamples(Received):
     ) -> None:
         self.info, self.is_live, self._listening, self._patience_s = info, is_live, listening, patience_s
         self._heap_bytes = info.packet * info.sample_bits // 8
+        self.names = tuple(f"polarisation {info.label(pol)}" for pol in range(info.n_pols))
+        self.sender_word, self.payload, self._stated = "digitiser_id", (ADC_SAMPLES, sample_type(info)), {}
         self._rules = PlaceRules(
             sender_item=DIGITISER_ID,
             sender_mask=1,
@@ -129,7 +201,8 @@ class ReceivedVoltages(Received):
 
     Args:
         antennas: the antennas in the order of ``feng_id``. Their ``n_channels`` counts the received channels. At 4 bits
-            their ``nibbles`` must be the order on the wire; descriptors are not read.
+            their ``nibbles`` must be the order on the wire.
+        first_channel: the first channel of heaps, which those that state another one contradict: they are not placed.
         n_enders: stop heaps that end the stream; None expects one from each member.
         n_substreams: the number of antennas whose heaps one member stream receives.
     """
@@ -139,6 +212,7 @@ class ReceivedVoltages(Received):
         antennas: Sequence[VoltageInfo],
         listening: Listening,
         *,
+        first_channel: int = 0,
         is_live: bool = True,
         n_enders: int | None = None,
         n_substreams: int = 1,
@@ -148,6 +222,8 @@ class ReceivedVoltages(Received):
     ) -> None:
         self.antennas, self.is_live, self._listening = tuple(antennas), is_live, listening
         first, self._n_substreams = antennas[0], n_substreams
+        self.names = tuple(each.samples.antenna or f"feng_id {who}" for who, each in enumerate(antennas))
+        self.sender_word, self.payload, self._stated = "feng_id", (FENG_RAW, voltage_type(first)), {}
         self._rules = PlaceRules(
             sender_item=FENG_ID,
             heap_bytes=int(np.prod(first.heap_shape)),
@@ -160,6 +236,8 @@ class ReceivedVoltages(Received):
             near=near,
             confirm=confirm,
             quiet_ns=QUIET_NS if is_live else 0,
+            first_channel=first_channel,
+            is_numbered=True,
         )
 
     def lend(self, arrays: Sequence[np.ndarray]) -> None:

@@ -22,6 +22,7 @@ from .endpoints import Endpoint
 from .ibverbs import IBV, add_ibv_reader
 from .kernel_sockets import udp_drops
 from .placing import COUNTERS, PlaceRules, Placing
+from .senders import Sender, SenderTally
 from .tcp_door import TcpDoor
 
 PCAP = "pcap"  # the transport of files of packets
@@ -114,9 +115,10 @@ class Receiver:
         self._placings: list[Placing] = []
         for member in range(n_members):
             self._add_member(listening, member, max_heaps, n_substreams)
+        self._tally = SenderTally(rules, self._placings)
+        self._waits_since: float | None = time.monotonic()
         self._numbers = {array.ctypes.data: number for number, array in enumerate(arrays)}
         self._lent: dict[int, spead2.recv.Chunk] = {}
-        self._n_incomplete = 0  # incomplete heaps of the chunks taken so far
         for array in arrays:
             present, begun = np.zeros((2, rules.n_flags), np.uint8)
             self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
@@ -145,8 +147,9 @@ class Receiver:
             JumpedError: when the stream has jumped.
         """
         while (chunk := self._next()) is not None:
+            self._waits_since = None
             came, begun = np.asarray(chunk.present)[:-1].astype(bool), np.asarray(chunk.extra)
-            self._n_incomplete += int(np.count_nonzero(begun) - np.count_nonzero(came))
+            self._tally.took(chunk.chunk_id, came, begun[:-1])
             begun[:] = 0
             if not came.any():  # a chunk without heaps was pushed out together with another
                 self._group.add_free_chunk(chunk)
@@ -194,24 +197,32 @@ class Receiver:
         come. If receiving stops before the senders end, heaps in the chunks under construction count as placed, though
         nobody takes them.
         """
-        total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0)
+        total = dict.fromkeys((*COUNTERS, *OTHER_COUNTERS), 0) | self._tally.total
         total["kernel_drops"] = self._kernel_drops() if self._closed_drops is None else self._closed_drops
         for stream in self._group:
             stats = stream.stats
-            for name in COUNTERS:
-                total[name] += stats[f"autotune.{name}"]
             total["heaps"] += stats["heaps"]
             total["too_old"] += stats["too_old_heaps"]
             total["packets"] += stats["packets"]
             total["blocked"] += stats["worker_blocked"]
-            total["placed"] += stats["heaps"] - stats["rejected_heaps"] - stats["too_old_heaps"]
-        total["incomplete"] = self._n_incomplete
-        total["placed"] -= self._n_incomplete
-        counted = self._placings if self._each_ends else self._placings[:1]
-        for each in counted:
-            if each.newest_time is not None:  # the last stop heap and later ones count as placed in spead2's counts
-                total["placed"] -= max(0, each.n_stops - self._rules.n_enders + 1)
+        total["placed"] -= total["too_old"] + total["incomplete"]
         return total
+
+    def senders(self, names: Sequence[str]) -> list[Sender]:
+        """Returns the account of each sender, in the order of their ids, and at last that of heaps of unknown ones."""
+        return self._tally.senders(names)
+
+    @property
+    def descriptors(self) -> list[tuple[int, int, bytes]]:
+        """Returns (member, sender, packet) of the first descriptors of each sender; see ``Placing.descriptors``."""
+        found = enumerate(placing.descriptors for placing in self._placings)
+        return [(member, who, packet) for member, some in found for who, packet in some.items()]
+
+    @property
+    def waits_s(self) -> float:
+        """Returns the seconds for which the engine has waited for a chunk; 0 while it has one."""
+        since = self._waits_since
+        return 0.0 if since is None else time.monotonic() - since
 
     # ------------------------------------------------------------------ parts
     def _add_member(self, listening: Listening, member: int, max_heaps: int, n_substreams: int) -> None:
@@ -224,9 +235,7 @@ class Receiver:
             explicit_start=True,
         )
         beside = self._placings[0] if self._placings and not self._each_ends else None
-        placing = Placing(self._rules, config.next_stat_index(), beside=beside)
-        for name in COUNTERS:
-            config.add_stat(f"autotune.{name}")
+        placing = Placing(self._rules, beside=beside)
         chunks = spead2.recv.ChunkStreamConfig(
             items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback(), max_heap_extra=1
         )
@@ -264,7 +273,7 @@ class Receiver:
         return self._placings[member].n_stops >= self._rules.n_enders or self._has_gone(member)
 
     def _next(self) -> spead2.recv.Chunk | None:
-        is_quiet = False
+        is_quiet, self._waits_since = False, time.monotonic()
         while True:
             have_gone = self._have_all_gone()
             try:

@@ -8,7 +8,7 @@ import spead2
 import spead2.send
 
 from ...core.errors import UsageError
-from ..streams.voltages import VoltageInfo
+from ..streams.voltages import REAL_HIGH, VoltageInfo
 from .described import EVERY_S, FASTER, DescribedOutlet
 from .endpoints import Endpoint
 from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
@@ -23,9 +23,8 @@ class VoltageOutlet(DescribedOutlet[list[MemoryHeap]]):
 
     ``write`` returns when the kernel has the packets. Heaps are built once for each place in the engine's memory.
 
-    Descriptors of 4-bit voltages mean SPEAD's order: the real part comes first, in the high nibble. Voltages with
-    ``nibbles`` real_high are in this order. Voltages with real_low are sent unchanged, for a receiver that knows it; a
-    receiver that follows the descriptors exchanges their parts.
+    Descriptors of 4-bit voltages with ``nibbles`` real_high have SPEAD's order: the real part comes first, in the high
+    nibble. SPEAD has no other order: voltages with real_low are described as bytes.
 
     Args:
         feng_id: the antenna's index, from 0 to ``n_antennas`` - 1.
@@ -102,10 +101,11 @@ class VoltageOutlet(DescribedOutlet[list[MemoryHeap]]):
         group.add_item(FENG_ID, "feng_id", "Index of the antenna", (), format=IMMEDIATE)
         group.add_item(FREQUENCY, "frequency", "First channel of the heap", (), format=IMMEDIATE)
         _, *rest = self._info.heap_shape
-        shape = (self._n_channels, *rest)
+        shape, is_high = (self._n_channels, *rest), self._info.nibbles == REAL_HIGH
         about = "Voltages: channel, spectrum, polarisation, real and imaginary part"
-        if self._info.bits == 8:
-            group.add_item(FENG_RAW, "feng_raw", about, shape, dtype=np.dtype(np.int8))
+        if self._info.bits == 8 or not is_high:
+            dtype = np.dtype(np.int8 if self._info.bits == 8 else np.uint8)
+            group.add_item(FENG_RAW, "feng_raw", about, shape, dtype=dtype)
         else:
             group.add_item(FENG_RAW, "feng_raw", about, (*shape, 2), format=[("i", self._info.bits)])
         return group

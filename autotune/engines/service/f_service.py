@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+
 from ...core import schema
 from ...core.errors import UsageError
 from ...system.setting import Setting, declared, read_settings, shared
@@ -62,7 +64,7 @@ class FServiceSettings:
     feng_id: Annotated[
         int, Setting("Index of the antenna, 0 to `n_antennas` - 1, which sets the numbers of its heaps.", INDEX, "0")
     ] = 0
-    n_antennas: Annotated[int, Setting("Antennas of the array.", N_ANTENNAS, "`feng_id` + 1")] = 0
+    n_antennas: Annotated[int, Setting("Antennas of the array.", N_ANTENNAS, "1 if `feng_id` is 0")] = 0
     sync_time_unix: Annotated[Fraction | None, header_setting("sync_time_unix")] = None
     centre_frequency_hz: Annotated[float | None, header_setting("centre_frequency_hz")] = None
     position_m: Annotated[tuple[float, float, float] | None, header_setting("position_m")] = None
@@ -82,6 +84,8 @@ class FServiceSettings:
         if self.packet * self.sample_bits % 8:
             what = f"packet={self.packet} samples of {self.sample_bits} bits"
             raise UsageError(f"{what} do not fill whole bytes; give a multiple of 8")
+        if self.feng_id and not self.n_antennas:
+            raise UsageError(f"feng_id is {self.feng_id}, so n_antennas is needed: all heaps have numbers of their own")
         if self.n_antennas and self.feng_id >= self.n_antennas:
             last = f"0 to n_antennas - 1 = {self.n_antennas - 1}"
             raise UsageError(f"feng_id is {self.feng_id}, must be an antenna's index, {last}")
@@ -119,6 +123,7 @@ class FService(Serving):
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, info = settings, settings.info
+        self._gains: list[Gains] = []  # each output's, of the newest engine
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
         self._bands = [replace(band, max_delay_diff=settings.max_delay_diff) for band in settings.outputs]
         self._infos = [
@@ -137,6 +142,7 @@ class FService(Serving):
     def _engine(self, source: Any, sinks: Sequence[VoltageSink]) -> FEngine:
         settings, n_packets = self._settings, max(1, self._chunk // self._settings.packet)
         outputs = [self._output(band) for band in self._bands]
+        self._gains = [output.gains for output in outputs]
         by_level = []
         for output, band, sink in zip(outputs, self._bands, sinks, strict=True):
             output.sink = sink
@@ -155,14 +161,15 @@ class FService(Serving):
 
     def _outlet(self, output: int, place: SendingPlace) -> VoltageOutlet:
         info, own, sending = self._infos[output], self._settings, self._sending(place)
-        n_antennas = own.n_antennas or own.feng_id + 1
-        return VoltageOutlet(info, own.feng_id, n_antennas, place.transport, place.endpoints, **sending)
+        return VoltageOutlet(info, own.feng_id, own.n_antennas or 1, place.transport, place.endpoints, **sending)
 
     def _file(self, output: int, path: Path) -> VoltageSink:
         return voltage_sink(path, self._infos[output], False, self._tell)
 
-    def _more_counts(self, counters: FCounters) -> Counts:
+    def _more_counts(self, output: int, counters: FCounters) -> Counts:
+        sizes = np.abs(self._gains[output].at(checks.MOST_TIME)[1])
         return {
+            "gains": [[float(f"{each:.6g}") for each in (pol.min(), pol.max())] for pol in sizes.T],
             "saturated": [int(n) for n in counters.saturated],
             "power_dbfs": [round(level, 2) for level in counters.dbfs if level > -1e9],
             "latency_s": round(counters.latency_s, 4),

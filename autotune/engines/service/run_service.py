@@ -22,6 +22,7 @@ from ...core.errors import UsageError, one_line
 from ..files.reading import Tell
 from ..network.receiver import JumpedError
 from ..run.threads import ended_by
+from .alarms import LOOK_S, Alarms
 from .served import Counts, Served, Serving, added, clock_time, counts_text, lag_text, made_text
 
 STOPPED, NOT_TAKEN, GAVE_UP = 0, 1, 3  # exit statuses; 2 is for wrong usage
@@ -39,6 +40,8 @@ class ServiceState:
     now: Served | None = None
     received: Counts = field(default_factory=dict)  # the counts of the engines before
     made: list[Counts] = field(default_factory=list)
+    senders: Counts = field(default_factory=dict)  # the counts of the engines before, by the sender's name
+    seen: Counts = field(default_factory=dict)  # the findings of the last look for alarms
     asked: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -49,13 +52,16 @@ class ServiceState:
             now.engine.stop()
 
     def snapshot(self) -> Counts:
-        """Returns all counts: ``engines`` so far, ``received``, and ``made`` for each output."""
+        """Returns all counts: ``engines`` so far, ``received``, ``senders`` by name, and ``made`` for each output.
+
+        Each sender has the time of its last heap besides, s since 1970. What ``Alarms.seen`` has is added.
+        """
         with self.lock:
-            received, outputs = self.received, self.made
+            received, outputs, senders = self.received, self.made, self.senders
             if self.now is not None:
-                received = added(received, self.now.received())
+                received, senders = added(received, self.now.received()), added(senders, _of_senders(self.now))
                 outputs = _each_added(outputs, self.now.made())
-        return {"engines": self.n_engines, "received": received, "made": outputs}
+        return {"engines": self.n_engines, "received": received, "senders": senders, "made": outputs} | self.seen
 
     def begin(self, served: Served) -> None:
         """Note the engine that is about to run."""
@@ -69,6 +75,7 @@ class ServiceState:
         with self.lock:
             assert self.now is not None
             self.received = added(self.received, self.now.received())
+            self.senders = added(self.senders, _of_senders(self.now))
             self.made = _each_added(self.made, self.now.made())
             self.now = None
 
@@ -89,7 +96,13 @@ def run_service(
     """
     state = state or ServiceState()
     waits, faults, near = _Waits(), deque[float](maxlen=MOST_FAULTS), clock_time(serving)
-    with stopped_by_signals(state.stop), told_every(status_s, tell, lambda: status_line(serving, state)):
+    alarms = Alarms(serving, tell)
+    state.seen = alarms.seen
+    with (
+        stopped_by_signals(state.stop),
+        told_every(status_s, tell, lambda: status_line(serving, state)),
+        done_every(LOOK_S, lambda: alarms.look(state.now)),
+    ):
         while not state.asked.is_set():
             gc.collect()  # it frees memory and sockets of the engine before
             began, has_begun = time.monotonic(), False
@@ -161,22 +174,21 @@ def status_line(serving: Serving, state: ServiceState) -> str:
     counts = state.snapshot()
     newest, unbelieved = (None, []) if (now := state.now) is None else (now.newest_time, now.unbelieved)
     parts = [counts_text(counts["received"], unbelieved), made_text(counts["made"]), lag_text(serving, newest)]
+    if absent := state.seen.get("absent"):
+        parts.append(f"nothing from {', '.join(absent)}")
     if state.n_engines > 1:
         parts.append(f"engine {state.n_engines}")
     return "; ".join(part for part in parts if part)
 
 
 @contextmanager
-def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[None]:
-    """Passes a changed ``line()`` to ``tell`` from a thread every ``every_s`` seconds while the block runs."""
+def done_every(every_s: float, work: Callable[[], object]) -> Iterator[None]:
+    """Calls ``work`` from a thread every ``every_s`` seconds while the block runs."""
     is_over = threading.Event()
 
     def run() -> None:
-        latest = ""
         while not is_over.wait(every_s):
-            if (now := line()) != latest:
-                tell(now)
-            latest = now
+            work()
 
     thread = threading.Thread(target=run, name="autotune-status", daemon=True)
     thread.start()
@@ -187,6 +199,19 @@ def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> Iterator[
         thread.join()
 
 
+def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> AbstractContextManager[None]:
+    """Passes a changed ``line()`` to ``tell`` from a thread every ``every_s`` seconds while the block runs."""
+    latest = ""
+
+    def look() -> None:
+        nonlocal latest
+        if (now := line()) != latest:
+            tell(now)
+        latest = now
+
+    return done_every(every_s, look)
+
+
 def stopped_by_signals(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """Makes the first SIGINT or SIGTERM call ``stop``; the second acts as before. It works in the main thread only."""
     return ended_by([signal.SIGINT, signal.SIGTERM], stop)
@@ -194,3 +219,12 @@ def stopped_by_signals(stop: Callable[[], None]) -> AbstractContextManager[None]
 
 def _each_added(before: list[Counts], now: list[Counts]) -> list[Counts]:
     return [added(a, b) for a, b in zip(before, now, strict=True)] if before else now
+
+
+def _of_senders(served: Served) -> Counts:
+    """Returns the counts of each sender of an engine by its name, and the time of its last heap."""
+    found: Counts = {}
+    for each in served.senders()[:-1]:
+        last = {} if each.quiet_s is None else {"last_unix": round(time.time() - each.quiet_s, 2)}
+        found[each.name] = each.counts | last
+    return found

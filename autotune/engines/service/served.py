@@ -16,6 +16,7 @@ from ..network.dump_outlet import DumpOutlet
 from ..network.outlet import PATIENCE_S
 from ..network.received import CONFIRM, Received
 from ..network.receiver import Listening
+from ..network.senders import Sender
 from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import si
 from ..run.lifecycle import Engine
@@ -61,6 +62,10 @@ class Served:
     def received(self) -> Counts:
         """Returns the receiver's counts of all heaps that came."""
         return {} if self.source.receiver is None else dict(self.source.receiver.counts)
+
+    def senders(self) -> list[Sender]:
+        """Returns the account of each sender, and at last that of heaps without a known one; none before it begins."""
+        return self.source.senders()
 
     @property
     def newest_time(self) -> int | None:
@@ -131,7 +136,7 @@ class Serving:
 
         def counts() -> list[Counts]:
             failed = [now - before for now, before in zip(self._n_failed(), failed_before, strict=True)]
-            return list(map(self._counts, engine.all_counters, sinks, failed))
+            return list(map(self._counts, range(len(sinks)), engine.all_counters, sinks, failed))
 
         self._now = ref(engine)
         return Served(engine, source, counts, closing)
@@ -190,13 +195,14 @@ class Serving:
     def _n_failed(self) -> list[int]:
         return [sum(outlet.n_failed for outlet in some.values()) for some in self._outlets]
 
-    def _counts(self, counters: Any, sink: Any, n_failed: int) -> Counts:
+    def _counts(self, output: int, counters: Any, sink: Any, n_failed: int) -> Counts:
         with counters.lock:
-            counts: Counts = {name: getattr(counters, name) for name in self.counted} | self._more_counts(counters)
+            counts: Counts = {name: getattr(counters, name) for name in self.counted}
+            counts |= self._more_counts(output, counters)
         counts[self.dropped] += sum(each.n_dropped for each in sink.sinks) if isinstance(sink, SinksBeside) else 0
         return counts | {"heaps_failed": n_failed}
 
-    def _more_counts(self, counters: Any) -> Counts:
+    def _more_counts(self, output: int, counters: Any) -> Counts:
         return {}
 
 
@@ -207,11 +213,22 @@ def clock_time(serving: Serving) -> int:
     return int((Fraction(time.time()) - serving.sync_time_unix) * Fraction(serving.sample_rate_hz))
 
 
+def clock_lag_s(serving: Serving, served: Served) -> float | None:
+    """Returns how far the newest heap's time was behind the clock when it came, in s; None if it is not known."""
+    quiet = [each.quiet_s for each in served.senders()[:-1] if each.quiet_s is not None]
+    if served.newest_time is None or serving.sync_time_unix is None or not quiet:
+        return None
+    return (clock_time(serving) - served.newest_time) / serving.sample_rate_hz - min(quiet)
+
+
 def added(before: Counts, now: Counts) -> Counts:
     """Returns the counts of two engines together: sums of integers, and other values from the later engine."""
     both = dict(before)
     for name, value in now.items():
-        both[name] = both.get(name, 0) + value if isinstance(value, int) else value
+        if isinstance(value, dict):
+            both[name] = added(both.get(name, {}), value)
+        else:
+            both[name] = both.get(name, 0) + value if isinstance(value, int) else value
     return both
 
 

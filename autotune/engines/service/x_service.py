@@ -117,7 +117,8 @@ class XService(Serving):
     def _source(self, **receiving: Any) -> ReceivedVoltages:
         antennas = self._settings.antennas
         n_substreams = len(antennas) // len(self._places.members)
-        return ReceivedVoltages(antennas, n_enders=len(antennas), n_substreams=n_substreams, **receiving)
+        first, n = self._settings.first_channel, len(antennas)
+        return ReceivedVoltages(antennas, first_channel=first, n_enders=n, n_substreams=n_substreams, **receiving)
 
     def _engine(self, source: Any, sinks: Sequence[VisibilitySink]) -> XEngine:
         return XEngine(

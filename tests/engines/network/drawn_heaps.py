@@ -3,7 +3,7 @@
 from random import Random
 
 from autotune.engines.network import items
-from autotune.engines.network.placing import PlaceRules
+from autotune.engines.network.placing import MOST_DESCRIPTOR, PlaceRules
 
 from .place_model import WRAP, Heap, Model
 
@@ -35,6 +35,8 @@ def drawn(rng: Random, n_heaps: int) -> tuple[PlaceRules, list[Heap]]:
         near=rng.choice((0, max(0, time + off))),
         begin=rng.choice((0, 0, time + rng.randrange(20))),
         n_enders=rng.randint(1, 3),
+        first_channel=rng.choice((0, 5)),
+        is_numbered=rng.random() < 0.7,
     )
     stream = Stream(rules, start, rng)
     if rng.random() < 0.3:
@@ -51,6 +53,7 @@ class Stream:
         self.rules, self.start, self.rng, self.model = rules, start, rng, Model(rules)
         self.heaps: list[Heap] = []
         self.clock_ns = rng.choice((0, rng.randrange(1000)))
+        self.turn, self.is_unruly = 0, rng.random() < 0.3
 
     @property
     def newest(self) -> int:
@@ -70,7 +73,7 @@ class Stream:
         for _ in range(self.rules.confirm):
             self.add(self.start)
         for _ in range(self.rules.n_enders * self.rng.randrange(2)):
-            self.append(Heap(-1, 0, -1, 2, self.clock_ns))
+            self.append(Heap(-1, 0, -1, 2, self.clock_ns, self.number(self.rng.randrange(self.rules.n_senders))))
         self.jump()
 
     def come_next(self) -> None:
@@ -122,7 +125,13 @@ class Stream:
                     {"length": rng.choice((-1, 0, rules.heap_bytes - 1, rules.heap_bytes + 1))},
                     {"control": rng.choice((0, 1, 3))},
                     {"control": 2},
+                    {"channel": rng.choice((-1, 0, 5, 64))},
+                    {"status": rng.randrange(1 << 16) << rng.choice((0, 31, 32))},
+                    {"turn": rng.randrange(100)},
+                    {"time": -1, "turn": rng.randrange(100)},
+                    {"sender": -1, "packet_size": MOST_DESCRIPTOR + rng.choice((0, 1))},
                     {"time": -1, "length": 0, "sender": -1, "control": 2},
+                    {"time": -1, "length": 0, "sender": -1, "control": 2, "turn": -1},
                     {"time": -1, "length": rules.heap_bytes + 1},
                     {"length": 0, "sender": rules.n_senders},
                 )
@@ -136,7 +145,15 @@ class Stream:
         if waits:
             self.clock_ns += self.rng.choice((0, 0, 1))
         time, sender = number * self.rules.heap_samples % WRAP, self.rng.randrange(self.rules.n_senders)
-        self.append(Heap(time, self.rules.heap_bytes, sender, -1, self.clock_ns)._replace(**other))
+        turn = self.number(sender & self.rules.sender_mask)
+        channel, status = self.rules.first_channel, self.rng.choice((-1, 0, 3 << 32))
+        heap = Heap(time, self.rules.heap_bytes, sender, -1, self.clock_ns, turn, channel, status)
+        self.append(heap._replace(**other))
+
+    def number(self, sender: int) -> int:
+        """Returns the number of a heap on the wire: mostly the next one of its sender."""
+        self.turn += self.rng.randrange(2)
+        return self.turn * self.rules.n_senders + sender + (self.is_unruly and self.rng.random() < 0.1)
 
     def append(self, heap: Heap) -> None:
         self.model.place(heap)

@@ -148,7 +148,8 @@ def on_air(wire: Wire, first: int, band: BandSettings, n_destinations: int, orde
         dump_receivers.append(receiver)
         antennas = [replace(each, n_channels=width) for each in made]
         places = [voltage_places[a][destination] for a in range(N_ANTENNAS)]
-        source = ReceivedVoltages(antennas, wire.listening(places), is_live=False, near=first, confirm=1)
+        part = {"first_channel": destination * width, "is_live": False, "near": first, "confirm": 1}
+        source = ReceivedVoltages(antennas, wire.listening(places), **part)  # type: ignore[arg-type]
         received.append(source)
         backend = HostBackend()
         sink = DumpOutlet(

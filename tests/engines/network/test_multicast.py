@@ -64,8 +64,10 @@ def test_each_group_gets_its_channels_of_the_voltages() -> None:
     some = groups(2)
     part = replace(VOLTAGES, n_channels=32)
     sources, memories = [], []
-    for group in some:
-        sources.append(ReceivedVoltages([part], Listening([[group]], interface=LOOPBACK), confirm=1))
+    for place, group in enumerate(some):
+        sources.append(
+            ReceivedVoltages([part], Listening([[group]], interface=LOOPBACK), first_channel=32 * place, confirm=1)
+        )
         memories.append(np.zeros((6, 4, 1, *part.heap_shape), np.int8))
         sources[-1].lend(list(memories[-1]))
     made = np.random.default_rng(2).integers(-127, 128, (12, *VOLTAGES.heap_shape), dtype=np.int8)

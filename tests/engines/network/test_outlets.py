@@ -136,6 +136,18 @@ def test_voltages_of_four_bits_are_described_with_the_real_part_high() -> None:
         assert np.array_equal(heap["feng_raw"], expected)
 
 
+def test_voltages_of_four_bits_with_the_real_part_low_are_described_as_bytes() -> None:
+    """SPEAD has no words for them, and a receiver that follows the descriptors must not exchange the parts."""
+    info = replace(INFO, bits=4)
+    made = np.random.default_rng(7).integers(-128, 128, (N_HEAPS, *info.heap_shape), dtype=np.int8)
+    (receiver,) = receivers("inproc", 1)
+    sink = VoltageOutlet(info, 0, 1, "inproc", [receiver.destination], is_paced=False)
+    send(sink, made)
+    sink.close()
+    receiver.ends()
+    assert np.array_equal([heap["feng_raw"] for heap in receiver.heaps], made.view(np.uint8))
+
+
 @pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])
 def test_dumps_go_to_all_destinations(transport: str) -> None:
     info = VisibilityInfo(16, 4 * INFO.heap_samples, 4 * INFO.spectra_per_heap, (INFO.samples,) * 3)

@@ -14,7 +14,7 @@ from autotune.engines.network import items
 from autotune.engines.network.placing import COUNTERS, SOURCE, PlaceRules, Placing, place_library
 
 from .drawn_heaps import drawn
-from .place_model import BEFORE, WRAP, Heap, compare, run
+from .place_model import WRAP, Heap, compare, run
 
 BIG = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]  # rules are 16 numbers
 SHORT = settings(max_examples=60, deadline=None, suppress_health_check=BIG)
@@ -51,7 +51,7 @@ def test_long_streams(seed: int) -> None:
 def test_each_heap_is_placed_once_or_in_one_counter(seed: int) -> None:
     """No two heaps are placed in one place, and placed heaps lie within the chunk."""
     rules, heaps = drawn(Random(seed), 2_000)
-    found = list(run(Placing(rules, BEFORE), heaps, place_library().place_heap))
+    found = list(run(Placing(rules), heaps, place_library().place_heap))
     names = Counter(outcome.name for outcome in found)
     assert names.total() == len(heaps) and names.keys() <= {"placed", *COUNTERS}
     placed = [(outcome.chunk, outcome.index) for outcome in found if outcome.name == "placed"]
@@ -72,7 +72,7 @@ def good(first: int, last: int, clock_ns: int = 0) -> list[Heap]:
 
 def named(heaps: list[Heap], rules: PlaceRules = RULES) -> tuple[Counter[str], Placing]:
     """How often each name came, and the placing afterwards."""
-    placing = Placing(rules, BEFORE)
+    placing = Placing(rules)
     return Counter(outcome.name for outcome in run(placing, heaps, place_library().place_heap)), placing
 
 
@@ -116,7 +116,7 @@ def test_times_go_on_beyond_48_bits() -> None:
 
 
 def test_the_clock_is_asked_where_none_is_given() -> None:
-    placing, clock = Placing(RULES, BEFORE), 6  # CLOCK_MONOTONIC_COARSE, for which Python has no name
+    placing, clock = Placing(RULES), 6  # CLOCK_MONOTONIC_COARSE, for which Python has no name
     for _ in range(2):
         before = time.clock_gettime_ns(clock)
         list(run(placing, good(0, 10, clock_ns=-1), place_library().place_heap))

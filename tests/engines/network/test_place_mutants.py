@@ -44,14 +44,14 @@ p->n_far < p->confirm | p->n_far <= p->confirm
         if (p->newest >= 0) { | if (p->newest > 0) {
         if (p->newest >= 0) { | {
 p->known_ns < p->quiet_ns | p->known_ns <= p->quiet_ns
-now_ns(p) - p->known_ns < p->quiet_ns | 0
+now - p->known_ns < p->quiet_ns | 0
 ahead < 0 || |
 ahead > p->most_jump | ahead >= p->most_jump
 ahead > p->most_jump | 0
 p->jumped_to = n * p->heap_samples; | p->jumped_to = n;
 p->jumped_to = n * p->heap_samples; |
 p->n_far = 0; |
-p->known_ns = now_ns(p); |
+p->known_ns = now; |
 if (n > p->newest) |
 if (n > p->newest) | if (0)
 row = chunk % p->kept_chunks | row = 0
@@ -62,11 +62,43 @@ memset(seen, 0, (size_t)n_flags); | memset(seen, 0, (size_t)n_flags - 1);
 p->seen_of[row] = chunk; |
 if (seen[flag]) | if (0)
 seen[flag] = 1; |
-data->batch_stats + p->first_counter | data->batch_stats
 items[STREAM_CONTROL] == STREAM_STOP | items[STREAM_CONTROL] >= STREAM_STOP
 items[STREAM_CONTROL] == STREAM_STOP | items[STREAM_CONTROL] >= 0
-(p->n_stops, 1, __ATOMIC_ACQ_REL) >= p | (p->n_stops, 1, __ATOMIC_ACQ_REL) > p
-(p->n_stops, 1, __ATOMIC_ACQ_REL) >= p | (p->n_stops, 1, __ATOMIC_ACQ_REL) == p
+>= p->n_enders && p->newest | > p->n_enders && p->newest
+p->senders[s].number < number ? | 1 ?
+p->senders[s].number < number ? | p->senders[s].number <= number ?
+number >= 0 && p->senders[own].misnumbered == 0 | number >= 0
+number >= 0 && p->senders[own].misnumbered == 0 | 0
+!p->stopped[s] && before > best_number | before > best_number
+!p->stopped[s] && before > best_number | !p->stopped[s]
+            best = s; |
+            best_number = before; |
+p->newest + 2, __ATOMIC_ACQ_REL)) | p->newest + 1, __ATOMIC_ACQ_REL))
+!p->is_numbered || !__atomic_exchange_n(stopped | !__atomic_exchange_n(stopped
+!p->is_numbered || !__atomic_exchange_n(stopped | __atomic_exchange_n(stopped
+(p->is_numbered ? stop_sender(p, number) : 0) | number % p->n_senders
+(p->is_numbered ? stop_sender(p, number) : 0) | 0
+n + 2 < stopped + p->chunk_heaps | n + 2 <= stopped + p->chunk_heaps
+n + 2 < stopped + p->chunk_heaps | 0
+|| __atomic_load_n(p->n_stops, __ATOMIC_ACQUIRE) >= p->n_enders) | )
+(p->n_stops, -1, __ATOMIC_ACQ_REL) | (p->n_stops, 0, __ATOMIC_ACQ_REL)
+p->is_numbered ? data->items[NUMBER] % p->n_senders : p->n_described | p->n_described
+p->is_numbered ? data->items[NUMBER] % p->n_senders : p->n_described | data->items[NUMBER] % p->n_senders
+packet_size <= MOST_DESCRIPTOR | packet_size < MOST_DESCRIPTOR
+&& !p->senders[who].described |
+        p->n_described++; |
+memcpy(p->descriptors + who * MOST_DESCRIPTOR | memcpy(p->descriptors + who
+note_stop(p, items[NUMBER]); |
+note_going(p, who, n); |
+sender = p->senders + who; |
+sender->last_ns = now; |
+items[CHANNEL] >= 0 && items[CHANNEL] | items[CHANNEL]
+items[CHANNEL] >= 0 && items[CHANNEL] != p->first_channel | 0
+sender->number = items[NUMBER]; |
+sender->misnumbered += p->is_numbered && | sender->misnumbered +=
+items[NUMBER] % p->n_senders != who; | 0;
+>> SATURATED_SHIFT; | >> 31;
+if (items[STATUS] >= 0) |
 p->n_enders && p->newest >= 0 | p->n_enders && p->newest > 0
 p->n_enders && p->newest >= 0 | p->n_enders
 p->chunk_heaps + p->kept_chunks | p->chunk_heaps
@@ -78,12 +110,12 @@ items[TIME] < 0 || |
 items[HEAP_LENGTH] != p->heap_bytes | items[HEAP_LENGTH] < p->heap_bytes
 items[HEAP_LENGTH] != p->heap_bytes | items[HEAP_LENGTH] > p->heap_bytes
 items[SENDER] & p->sender_mask | items[SENDER]
-sender >= p->n_senders | sender > p->n_senders
+who >= p->n_senders | who > p->n_senders
 time % p->heap_samples != 0 | 0
-if (!is_believed(p, n, sender)) | if (is_believed(p, n, sender), 0)
+if (!is_believed(p, n, who, now)) | if (is_believed(p, n, who, now), 0)
 time < p->begin | time <= p->begin
 time < p->begin | 0
-sender * p->sender_flags | sender
+flag = who * p->sender_flags | flag = who
 % p->chunk_heaps * p->time_flags | % p->chunk_heaps
 if (!is_first(p, chunk, flag)) | if (is_first(p, chunk, flag), 0)
 data->chunk_id = chunk; | data->chunk_id = n;
@@ -106,7 +138,7 @@ def planted() -> dict[str, str]:
     for pattern, other in {r"return 0;": "return 1;", r"return 1;": "return 0;", r"return;": ";"}.items():
         for i, match in enumerate(re.finditer(pattern, text)):
             found[f"{match[0]} number {i} -> {other}"] = text[: match.start()] + other + text[match.end() :]
-    counted = list(re.finditer(r"counters\[\w+\]\+\+;", text))
+    counted = list(re.finditer(r"count\(sender, \w+, [^;]+\);", text))
     for match, next_one in zip(counted, [*counted[1:], counted[0]], strict=True):
         for other in ("", next_one[0]):
             found[f"{match[0]} -> {other}"] = text[: match.start()] + other + text[match.end() :]

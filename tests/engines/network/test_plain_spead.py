@@ -21,7 +21,7 @@ from autotune.engines.network.receiver import Listening
 from autotune.engines.network.voltage_outlet import VoltageOutlet
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
-from autotune.engines.streams.voltages import VoltageInfo
+from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo
 
 from ..stand_ins import weights_of
 from .ports import free_ports
@@ -184,13 +184,14 @@ def test_voltages_of_a_plain_sender_are_those_that_it_sent(
         ReceivedVoltages(
             [band] * N_ANTENNAS,
             listening(transport, [place]),
+            first_channel=number * band.n_channels,
             is_live=False,
             n_enders=N_ANTENNAS,
             n_substreams=N_ANTENNAS,
             near=FIRST,
             confirm=1,
         )
-        for place in places
+        for number, place in enumerate(places)
     ]
     if is_file:
         ends(script("voltages", transport, *places, *given))
@@ -222,7 +223,7 @@ def spelled(heaps: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_a_plain_receiver_has_the_voltages_that_were_sent(transport: str, bits: int, tmp_path: Path) -> None:
-    info = replace(VOLTAGES, bits=bits)
+    info = replace(VOLTAGES, bits=bits, nibbles=REAL_HIGH if bits == 4 else REAL_LOW)
     (heaps,) = heaps_of(info, 1)
     places, band = ports(transport, N_BANDS), VOLTAGES.n_channels // N_BANDS
     receivers = [script("receive", transport, place, "--out", tmp_path / f"{place}.npz") for place in places]

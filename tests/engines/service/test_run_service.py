@@ -22,6 +22,11 @@ class FakeReceiver:
 
 
 class FakeSource:
+    names, is_live = (), True
+
+    def senders(self) -> list[Any]:
+        return []
+
     def __init__(self) -> None:
         self.receiver = FakeReceiver()
         self.is_closed = False
