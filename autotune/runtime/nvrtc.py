@@ -108,7 +108,7 @@ def described(arch: str) -> str:
 def cudart_version() -> int:
     """Returns NVRTC's value of CUDART_VERSION, such as 13050 for 13.5; 13000 without NVRTC."""
     major, minor = ctypes.c_int(), ctypes.c_int()
-    try:  # as CuPy finds it; CuPy itself takes a quarter of a second to import
+    try:  # this finds what CuPy does; CuPy itself takes a quarter of a second to import
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         nvrtc = ctypes.CDLL(load_nvidia_dynamic_lib("nvrtc").abs_path)
