@@ -63,7 +63,6 @@ RIGHT: Mapping[str, str] = {
     "digest": "digest results",
     "pack": "pack results",
     "portfolio": "portfolio results",
-    "replay": "replay results --repeats 1 --trials 4",
     "sky": "sky sky.toml --out fresh",
     "channelise": f"channelise night/m000.toml {ENGINE} --out fresh.h5",
     "correlate": f"correlate night {ENGINE} --accumulate 4 --out fresh.h5",

@@ -17,7 +17,7 @@ from .commands import ended
 PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
 HELD = {
     "entry points of installed packages": ("test_installed", "test_a_device_and_a_sampler_are_added"),
-    "when a sweep or a replay names it": (
+    "when a sweep names it": (
         "emit/test_records_are_data",
         "test_a_replay_does_not_import_what_a_record_names",
     ),

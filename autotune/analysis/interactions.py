@@ -13,8 +13,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from ..core.config import Value, merged_order
+from ..core.config import Value
 from ..records.trial import Trial
+from .coded import coded
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def interactions(trials: Iterable[Trial], n: int) -> tuple[Interaction, ...]:
     """
     measured = [trial for trial in trials if trial.median_s]
     log_s = np.log([trial.median_s or 1.0 for trial in measured])
-    columns = {name: _codes(name, measured) for name in merged_order(trial.config for trial in measured)}
+    columns = {name: each.codes for name, each in coded(measured).items()}
     shares = {
         (a, b): share
         for a, b in combinations(columns, 2)
@@ -52,14 +53,6 @@ def _interaction(names: tuple[str, str], share: float, measured: list[Trial]) ->
         pair, median_s = (trial.config[a], trial.config[b]), trial.median_s or 0.0
         best_s[pair] = min(median_s, best_s.get(pair, median_s))
     return Interaction(names, share, len(having), best_s)
-
-
-def _codes(name: str, measured: list[Trial]) -> npt.NDArray[np.int64]:
-    """Returns the index of each trial's value of a parameter; -1 for a trial without it."""
-    numbers: dict[Value, int] = {}
-    return np.array(
-        [numbers.setdefault(t.config[name], len(numbers)) if name in t.config else -1 for t in measured], dtype=np.int64
-    )
 
 
 def _share(log_s: npt.NDArray[np.float64], a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> float | None:

@@ -128,15 +128,8 @@ def pairs(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[P
         assert sweep.winner and other.winner
         same = sweep.winner.config == other.winner.config
         allowed = noise_of[sweep.device.name].p95 if sweep.device.name in noise_of else 0.0
-        losses = (_loss(sweep, other), _loss(other, sweep))
+        losses = (sweep.loss(other.winner.config), other.loss(sweep.winner.config))
         exchanged = tuple(loss for loss in losses if loss is not None)
         medians = sweep.winner.median_s, other.winner.median_s
         pairs_of_both.append(Pair(sweep.title, *medians, same, exchanged, allowed))
     return pairs_of_both
-
-
-def _loss(sweep: SweepRecord, other: SweepRecord) -> float | None:
-    """Returns the loss of ``other``'s winner in ``sweep``'s search; None if the search did not measure it."""
-    medians = {t.config: t.median_s for t in sweep.trials if t.median_s}
-    winner = other.winner.config if other.winner else None
-    return medians[winner] / min(medians.values()) - 1 if winner in medians else None

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 
 from ..core.config import Value
 from ..core.errors import Status, UsageError
-from ..core.units import seconds_text
+from ..core.units import percent, seconds_text
 from ..records.checks_made import lacking
 from ..records.edge_sizes import verified_on
 from ..records.figure import figures_of, stated
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
-from ..records.outcome import Finalist
+from ..records.outcome import SAME, Finalist, Outcome
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from ..runtime.bounds import loss_after, missed_text
@@ -74,6 +74,12 @@ def place(line: Overview) -> tuple[object, ...]:
     return line.device, line.kernel, fields
 
 
+def winner_text(line: Overview) -> str:
+    """Returns the winner of a line as text, or the fastest config so far."""
+    config = assignments(line.config) if line.config else "no config timed"
+    return config if line.finished else f"{config} (so far)"
+
+
 def clock_name(sweep: SweepRecord) -> str:
     """Returns the name of the clock of a sweep's times, which older records lack."""
     return sweep.about.clock or "device time"
@@ -83,6 +89,7 @@ def details(sweep: SweepRecord) -> dict[str, object]:
     """Returns the overview and all details of the record."""
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
     expected, bound = loss_after(sweep.n_tried, _n_configs(sweep)) or (None, None)
+    on_front = front_of(sweep, sweep.objectives) if len(sweep.objectives) > 1 else []
     return {
         **asdict(overview(sweep)),
         "holds": holds(sweep),
@@ -98,16 +105,11 @@ def details(sweep: SweepRecord) -> dict[str, object]:
         "spent": spent(sweep).as_json(),
         "best_so_far_s": best_so_far(sweep.trials),
         "objectives": list(map(str, sweep.objectives)),
-        "front": _front_json(sweep),
+        "front": [{"config": dict(each.config), **(values_of(sweep.objectives, each) or {})} for each in on_front],
         "importance": [each.as_json() for each in importances(sweep.trials)],
         "sweep": dict(sweep.about.content),
         "verdict": dict(sweep.outcome.content) if sweep.outcome is not None else None,
     }
-
-
-def _front_json(sweep: SweepRecord) -> list[dict[str, object]]:
-    on_front = front_of(sweep, sweep.objectives) if len(sweep.objectives) > 1 else []
-    return [{"config": dict(each.config), **(values_of(sweep.objectives, each) or {})} for each in on_front]
 
 
 def holds(sweep: SweepRecord) -> str:
@@ -311,6 +313,15 @@ def objective_text(name: str, value: float) -> str:
 def front_of(sweep: SweepRecord, objectives: Sequence[Objective]) -> list[Trial]:
     """Returns the Pareto front of the objectives: in the final round, or in the search so far."""
     return [*front(objectives, sweep.finalists)] or [*front(objectives, sweep.trials)]
+
+
+def ties_text(outcome: Outcome | None) -> str:
+    """Returns how many configs tie with the fastest, and which one wins; "" without ties."""
+    if outcome is None or not (n := len(outcome.ties)):
+        return ""
+    tied = "1 other config ties" if n == 1 else f"{n} other configs tie"
+    rule = outcome.preference_among_ties or "the smaller one"
+    return f"{tied} with the fastest (within {percent(SAME)}); among ties the one with {rule} wins"
 
 
 def finalist_time(measured: Finalist) -> str:

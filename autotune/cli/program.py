@@ -17,36 +17,13 @@ from ..core.errors import TrialFailure, UsageError, one_line
 from ..system.installation import VERSION
 from .commands.options import BOTH_WORDS
 from .console import only_data, stderr, stdout, whole_streams
-from .help import CommandsInGroups, HelpfulCommand
+from .help import EXAMPLES, CommandsInGroups, HelpfulCommand
 from .stopped import NOTHING, STANDS, stopped
 
-MODULES = {  # command -> module, in the order of the help; the module has a function with the command's name
-    "list": "listing",
-    "render": "listing",
-    "new": "new",
-    "verify": "verify",
-    "sweep": "sweep",
-    "tune": "tune",
-    "campaign": "campaign",
+MODULES = {  # module of several commands; others have the module of their name
+    **dict.fromkeys(("list", "render", "lookup"), "listing"),
+    **dict.fromkeys(("dsim", "fengine", "xengine"), "services"),
     "worker": "campaign",
-    "show": "show",
-    "report": "report",
-    "compare": "compare",
-    "export": "export",
-    "emit": "emit",
-    "digest": "digest",
-    "pack": "pack",
-    "portfolio": "portfolio",
-    "replay": "replay",
-    "sky": "sky",
-    "channelise": "channelise",
-    "correlate": "correlate",
-    "array": "array",
-    "dsim": "services",
-    "fengine": "services",
-    "xengine": "services",
-    "lookup": "listing",
-    "doctor": "doctor",
 }
 FUNCTIONS = {"list": "list_kernels"}  # commands whose function has another name
 
@@ -70,18 +47,20 @@ class CommandTable(Mapping[str, Any]):
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in EXAMPLES:
+            raise KeyError(name)
         if name not in self._made:
-            module = import_module(f".commands.{MODULES[name]}", __package__)
+            module = import_module(f".commands.{MODULES.get(name, name)}", __package__)
             one = typer.Typer(add_completion=False, rich_markup_mode=None)
             one.command(name, cls=Command)(getattr(module, FUNCTIONS.get(name, name)))
             self._made[name] = typer.main.get_command(one)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(MODULES)
+        return iter(EXAMPLES)
 
     def __len__(self) -> int:
-        return len(MODULES)
+        return len(EXAMPLES)
 
 
 class CommandGroup(CommandsInGroups):
@@ -147,7 +126,9 @@ def main() -> None:
 
 
 def _hint(message: str) -> str:
-    """Returns a hint if a list of fields was typed with spaces in place of commas, or a direction without quotes."""
+    """Returns a hint for a list of fields with spaces in place of commas, a direction without quotes, or ``replay``."""
+    if message == "No such command 'replay'.":
+        return " It is a program of autotune's repository: python benchmarks/searches.py SPACE"
     match = re.search(r"unexpected extra argument\S* \((\w+=[^ )]*)", message)
     if match:
         return f"; fields of one option are separated by commas, as --problem taps=64,{match[1]}"

@@ -17,7 +17,6 @@ STANDS = {
     "emit": "no package is half written; run the same command again",
     "export": "no file is half written; run the same command again",
     "report": "no page is half written; run the same command again",
-    "replay": "records are unchanged; run the same command again to start anew",
     **dict.fromkeys(
         ("channelise", "correlate"),
         "trials of --tune are recorded; remove the unfinished output, and run the same command again",

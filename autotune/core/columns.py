@@ -8,6 +8,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ class _Evaluation:
             raise NotVectorised
         found = _Column(compute(a.column, b.column), most(a.most, b.most))
         if found.kind == "f" and isinstance(node.op, ast.FloorDiv):
-            return _Column(found.column, float("inf"))
+            return _Column(found.column, inf)
         if found.kind != "f" and not found.most <= MOST_EXACT:
             raise NotVectorised
         return found
@@ -182,14 +183,6 @@ class _Evaluation:
         raise NotVectorised
 
 
-def _quotient(a: float, b: float) -> float:
-    return a  # a bound for whole numbers; _arithmetic replaces it for floats
-
-
-def _unbounded(a: float, b: float) -> float:
-    return float("inf")
-
-
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: np.equal,
     ast.NotEq: np.not_equal,
@@ -203,8 +196,8 @@ ARITHMETIC: Mapping[type[ast.operator], tuple[Callable[[Any, Any], Any], Callabl
     ast.Add: (np.add, lambda a, b: a + b),
     ast.Sub: (np.subtract, lambda a, b: a + b),
     ast.Mult: (np.multiply, lambda a, b: a * b),
-    ast.Div: (np.true_divide, _unbounded),
-    ast.FloorDiv: (np.floor_divide, _quotient),
+    ast.Div: (np.true_divide, lambda a, b: inf),
+    ast.FloorDiv: (np.floor_divide, lambda a, b: a),  # of whole numbers; _arithmetic replaces it for floats
     ast.Mod: (np.remainder, lambda a, b: b),
     ast.BitAnd: (np.bitwise_and, lambda a, b: 2 * max(a, b) + 1),
     ast.BitOr: (np.bitwise_or, lambda a, b: 2 * max(a, b) + 1),

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from .html import html_table
+from .schema import Check, as_name, as_scalar, mapping_of
 
 Value = int | float | str | bool
 QUOTE = '"'
@@ -109,6 +110,14 @@ class Config(Mapping[str, Value]):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Config, (dict(self),))
+
+
+_members: Check = mapping_of(as_name, as_scalar)
+
+
+def as_config(value: object) -> Config:
+    """Checks for a configuration in JSON."""
+    return Config(_members(value))
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,10 @@ class Status(StrEnum):
     NOISY = "noisy"  # the clock was throttled or the samples never settled
     SKIPPED = "skipped"  # this device cannot run the config; the message says why
 
+    @property
+    def words(self) -> str:
+        return self.replace("_", " ")
+
 
 class UsageError(Exception):
     """A request for something that does not exist or is impossible; the message says what to do instead."""

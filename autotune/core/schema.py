@@ -247,10 +247,13 @@ def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other:
     return checked
 
 
-def dataclass_of(kind: type[Any]) -> Check:
-    """Returns a check for an object with the fields of a dataclass, which it becomes; ``Annotated`` has the checks."""
+def dataclass_of(kind: type[Any], needed: Collection[str] | None = None) -> Check:
+    """Returns a check for an object with the fields of a dataclass, which it becomes; ``Annotated`` has the checks.
+
+    ``needed``: the fields that must be there; None: all.
+    """
     checks = {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
-    checked = members_of(checks, needed=tuple(checks))
+    checked = members_of(checks, needed=tuple(checks) if needed is None else needed)
     return lambda value: kind(**checked(value))
 
 
@@ -267,19 +270,3 @@ def _member(member: str, check: Check, value: object) -> Any:
         raise Unsound("it is nested too deeply") from error
     except Unsound as error:
         raise Unsound(f"{value_text(member)[1:-1]} {error}") from None
-
-
-# ---------------------------------------------------------------------- parts of several files
-as_config = mapping_of(as_name, as_scalar)
-as_device = members_of(
-    {
-        **dict.fromkeys(("name", "kind", "arch"), as_word),
-        **dict.fromkeys(("max_block", "max_grid"), sequence_of(as_count, 3)),
-        **dict.fromkeys(
-            ("max_threads_per_block", "max_shared_bytes", "max_registers", "registers_per_block"), as_count
-        ),
-        **dict.fromkeys(("n_multiprocessors", "l2_bytes"), as_count),
-        "max_clock_hz": as_amount,
-    },
-    needed=("name", "kind", "arch"),
-)

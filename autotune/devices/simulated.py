@@ -120,13 +120,9 @@ class _Buffer:
     def keep(self) -> None:
         pass
 
-    def restore(self) -> None:
-        pass
+    restore = hold_another = free = keep
 
     def poison(self, pattern: int) -> None:
-        pass
-
-    def hold_another(self) -> None:
         pass
 
     def damage(self) -> str | None:
@@ -134,9 +130,6 @@ class _Buffer:
 
     def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
         return OutputComparison(0, int(reference.size), 0.0, 0.0)
-
-    def free(self) -> None:
-        pass
 
 
 class _Function:

@@ -100,7 +100,8 @@ def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Itera
         try:
             kernel = recorded_kernel(sweep.about.content, named)
             sweep = as_recorded.of_space(kernel.space)
-            winners[sweep.path] = of_definition(kernel, _winner, sweep, kernel)
+            assert sweep.winner is not None
+            winners[sweep.path] = of_definition(kernel, _rendered, sweep, kernel, sweep.winner)
             definitions[kernel.name] = kernel
             fresh.append(sweep)
         except (UsageError, TrialFailure) as problem:
@@ -171,14 +172,11 @@ def _newer(sweeps: Iterable[SweepRecord], definitions: Mapping[str, AnyKernel]) 
     ]
 
 
-def _winner(sweep: SweepRecord, kernel: AnyKernel) -> MeasuredVariant:
-    """Returns the winner's variant. Raises UsageError if it is stale, TrialFailure if it no longer renders."""
-    assert sweep.winner is not None
-    return _rendered(sweep, kernel, sweep.winner)
-
-
 def _rendered(sweep: SweepRecord, kernel: AnyKernel, best: Finalist) -> MeasuredVariant:
-    """Returns the variant of a config; raises UsageError unless it equals the variant measured under its key."""
+    """Returns the variant of a config.
+
+    Raises UsageError unless it equals the variant measured under its key, TrialFailure if it no longer renders.
+    """
     return as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
 
 

@@ -28,7 +28,7 @@ def refuse_options(others: Mapping[str, Any], lang: str | None) -> None:
     reasons = {
         "texmem_args": "textures are not supported: read a const __restrict__ pointer instead",
         "observers": "observers are not supported: results.sweep.trials has times, clocks and registers of each trial",
-        "simulation_mode": "recorded spaces are replayed by `autotune replay`",
+        "simulation_mode": "recorded spaces are searched by benchmarks/searches.py of autotune's repository",
     }
     for name in options:
         if name in reasons:

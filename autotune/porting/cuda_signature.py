@@ -13,40 +13,21 @@ from .syntax import CLASSES, Item, last_identifier, text_of, walk
 NOT_OF_TYPE = re.compile(r"\b(?:volatile|typename|struct|class|enum|union|const|register)\b|\b(?:cuda::)?std::|^\s*::")
 LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of integer types, in any order
 MOST_ALIASES = 32  # longest chain of aliases
-KINDS = {  # C++ type of a scalar argument -> NumPy type of the value that is passed
-    "bool": "?",
-    "char": "b",
-    "signed char": "b",
-    "int8_t": "b",
-    "unsigned char": "B",
-    "uint8_t": "B",
-    "short": "h",
-    "int16_t": "h",
-    "unsigned short": "H",
-    "uint16_t": "H",
-    "int": "i",
-    "int32_t": "i",
-    "signed": "i",
-    "signed int": "i",
-    "unsigned": "I",
-    "unsigned int": "I",
-    "uint": "I",
-    "uint32_t": "I",
-    "long long": "q",
-    "long": "q",
-    "int64_t": "q",
-    "ptrdiff_t": "q",
-    "unsigned long long": "Q",
-    "unsigned long": "Q",
-    "uint64_t": "Q",
-    "size_t": "Q",
-    **dict.fromkeys(("cudaTextureObject_t", "cudaSurfaceObject_t"), "Q"),  # handles, which a kernel may leave unused
-    "half": "e",
-    "__half": "e",
-    "float": "f",
-    "double": "d",
-}
-
+SPELLINGS = {  # NumPy type of the value that is passed for a scalar argument -> its types in C++
+    "?": ("bool",),
+    "b": ("char", "signed char", "int8_t"),
+    "B": ("unsigned char", "uint8_t"),
+    "h": ("short", "int16_t"),
+    "H": ("unsigned short", "uint16_t"),
+    "i": ("int", "int32_t", "signed", "signed int"),
+    "I": ("unsigned", "unsigned int", "uint", "uint32_t"),
+    "q": ("long long", "long", "int64_t", "ptrdiff_t"),
+    "Q": ("unsigned long long", "unsigned long", "uint64_t", "size_t", "cudaTextureObject_t", "cudaSurfaceObject_t"),
+    "e": ("half", "__half"),
+    "f": ("float",),
+    "d": ("double",),
+}  # handles of textures and surfaces are there, too: a kernel may leave them unused
+KINDS = {name: kind for kind, names in SPELLINGS.items() for name in names}
 
 VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double|half|__half)([1-4])")
 COMPLEX = {

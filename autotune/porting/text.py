@@ -15,7 +15,6 @@ from .call import FITS, CallArgument
 from .formula_tables import FormulaTable
 from .formulas import Formulas, define_lines
 from .known_calls import N_DIGITS, KnownCall, KnownCalls
-from .rules import Rule
 
 UNSURE = (POISON, OLD_OUTPUTS)  # checks that say nothing where it is unknown which arrays a kernel reads
 FIELD = re.compile(r"\bproblem\.(\w+)")
@@ -191,7 +190,9 @@ def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
     call = formulas.call
     statements = [_table_text(table)] if table is not None else []
     written = [rule for rule in call.restrictions if rule.written]
-    statements += [f"SPACE.require({rule.written!r}{_reason(rule)})\n" for rule in written]
+    for rule in written:
+        reason = "" if rule.said == repr(rule.written) else f", {rule.said!r}"
+        statements.append(f"SPACE.require({rule.written!r}{reason})\n")
     statements += ["\n\n"] if written else []
     if not call.is_written:
         statements.append(
@@ -207,10 +208,6 @@ def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
             "    return along and prod(block) <= device.max_threads_per_block\n\n\n"
         )
     return statements
-
-
-def _reason(rule: Rule) -> str:
-    return "" if rule.said == repr(rule.written) else f", {rule.said!r}"
 
 
 def _table_text(table: FormulaTable) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from ..core import schema
-from ..core.config import Config
+from ..core.config import Config, as_config
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem, named_fields
 from ..core.units import percent
@@ -33,7 +33,7 @@ class Candidate:
     best), by the trees.
     """
 
-    config: Annotated[Config, lambda value: Config(schema.as_config(value))]
+    config: Annotated[Config, as_config]
     tier: Annotated[str, schema.as_word]
     why: Annotated[str, schema.as_text]
     predicted: Annotated[float, schema.as_number]

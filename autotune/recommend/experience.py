@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from math import exp
 
 from ..core import schema
-from ..core.config import Config
+from ..core.config import Config, as_config
 from ..core.definition import Device
-from ..core.device import device_of
+from ..core.device import as_device
 from ..runtime.wisdom import Loss
 from .distance import AWAY, OTHER_DEVICE, SAME_ARCHITECTURE, apart, kinship
 from .model_columns import ModelColumns
@@ -122,7 +122,7 @@ def read_experience(kernel: str, row: object, devices: object) -> Experience:
     for one in given["problems"]:
         if one["device"] not in known:
             raise schema.Unsound(f"names the device {one['device']}, which it does not describe")
-        winner = Config(one["config"]), 1.0
+        winner = one["config"], 1.0
         problems.append(MeasuredProblem(one["problem"], known[one["device"]], (winner,), one["seconds"]))
     by_rule, alone = Trees.read(given["by_rule"], len(columns.names)), Trees.read(given["alone"], columns.n_plain)
     return Experience(kernel, tuple(problems), columns, by_rule, alone, given["losses"])
@@ -132,7 +132,7 @@ _PROBLEM = {
     "device": schema.as_word,
     "problem": schema.mapping_of(schema.as_name, schema.as_json_value),
     "seconds": schema.as_seconds,
-    "config": schema.as_config,
+    "config": as_config,
 }
 _ROW: dict[str, schema.Check] = {
     "problems": schema.sequence_of(schema.members_of(_PROBLEM, needed=_PROBLEM)),
@@ -141,4 +141,4 @@ _ROW: dict[str, schema.Check] = {
     "losses": schema.sequence_of(schema.dataclass_of(Loss)),
 }
 _row: schema.Check = schema.members_of(_ROW, needed=_ROW)
-_devices: schema.Check = schema.mapping_of(schema.as_word, lambda value: device_of(schema.as_device(value)))
+_devices: schema.Check = schema.mapping_of(schema.as_word, as_device)

@@ -9,16 +9,14 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
 
-from ..core.config import Config, Value
-from ..core.device import Device, device_of
+from ..core.config import Config, Value, as_config
+from ..core.device import Device, as_device
 from ..core.parameter import Parameter, completed_config
 from ..core.schema import (
     Check,
     Unsound,
     as_amount,
-    as_config,
     as_count,
-    as_device,
     as_json_value,
     as_name,
     as_scalar,
@@ -48,14 +46,6 @@ def _parameter(value: object) -> Parameter:
 
 def _parameter_row(parameter: Parameter) -> dict[str, object]:
     return {"name": parameter.name, "since": parameter.since, "condition": dict(parameter.condition)}
-
-
-def _device(value: object) -> Device:
-    return device_of(as_device(value))
-
-
-def _config(value: object) -> Config:
-    return Config(as_config(value))
 
 
 _by_reason, _in_order = mapping_of(as_text, as_count), sequence_of(as_count)
@@ -100,10 +90,10 @@ class About:
         Mapping[str, Any],
         Figure(_work, "operations, bytes and unit of the work that every variant must do", plain=dict),
     ] = field(default_factory=dict)
-    device: Annotated[Device, _setup(_device, "name, kind, architecture and limits", plain=asdict)]
+    device: Annotated[Device, _setup(as_device, "name, kind, architecture and limits", plain=asdict)]
     clock: Annotated[str, _setup(as_text, _CLOCK)] = ""
     compiler: Annotated[str, _setup(as_text, _CLOCK)] = ""  # a trial may name its own
-    default: Annotated[Config, Figure(_config, "the config to compare with", plain=dict)]
+    default: Annotated[Config, Figure(as_config, "the config to compare with", plain=dict)]
     constraints: Annotated[tuple[str, ...], _space(sequence_of(as_text), _REFUSED, plain=list)] = ()
     refused: Annotated[Mapping[str, int], Figure(_refused, _REFUSED, plain=dict)] = field(default_factory=dict)
     space: Annotated[

@@ -239,11 +239,8 @@ class SweepFolder:
         """
         file = self.stamp(SWEEP)
         if self._about is None or self._about[0] != file:
-            self._about = file, self._read_about()
+            self._about = file, read_json(self.path / SWEEP, self._about_of).completed(self._added)
         return self._about[1]
-
-    def _read_about(self) -> About:
-        return read_json(self.path / SWEEP, self._about_of).completed(self._added)
 
     def _about_of(self, content: Any) -> About:
         """Returns what the content of sweep.json says, with its setup."""

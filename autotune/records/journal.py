@@ -65,7 +65,8 @@ class Journal:
             study = self._opened(record)
             present = study.get_trials(deepcopy=False)
             begun = [_outcome(trial) for trial in wanted[: len(present)]]
-            if [_outcome(trial) for trial in present] != begun or _ways(study) != directions_of(record):
+            directions = [direction.name.lower() for direction in study.directions]
+            if [_outcome(trial) for trial in present] != begun or directions != directions_of(record):
                 optuna.delete_study(study_name=study.study_name, storage=self._storage)
                 study, present = self._opened(record), []
             for trial in wanted[len(present) :]:
@@ -151,10 +152,6 @@ def _about(record: SweepRecord) -> dict[str, object]:
 
 def _outcome(trial: optuna.trial.FrozenTrial) -> tuple[object, ...]:
     return trial.params, trial.state, trial.values
-
-
-def _ways(study: optuna.Study) -> list[str]:
-    return [way.name.lower() for way in study.directions]
 
 
 def _check_end(path: Path) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
+from typing import Annotated
+
+from ..core.schema import as_amount, as_count, as_seconds, optional
 
 DIGITS = 7  # significant ones of a time
 
@@ -59,11 +62,11 @@ def summary_of(samples_s: Sequence[float]) -> dict[str, float]:
 class Sustained:
     """The time of one of many back-to-back launches; each one starts with the caches of the last one."""
 
-    short_s: float  # median of the first N_SHORT, before a power limit takes effect
-    sustained_s: float  # median of the last quarter
-    n: int  # launches
-    duration_s: float  # duration of all launches
-    joules: float | None = None  # energy of the device for one launch; None without a meter
+    short_s: Annotated[float, as_seconds]  # median of the first N_SHORT, before a power limit takes effect
+    sustained_s: Annotated[float, as_seconds]  # median of the last quarter
+    n: Annotated[int, as_count]  # launches
+    duration_s: Annotated[float, as_amount] = 0.0  # duration of all launches; older records lack it
+    joules: Annotated[float | None, optional(as_amount)] = None  # energy for one launch; None without a meter
 
     @property
     def watts(self) -> float | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..core.config import Config
-from ..core.device import Ceilings
+from ..core.device import Ceilings, as_ceilings
 from ..core.errors import Status
 from ..core.parameter import Parameter, completed_config
 from ..core.schema import (
@@ -21,8 +21,8 @@ from ..core.schema import (
     as_seconds,
     as_text,
     as_word,
+    dataclass_of,
     mapping_of,
-    members_of,
     optional,
     sealed,
     sequence_of,
@@ -61,42 +61,19 @@ _ROUND = (
 _COUNTS = "number of trials by status; number of allowed configs"
 _TRIALS = "numbers of the trials behind it, as runs from the first to the last"
 _SPENT = "wall time by activity; the share of it in which the device had nothing to do; processes that compiled"
-_roofline = members_of(dict.fromkeys([f.name for f in fields(Ceilings)], as_amount), ("bytes_per_s", "flops_per_s"))
-
-
-def _ceilings(value: object) -> Ceilings | None:
-    return None if value is None else Ceilings(**_roofline(value))
+_ceilings = optional(as_ceilings)
+_sustained = optional(dataclass_of(Sustained, needed=("short_s", "sustained_s", "n")))
+_interval = optional(sequence_of(as_seconds, 2))
 
 
 def stated_ceilings(content: object) -> Ceilings | None:
     """Returns the roofline in the content of a verdict.json. Raises Unsound."""
-    return _ceilings(sealed(content).get("ceilings")) if isinstance(content, dict) else None
+    found: Ceilings | None = _ceilings(sealed(content).get("ceilings")) if isinstance(content, dict) else None
+    return found
 
 
 UNNUMBERED = -1  # the number of a finalist whose record lacks it
 RATES = ("gb_per_s", "tflop_per_s", "efficiency")
-
-_run = members_of(
-    {
-        "short_s": as_seconds,
-        "sustained_s": as_seconds,
-        "n": as_count,
-        "duration_s": as_amount,
-        "joules": optional(as_amount),
-    },
-    needed=("short_s", "sustained_s", "n"),
-)
-
-
-def _sustained(value: object) -> Sustained | None:
-    return None if value is None else Sustained(**{"duration_s": 0.0, **_run(value)})
-
-
-def _interval(value: object) -> Any:
-    return None if value is None else _two_seconds(value)
-
-
-_two_seconds = sequence_of(as_seconds, 2)
 
 
 @dataclass(frozen=True, kw_only=True)

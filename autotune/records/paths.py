@@ -12,13 +12,8 @@ def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
 
 
 def kernel_path(results: Path, device: str, kernel: str) -> Path:
-    """Returns the folder of all sweeps of a kernel on a device."""
-    return device_path(results, device) / part(kernel)
-
-
-def device_path(results: Path, device: str) -> Path:
-    """Returns the folder of all sweeps on a device, whose name becomes a plain folder name."""
-    return results / part("".join(c if c.isalnum() or c in "-_." else "_" for c in device))
+    """Returns the folder of all sweeps of a kernel on a device, whose name becomes a plain folder name."""
+    return results / part("".join(c if c.isalnum() or c in "-_." else "_" for c in device)) / part(kernel)
 
 
 def part(name: str) -> str:

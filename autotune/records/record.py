@@ -75,7 +75,7 @@ class SweepRecord:
     def trials(self) -> tuple[Trial, ...]:
         """Returns the latest valid trial of each config, in the order of recording."""
         latest: dict[Config, Trial] = {}
-        for trial in reversed(self._current()):
+        for trial in reversed(self.folder.current()):
             latest.setdefault(trial.config, trial)
         return tuple(reversed(latest.values()))
 
@@ -87,7 +87,7 @@ class SweepRecord:
     @cached_property
     def median_s(self) -> Mapping[Config, float]:
         """Returns config -> median of the search, in seconds, for each measured config."""
-        return _medians(self._current(), self.configs)
+        return _medians(self.folder.current(), self.configs)
 
     def loss(self, config: Config) -> float | None:
         """Returns the median of ``config`` divided by the least median of this search, minus 1.
@@ -113,9 +113,6 @@ class SweepRecord:
         """Returns the number of configs that the definition allows; None if it is unknown, or others were left out."""
         is_whole = self.outcome is not None and not self.about.settings.get("restrict")
         return self.outcome.n_configs if self.outcome is not None and is_whole else None
-
-    def _current(self) -> list[Trial]:
-        return self.folder.current()
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

@@ -6,12 +6,11 @@ from dataclasses import MISSING, dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from ..core.config import Config
+from ..core.config import Config, as_config
 from ..core.errors import Status, TrialFailure
 from ..core.schema import (
     Unsound,
     as_amount,
-    as_config,
     as_count,
     as_flag,
     as_name,
@@ -116,6 +115,9 @@ _digest = partial(Figure, as_word, cell=DIGEST, in_verdict=True)
 
 NEEDED = ("number", "status", "config")
 OF_OLDER = ("reproduce", "sum")  # members of lines that follow from others
+OF_TIMES = (  # figures that only a config without a fault has
+    *("n_samples", "median_s", "q1_s", "q3_s", "gb_per_s", "tflop_per_s", "efficiency", "joules", "watts"),
+)
 ROUNDING = 1e-6  # relative rounding error of medians and quartiles
 
 
@@ -195,26 +197,12 @@ class Trial:
         found = checked_fields(Trial, row, NEEDED, OF_OLDER)
         if samples_s := found.get("samples_s"):
             found.setdefault("n_samples", len(samples_s))
-        return consistent(Trial(**{**found, "config": Config(found["config"])}))
+        return consistent(Trial(**found))
 
     def refuted(self, failure: TrialFailure) -> "Trial":
         """Returns the trial as a failed one, without its times."""
-        return replace(
-            self,
-            status=failure.status,
-            message=failure.message,
-            n_samples=None,
-            samples_s=(),
-            median_s=None,
-            q1_s=None,
-            q3_s=None,
-            gb_per_s=None,
-            tflop_per_s=None,
-            efficiency=None,
-            joules=None,
-            watts=None,
-            metrics={},
-        )
+        none: dict[str, Any] = dict.fromkeys(OF_TIMES)
+        return replace(self, status=failure.status, message=failure.message, samples_s=(), metrics={}, **none)
 
 
 T = TypeVar("T", bound=Trial)
@@ -275,7 +263,6 @@ def as_recorded_trial(trial: T) -> T:
         except Exception as error:  # it is a figure of anybody's device or definition
             why = str(error) if isinstance(error, Unsound) else f"is {value_text(value)}: {error}"
             raise Unsound(f"{name} {why}") from None
-    values["config"] = Config(values["config"])
     if values.get("median_s") is not None and values.get("n_samples") is None:
         values["n_samples"] = len(trial.samples_s)
     return consistent(replace(trial, **values))

@@ -250,7 +250,7 @@ def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, 
     if not counts:
         return None
     rows = [
-        (n, *(_plain(status) for status in change), problem, config, trial.message or "-")
+        (n, *(status.words for status in change), problem, config, trial.message or "-")
         for change, n in counts.most_common()
         for problem, config, trial in [first[change]]
     ]
@@ -265,7 +265,3 @@ def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, 
 
 def _settings_text(values: object) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items()) if isinstance(values, dict) else ""
-
-
-def _plain(status: Status) -> str:
-    return status.replace("_", " ")

@@ -42,14 +42,14 @@ def _failed(groups: Sequence[Failures]) -> Table | None:
         "Configs that failed",
         "One line for each status, with its first trial's message and the command that runs this config again.",
         ("status", "trials", "first trial", "its message", "reproduce"),
-        [(_plain(each.status), each.n, each.number, each.message, each.reproduce) for each in groups],
+        [(each.status.words, each.n, each.number, each.message, each.reproduce) for each in groups],
         code=("its message", "reproduce"),
     )
 
 
 def _values(groups: Sequence[Failures]) -> Table | None:
     """Returns the values with which all configs failed with one status; None if there are none."""
-    rows = [(str(rule), rule.n, _plain(each.status), each.n) for each in groups for rule in each.values]
+    rows = [(str(rule), rule.n, each.status.words, each.n) for each in groups for rule in each.values]
     if not rows:
         return None
     return Table(
@@ -69,7 +69,7 @@ def _shares(sweep: SweepRecord) -> Gallery | None:
     totals = Counter(trial.status for trial in sweep.trials if trial.status != Status.MEASURED)
     ordered = [status for status, _ in totals.most_common()]
     colours = dict(zip(ordered, COLOURS.items(), strict=False))
-    legend = [f"{name}: {_plain(status)}" for status, (name, _) in colours.items()]
+    legend = [f"{name}: {status.words}" for status, (name, _) in colours.items()]
     legend += [f"grey: {OTHERS}"] * (len(ordered) > len(COLOURS))
     shown = list(counts.items())[:MOST_PICTURES]
     return Gallery(
@@ -89,7 +89,7 @@ def _bars(values: Sequence[FailureCount], colours: dict[Status, str]) -> PlotlyF
     names = [label(each.value) for each in ordered]
     rest = {each.value: sum(n for s, n in each.failed.items() if s not in colours) for each in ordered}
     parts = {
-        _plain(status): (colour, [each.failed.get(status, 0) for each in ordered]) for status, colour in colours.items()
+        status.words: (colour, [each.failed.get(status, 0) for each in ordered]) for status, colour in colours.items()
     }
     parts[OTHERS] = MUTED, [rest[each.value] for each in ordered]
     bars = [
@@ -127,7 +127,3 @@ def _refused(sweep: SweepRecord) -> Table | None:
         ("configs", "constraint that they violate"),
         rows,
     )
-
-
-def _plain(status: Status) -> str:
-    return status.replace("_", " ")

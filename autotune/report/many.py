@@ -7,7 +7,7 @@ from itertools import groupby
 from ..analysis.experiences import recorded_experiences
 from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
 from ..analysis.roofline import limit_of
-from ..analysis.show import Overview, overview, place, proof
+from ..analysis.show import Overview, overview, place, proof, winner_text
 from ..core.config import Value
 from ..core.definition import AnyKernel
 from ..core.units import counted, percent, seconds_text, speed_up_cell, speed_up_text
@@ -147,7 +147,7 @@ def _table(lines: Sequence[SweepLine]) -> Table:
             speed_up_cell(line.told.speed_up, line.told.speed_up_interval),
             percent(line.efficiency),
             limit.name if (limit := limit_of(line.sweep)) else "-",
-            _config(line.told),
+            winner_text(line.told),
         )
         for line in lines
     ]
@@ -159,11 +159,6 @@ def _table(lines: Sequence[SweepLine]) -> Table:
         rows,
         code=("winner",),
     )
-
-
-def _config(summary: Overview) -> str:
-    config = assignments(summary.config) if summary.config else "no config timed"
-    return config if summary.finished else f"{config} (so far)"
 
 
 def _hover(line: SweepLine) -> str:

@@ -17,11 +17,12 @@ from ..analysis.show import (
     proof,
     resources_text,
     spent,
+    ties_text,
     verified_sizes,
 )
 from ..core.config import Value
 from ..core.units import percent, seconds_text, speed_up_text
-from ..records.outcome import SAME, Finalist, Outcome
+from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from . import failing, fronts, parameters, pictures, roofs
 from .blocks import Fact, Facts, Heading, PageBlock, Table
@@ -136,21 +137,12 @@ def _finalists(sweep: SweepRecord) -> Table | None:
     }
     shown = {name: cells for name, cells in columns.items() if cells is not None}
     rows = list(zip(*shown.values(), strict=True))
-    return Table("Its configs", f"The winner comes first.{_ties(sweep.outcome)}", tuple(shown), rows, code=("config",))
+    ties = f" {text}." if (text := ties_text(sweep.outcome)) else ""
+    return Table("Its configs", f"The winner comes first.{ties}", tuple(shown), rows, code=("config",))
 
 
 def _number(value: int | None) -> object:
     return "-" if value is None else value
-
-
-def _ties(outcome: Outcome) -> str:
-    """Returns a sentence on the configs that tie with the fastest, and on the one that wins; "" without ties."""
-    n = len(outcome.ties)
-    if not n:
-        return ""
-    tied = "1 other config ties" if n == 1 else f"{n} other configs tie"
-    rule = outcome.preference_among_ties or "the smaller one"
-    return f" {tied} with the fastest (within {percent(SAME)}); among ties the one with {rule} wins."
 
 
 def _losses(found: tuple[Importance, ...], winner: Mapping[str, Value]) -> Table | None:

@@ -168,7 +168,7 @@ def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
 
 
 def _trial_hover(trial: Trial) -> str:
-    what = seconds_text(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
+    what = seconds_text(trial.median_s) if trial.median_s else trial.status.words
     return f"trial {trial.number}: {label(what)}<br>{lines_for_pointer(assignments(trial.config))}"
 
 

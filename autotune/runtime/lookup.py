@@ -19,13 +19,13 @@ from math import inf, log, prod
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-from ..core.config import Config
+from ..core.config import Config, as_config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem, distance, replaced, size_fields
-from ..core.schema import as_config, as_flag, as_text, as_word, dataclass_of, optional
+from ..core.schema import as_flag, as_text, as_word, dataclass_of, optional
 from ..core.units import counted, percent, speed_up_text
 from .bounds import loss_after, missed_text
 from .field_types import check_field_types
@@ -115,7 +115,7 @@ class Prediction:
     ``left_out``: what such choices lose; None: unknown.
     """
 
-    config: Annotated[Config, lambda value: Config(as_config(value))]
+    config: Annotated[Config, as_config]
     source_key: Annotated[str, as_source_key]
     why: Annotated[str, as_text]
     verified: Annotated[bool, as_flag] = False
@@ -360,7 +360,7 @@ def _of_prediction(request: LookupRequest, found: Prediction, refused: list[str]
         runtime=runtime,
         config=found.config,
         tier=found.tier,
-        why=_also(found.why, refused),
+        why=found.why + (f" ({'; '.join(refused)})" if refused else ""),
         source_key=found.source_key,
         expected_loss=None if loss is None else loss.median,
         bound=None if loss is None else loss.bound,
@@ -411,10 +411,6 @@ def _exceeded(launch: Launch, device: Device) -> str | None:
 
 def _at(entry: Entry) -> str:
     return fields_text(entry.runtime or entry.baked) or "its own size"
-
-
-def _also(why: str, refused: list[str]) -> str:
-    return why + (f" ({'; '.join(refused)})" if refused else "")
 
 
 def _command(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..core import schema
-from ..core.config import Config
+from ..core.config import Config, as_config
 from ..core.definition import Kernel, baked_values, problem_name, runtime_fields
-from ..core.device import Device, device_of
+from ..core.device import Device, as_device
 from ..core.errors import Status, TrialFailure, UsageError, one_line
 from ..core.files import lock
 from ..core.kept import keep, make_folder, take
@@ -79,7 +79,7 @@ class Surroundings:
     ``compiler``: name, version and options. ``texts``: a digest of the definition and the template.
     """
 
-    device: Annotated[Device, lambda value: device_of(schema.as_device(value))]
+    device: Annotated[Device, as_device]
     driver: Annotated[str, schema.as_text]
     compiler: Annotated[str, schema.as_text]
     texts: Annotated[str, schema.as_text]
@@ -89,7 +89,7 @@ class Surroundings:
 class Attempt:
     """One candidate, and how it ended: a Status or NOT_TRIED. ``origin``: the tier of the lookup."""
 
-    config: Annotated[Config, lambda value: Config(schema.as_config(value))]
+    config: Annotated[Config, as_config]
     origin: Annotated[str, schema.as_word]
     source_key: Annotated[str, as_source_key]
     status: Annotated[str, schema.one_of((*Status, NOT_TRIED))] = NOT_TRIED

@@ -12,23 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core.config import Config
-from ..core.device import Device, device_of
+from ..core.config import Config, as_config
+from ..core.device import Device, as_device
 from ..core.errors import UsageError
 from ..core.files import content_of
 from ..core.schema import (
     Check,
     Unsound,
     as_amount,
-    as_config,
     as_count,
-    as_device,
     as_json_value,
     as_name,
     as_number,
     as_seconds,
     as_text,
     as_word,
+    dataclass_of,
     mapping_of,
     members_of,
     optional,
@@ -43,28 +42,41 @@ READABLE = (3, FORMAT)  # 3 also had the losses of tiers, as they were measured 
 KEY = re.compile("[0-9a-f]{12}")  # key of a source: the start of its SHA-256
 
 
+def as_source_key(value: object) -> str:
+    """Checks for the key of a source."""
+    if isinstance(value, str) and KEY.fullmatch(value):
+        return value
+    raise Unsound("is not a key of a source, which is 12 hexadecimal digits")
+
+
+_VALUES = mapping_of(as_name, as_json_value)
+_TEXTS = sequence_of(as_text)
+_SECONDS, _COUNT = optional(as_seconds), optional(as_count)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The evidence that a configuration is correct, and how fast it was."""
 
-    median_s: float
-    q1_s: float | None = None
-    q3_s: float | None = None
-    default_median_s: float | None = None  # median of the default configuration in the same sweep
-    speed_up_interval: tuple[float, float] | None = None  # the 95 % intervals allow it
-    max_error: float | None = None  # relative to rms(reference)
-    verified_on: tuple[str, ...] = ()  # names of problems
-    without: tuple[str, ...] = ()  # usual checks that were not made
-    checked_launches: int = 0  # further launches of the timed problem, all correct
-    registers: int | None = None
-    shared_bytes: int | None = None
-    spill_bytes: int | None = None
-    ties: int = 0  # other configurations that were as fast
-    n_tried: int = 0  # configs that the sweep tried; 0: unknown
-    n_configs: int | None = None  # configs that were allowed; None: unknown
-    compiler: str = ""
-    commit: str = ""
-    date: str = ""  # date of the sweep, UTC
+    median_s: Annotated[float, as_seconds]
+    q1_s: Annotated[float | None, _SECONDS] = None
+    q3_s: Annotated[float | None, _SECONDS] = None
+    default_median_s: Annotated[float | None, _SECONDS] = None  # median of the default configuration in the same sweep
+    # the 95 % intervals allow it
+    speed_up_interval: Annotated[tuple[float, float] | None, optional(sequence_of(as_amount, 2))] = None
+    max_error: Annotated[float | None, optional(as_amount)] = None  # relative to rms(reference)
+    verified_on: Annotated[tuple[str, ...], _TEXTS] = ()  # names of problems
+    without: Annotated[tuple[str, ...], _TEXTS] = ()  # usual checks that were not made
+    checked_launches: Annotated[int, as_count] = 0  # further launches of the timed problem, all correct
+    registers: Annotated[int | None, _COUNT] = None
+    shared_bytes: Annotated[int | None, _COUNT] = None
+    spill_bytes: Annotated[int | None, _COUNT] = None
+    ties: Annotated[int, as_count] = 0  # other configurations that were as fast
+    n_tried: Annotated[int, as_count] = 0  # configs that the sweep tried; 0: unknown
+    n_configs: Annotated[int | None, _COUNT] = None  # configs that were allowed; None: unknown
+    compiler: Annotated[str, as_text] = ""
+    commit: Annotated[str, as_text] = ""
+    date: Annotated[str, as_text] = ""  # date of the sweep, UTC
 
     @property
     def speed_up(self) -> float | None:
@@ -105,11 +117,11 @@ class Entry:
 class Fallback:
     """The default configuration of one set of baked fields, rendered, for devices without an entry."""
 
-    kernel: str
-    baked: Mapping[str, object]
-    config: Config
-    source_key: str
-    inputs: tuple[str, ...]  # names of a call's inputs, in order
+    kernel: Annotated[str, as_name]
+    baked: Annotated[Mapping[str, object], _VALUES]
+    config: Annotated[Config, as_config]
+    source_key: Annotated[str, as_source_key]
+    inputs: Annotated[tuple[str, ...], sequence_of(as_word)]  # names of a call's inputs, in order
 
 
 @dataclass(frozen=True)
@@ -119,11 +131,11 @@ class Ahead:
     There are several for each problem and architecture, the most promising first.
     """
 
-    kernel: str
-    arch: str
-    baked: Mapping[str, object]
-    config: Config
-    source_key: str
+    kernel: Annotated[str, as_name]
+    arch: Annotated[str, as_word]
+    baked: Annotated[Mapping[str, object], _VALUES]
+    config: Annotated[Config, as_config]
+    source_key: Annotated[str, as_source_key]
 
 
 @dataclass(frozen=True)
@@ -216,50 +228,25 @@ def _entry_as_json(entry: Entry) -> dict[str, object]:
 
 
 # ---------------------------------------------------------------------- reading
-def as_source_key(value: object) -> str:
-    """Checks for the key of a source."""
-    if isinstance(value, str) and KEY.fullmatch(value):
-        return value
-    raise Unsound("is not a key of a source, which is 12 hexadecimal digits")
-
-
-_VALUES = mapping_of(as_name, as_json_value)
-_NAMES = sequence_of(as_word)
-_EVIDENCE = members_of(
-    {
-        "median_s": as_seconds,
-        **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(as_seconds)),
-        "speed_up_interval": optional(sequence_of(as_amount, 2)),
-        "max_error": optional(as_amount),
-        **dict.fromkeys(("verified_on", "without"), sequence_of(as_text)),
-        **dict.fromkeys(("checked_launches", "ties", "n_tried"), as_count),
-        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes", "n_configs"), optional(as_count)),
-        **dict.fromkeys(("compiler", "commit", "date"), as_text),
-    },
-    needed=("median_s", "verified_on"),
-)
 _ENTRY = {
-    **{
-        "kernel": as_name,
-        "device": as_word,
-        "baked": _VALUES,
-        "runtime": _VALUES,
-        "config": as_config,
-        "source_key": as_source_key,
-    },
-    **{"speed_up": optional(as_amount), "regret": as_amount, "evidence": _EVIDENCE},
+    "kernel": as_name,
+    "device": as_word,
+    "baked": _VALUES,
+    "runtime": _VALUES,
+    "config": as_config,
+    "source_key": as_source_key,
+    "speed_up": optional(as_amount),
+    "regret": as_amount,
+    "evidence": dataclass_of(Evidence, needed=("median_s", "verified_on")),
 }
-_FALLBACK = {"kernel": as_name, "baked": _VALUES, "config": as_config, "source_key": as_source_key, "inputs": _NAMES}
-_AHEAD = {"kernel": as_name, "arch": as_word, "baked": _VALUES, "config": as_config, "source_key": as_source_key}
 _CONTENT = {
     "format": as_count,
     "tuner": as_text,
     "definitions": mapping_of(as_name, as_word),
     "devices": mapping_of(as_word, as_device),
-    **{
-        field: sequence_of(members_of(checks, needed=tuple(checks)))
-        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("ahead", _AHEAD))
-    },
+    "entries": sequence_of(members_of(_ENTRY, needed=tuple(_ENTRY))),
+    "fallbacks": sequence_of(dataclass_of(Fallback)),
+    "ahead": sequence_of(dataclass_of(Ahead)),
 }
 _checked: Check = members_of(_CONTENT, needed=tuple(name for name in _CONTENT if name not in ("definitions", "ahead")))
 
@@ -277,19 +264,12 @@ def _of_kernel(content: Mapping[str, Any], kernel: str) -> dict[str, Any]:
 
 def _wisdom(content: Mapping[str, Any]) -> Wisdom:
     """Returns the wisdom in ``content``; raises Unsound if an entry names a device that the file lacks."""
-    devices = {name: device_of(values) for name, values in content["devices"].items()}
+    devices: dict[str, Device] = content["devices"]
     if wrong := [name for name, one in devices.items() if name != one.name]:
         raise Unsound(f"the device {wrong[0]} has another name in its own record")
     if unknown := [row["device"] for row in content["entries"] if row["device"] not in devices]:
         raise Unsound(f"an entry names the device {unknown[0]}, which the file does not describe")
-    entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
-    fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
-    ahead = tuple(Ahead(**{**row, "config": Config(row["config"])}) for row in content.get("ahead", ()))
-    return Wisdom(entries, fallbacks, ahead, content["tuner"], content.get("definitions", {}), devices)
-
-
-def _entry(row: Mapping[str, Any], device: Device) -> Entry:
-    computed = ("speed_up",)
-    values = {name: value for name, value in row.items() if name not in computed}
-    given = {"device": device, "config": Config(row["config"]), "evidence": Evidence(**row["evidence"])}
-    return Entry(**{**values, **given})
+    rows = ({**row, "device": devices[row["device"]]} for row in content["entries"])
+    entries = tuple(Entry(**{name: row[name] for name in row if name != "speed_up"}) for row in rows)
+    definitions = content.get("definitions", {})
+    return Wisdom(entries, content["fallbacks"], content.get("ahead", ()), content["tuner"], definitions, devices)

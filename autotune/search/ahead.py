@@ -1,4 +1,4 @@
-"""Decides which configs are compiled ahead, measured next, and cancelled: in sweeps and in replays alike.
+"""Decides which configs are compiled ahead, measured next, and cancelled: in sweeps and on recorded spaces alike.
 
 Candidates are compiled ahead. When the device is free, the search chooses among the compiled ones, so that it uses
 every outcome at once.

@@ -32,7 +32,7 @@ from ..records.damage import Damaged, tell
 from ..records.folder import FILES, SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
 from ..records.record import earlier_medians, medians
-from .recorded_space import recorded_times
+from .tuner_files import tuner_trials
 
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # most sweeps whose trials are read
 N_FIRST = 3  # candidates besides the hints: the rule, a winner, and one that does not know the rule
@@ -128,7 +128,8 @@ def begun_elsewhere(path: Path, space: Space, allowed: Collection[Config]) -> tu
     Raises:
         UsageError: for a file that cannot be read, or without an allowed config.
     """
-    times = {config: seconds for config, seconds in recorded_times(path).items() if seconds is not None}
+    outcomes = {trial.config: trial.seconds for trial in tuner_trials(path)}  # the last outcome of a config counts
+    times = {config: seconds for config, seconds in outcomes.items() if seconds is not None}
     constant = {name: each.values[0] for name, each in space.parameters.items() if len(each.values) == 1}
     found = ({**constant, **config} for config in sorted(times, key=times.__getitem__))
     own = dict.fromkeys(Config({name: given[name] for name in space.parameters if name in given}) for given in found)

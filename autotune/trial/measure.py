@@ -262,8 +262,8 @@ def timed_arguments(session: Session, kernel: AnyKernel, case: Case) -> CaseInMe
     If they are small, the buffers of up to N_LARGE problems stay at a time.
     """
     if case.key not in _placed:
-        n_bytes = bytes_of(kernel.arrays(case.problem))
-        while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > session.keep_bytes):
+        room = session.keep_bytes - bytes_of(kernel.arrays(case.problem))
+        while _placed and (len(_placed) >= N_LARGE or sum(bytes_of(p.specs) for p in _placed.values()) > room):
             _forget(next(iter(_placed)))
         _placed[case.key] = CaseInMemory(session, kernel, case.problem, case.inputs)
     _placed.move_to_end(case.key)
@@ -275,10 +275,6 @@ def release_all(session: Session) -> None:
     for key in list(_placed):
         _forget(key)
     session.release()
-
-
-def _placed_bytes() -> int:
-    return sum(bytes_of(placed.specs) for placed in _placed.values())
 
 
 def _forget(key: str) -> None:

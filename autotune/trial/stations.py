@@ -189,7 +189,7 @@ def _on_device(
     for _ in range(MOST_CACHES_LOST):
         with suppress(FileNotFoundError):  # a deletion takes a while: other files may still be there
             tried, spent_s = _tried(context, oracle, config, binary, incumbent_s, seed)
-            if tried.failure is None or _is_there(oracle, binary):
+            if tried.failure is None or (oracle.is_there and all(map(Path.exists, binary.files.values()))):
                 return tried, binary, spent_s
         anew = context.bench.pool.start(context, config).compiled()
         if isinstance(anew.binary, TrialFailure):
@@ -212,10 +212,6 @@ def _tried(
     waited = [end - begin for begin, end in pairwise(times)]
     spent_s = dict(zip(("making the reference", "waiting for the device"), waited, strict=True))
     return tried, {**spent_s, "verifying": tried.verify_s, "measuring": tried.measure_s or 0.0}
-
-
-def _is_there(oracle: Oracle, binary: Binary) -> bool:
-    return oracle.is_there and all(map(Path.exists, binary.files.values()))
 
 
 def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) -> Trial:

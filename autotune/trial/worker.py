@@ -198,19 +198,17 @@ def _apply(function: Callable[..., T], *arguments: object) -> T:
     return function(_opened(), *arguments)
 
 
-def _restore(job: Job) -> tuple[AnyKernel, Any]:
-    kernel = load_kernel(job.kernel)
-    return kernel, kernel.problem(job.problem)
+def _restored(job: Job) -> tuple[Session, AnyKernel, Any]:
+    session, kernel = _opened(), load_kernel(job.kernel)
+    return session, kernel, kernel.problem(job.problem)
 
 
 def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
-    kernel, problem = _restore(job)
-    return verify(_opened(), kernel, problem, job.config, job.binary, builds, full, job.seed)
+    return verify(*_restored(job), job.config, job.binary, builds, full, job.seed)
 
 
 def _trial(job: Job, protocol: Protocol) -> Iterator[VerifyReport | Measurement]:
-    session = _opened()
-    kernel, problem = _restore(job)
+    session, kernel, problem = _restored(job)
     asked = replace(protocol, incumbent_s=None)
     try:
         verdict = _verdict(session, kernel, problem, job)
@@ -233,8 +231,7 @@ def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdi
 
 
 def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:
-    session = _opened()
-    kernel, problem = _restore(jobs[0])
+    session, kernel, problem = _restored(jobs[0])
     case = _timed_case(session, kernel, problem, jobs[0])
     contestants = [(job.config, job.binary) for job in jobs]
     if len(contestants) == 1:
@@ -243,19 +240,16 @@ def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) ->
 
 
 def _sustain(job: Job, seconds: float) -> Sustained:
-    session = _opened()
-    kernel, problem = _restore(job)
+    session, kernel, problem = _restored(job)
     return sustained(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, seconds)
 
 
 def _examine(job: Job) -> tuple[str, ...]:
-    kernel, problem = _restore(job)
-    return examined(_opened(), kernel, problem, job.config, job.binary, job.seed)
+    return examined(*_restored(job), job.config, job.binary, job.seed)
 
 
 def _repeat(job: Job, n: int) -> int:
-    session = _opened()
-    kernel, problem = _restore(job)
+    session, kernel, problem = _restored(job)
     case = _timed_case(session, kernel, problem, job)
     made = repeated(session, kernel, case, job.config, job.binary, n)
     if job.others is not None and made:
@@ -277,23 +271,16 @@ def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Ca
 
 
 def _written(job: Job, names: list[str]) -> dict[str, np.ndarray]:
-    placed = _launched(job)
-    return {name: placed.buffers[name].read() for name in names}
-
-
-def _launched(job: Job) -> CaseInMemory:
-    """Returns the buffers of the timed problem after one more launch from their initial contents."""
-    session = _opened()
-    kernel, problem = _restore(job)
+    """Returns arrays of the timed problem after one more launch from their initial contents."""
+    session, kernel, problem = _restored(job)
     placed = timed_arguments(session, kernel, _timed_case(session, kernel, problem, job))
     placed.poison(POISONS[0])
     placed.launch(session.load(job.binary, session.timed_build), kernel.launch(problem, job.config))
-    return placed
+    return {name: placed.buffers[name].read() for name in names}
 
 
 def _run(job: Job, inputs: Mapping[str, object]) -> dict[str, Any]:
-    session = _opened()
-    kernel, problem = _restore(job)
+    session, kernel, problem = _restored(job)
     function = session.load(job.binary, session.timed_build)
     with CaseInMemory(session, kernel, problem, inputs) as placed:
         placed.launch(function, kernel.launch(problem, job.config))

@@ -19,7 +19,7 @@ ROOMS = {
     "report": ("pages with pictures", TEAL),
     "sweep": ("the loop, the final round", ORANGE),
     "analysis": ("noise, importance, portfolios", ORANGE),
-    "search": ("samplers, warm start, replay", PURPLE),
+    "search": ("samplers, warm start", PURPLE),
     "validity": ("whether what was recorded still holds", PURPLE),
     "trial": ("one config: compile, verify, measure", GREEN),
     "devices": ("drivers, one module for each kind", GREEN),

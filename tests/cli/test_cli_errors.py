@@ -66,7 +66,10 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
         (["verify", "--kernel", EXAMPLE, "--device", "host", "--deadline", "nan"], "must be a finite number from"),
         (["portfolio", "results", "--regret", "nan"], "must be a finite number from 0 to 1000"),
         (["portfolio", "results", "--regret", "inf"], "must be a finite number from 0 to 1000"),
-        (["replay", "nothing", "--seed", "-3"], "must be an integer from 0"),
+        (
+            ["replay", "results"],
+            "No such command 'replay'. It is a program of autotune's repository: python benchmarks/searches.py",
+        ),
         ([*SWEEP, "--problem", "n_chan=nan"], "n_chan=nan must be an integer"),
         ([*SWEEP, "--problem", "n_chan=1e5"], "n_chan=100000.0 must be an integer"),
         ([*SWEEP, "--problem", "n_chan=true"], "n_chan=True must be an integer"),

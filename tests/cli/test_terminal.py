@@ -42,7 +42,6 @@ WORDS = {  # the fewest that each command takes
     "digest": ["results"],
     "pack": ["results"],
     "portfolio": ["results"],
-    "replay": ["results"],
     "sky": ["sky.toml", "--out", "night"],
     "array": ["night"],
     "channelise": ["m000.toml", "--channels", "64", "--out", "x.h5"],

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_spaces import read_space
 
 from autotune import UsageError
 from autotune.emit.winners import gather
 from autotune.emit.writer import _docstring, write_package
 from autotune.records.folder import SweepFolder
 from autotune.records.pack import pack
-from autotune.search.recorded_space import read_space
 from autotune.source.registry import load_kernel
 
 from ..conftest import EXAMPLE

@@ -59,10 +59,8 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("emit", "results", "--out", "out/tuned", "--kernel", EXAMPLE),
     ("emit", "results", "--out", "out/tuned", "--kernel", EXAMPLE, "--portfolio", "2"),
     ("emit", "results", "--out", "out/tuned"),
-    ("replay", ONE, "--trials", "5", "--repeats", "1", "--jobs", "1", "--kernel", EXAMPLE),
     ("pack", "results", "--kernel", EXAMPLE),
     ("digest", ONE, "--kernel", EXAMPLE, "--compile-processes", "1"),
-    ("replay", FILTER, "--trials", "5", "--repeats", "1", "--jobs", "1", "--json"),
 )
 INTERRUPTED = ", as if interrupted earlier"  # the end of a record without a verdict is gone: nothing can tell
 UNSEALED = ", as an older version wrote it"  # without a checksum
@@ -142,9 +140,8 @@ def _python(name: str, bench: Bench) -> Callable[[], object]:
 
 
 def _answer(ended: Ended) -> str:
-    """What was written and printed, but for where, and for the time that a replayed searcher took itself."""
-    printed = re.sub(r'"ask_ms": \S+|(?<=  )\d+\.\d\d$', "", ended.out, flags=re.MULTILINE)
-    return re.sub(r"wrote \S+|`pip install.*|\S+ MB \w+", "", printed) + ended.written
+    """What was written and printed, but for where."""
+    return re.sub(r"wrote \S+|`pip install.*|\S+ MB \w+", "", ended.out) + ended.written
 
 
 def _written(out: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from recorded_spaces import read_space
 
 import autotune
 from autotune import Config, Launch
@@ -15,7 +16,6 @@ from autotune.core.definition import Device, Kernel
 from autotune.recommend.occupancy import COLUMNS, known_of, occupancy
 from autotune.search import searcher
 from autotune.search.features import features_of, levels_of
-from autotune.search.recorded_space import read_space
 from autotune.source.registry import load_kernel
 
 from ..conftest import EXAMPLE

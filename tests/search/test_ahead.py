@@ -4,16 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from recorded_spaces import RecordedSpace, with_failures
+from simulated_searches import Clock, CompileTimes, SimulatedCompile, replay
 
 from autotune import Config, UsageError
 from autotune.search import searcher
 from autotune.search.ahead import N_BLIND, CompilesAhead
-from autotune.search.compile_times import Clock, CompileTimes, SimulatedCompile
-from autotune.search.recorded_space import RecordedSpace
-from autotune.search.replay import replay
 from autotune.search.sampler import ListSampler, Request
 from autotune.search.search import Search
-from autotune.search.untold import with_failures
 
 pytestmark = pytest.mark.quick
 

@@ -109,22 +109,9 @@ def _watch(paths: list[Path], write: Callable[[Folders, bool], None]) -> None:
                 at_work = time.monotonic()
             elif time.monotonic() - at_work > QUIET_S:
                 return
-            if (now := _state(folders)) != written:
+            if (now := [(folder.path, *map(folder.stamp, FILES)) for folder in folders]) != written:
                 write(folders, True)
                 written = now
             time.sleep(LOOKS_EVERY_S)
     finally:
         write(all_sweeps(paths), False)
-
-
-def _state(folders: Folders) -> object:
-    """Returns a value that changes with the records: sizes and times of their files."""
-    return [_stamp(folder.path / name) for folder in folders for name in FILES]
-
-
-def _stamp(path: Path) -> object:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return path, status.st_size, status.st_mtime_ns

@@ -11,7 +11,6 @@ from ...analysis.fields import assignments, common_fields, own_fields, told_comm
 from ...analysis.importance import Importance, importances, marked_name, winners_first
 from ...analysis.same_code import same_code_text
 from ...analysis.show import (
-    Overview,
     Spent,
     best_so_far,
     checks_text,
@@ -30,7 +29,9 @@ from ...analysis.show import (
     proof,
     resources_text,
     spent,
+    ties_text,
     verified_sizes,
+    winner_text,
 )
 from ...core.config import Value
 from ...core.errors import UsageError
@@ -39,7 +40,7 @@ from ...core.schema import plain
 from ...core.units import counted, percent, seconds_text, speed_up_cell, speed_up_text
 from ...records.folder import all_sweeps
 from ...records.objectives import values_of
-from ...records.outcome import SAME, Finalist
+from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...validity.untried import value_names
 from .. import chart
@@ -127,20 +128,11 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
         "best": [seconds_text(line.best_s) for line in lines],
         "default": [seconds_text(line.default_s) for line in lines],
         "speed-up": [speed_up_cell(line.speed_up, line.speed_up_interval) for line in lines],
-        "of roofline": [_efficiency(line) for line in lines] if any(line.efficiency for line in lines) else None,
-        "winner": [_winner(line) for line in lines],
+        "of roofline": [percent(line.efficiency) for line in lines] if any(line.efficiency for line in lines) else None,
+        "winner": [winner_text(line) for line in lines],
     }
     shown = {name: cells for name, cells in columns.items() if cells is not None}
     print_table(tuple(shown), list(zip(*shown.values(), strict=True)), cut="winner")
-
-
-def _efficiency(line: Overview) -> str:
-    return "-" if line.efficiency is None else percent(line.efficiency)
-
-
-def _winner(line: Overview) -> str:
-    config = assignments(line.config) if line.config else "no config timed"
-    return config if line.finished else f"{config} (so far)"
 
 
 def _print_details(sweep: SweepRecord) -> None:
@@ -220,10 +212,8 @@ def _print_finalists(sweep: SweepRecord) -> None:
     stdout.print()
     columns = ("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config")
     print_table(columns, rows, below="config")
-    if sweep.outcome is not None and (n_ties := len(sweep.outcome.ties)):
-        tied = "1 other config ties" if n_ties == 1 else f"{n_ties} other configs tie"
-        rule = sweep.outcome.preference_among_ties or "the smaller one"
-        _text(f"{tied} with the fastest (within {percent(SAME)}); among ties the one with {rule} wins")
+    if text := ties_text(sweep.outcome):
+        _text(text)
 
 
 def _print_front(sweep: SweepRecord) -> None:

@@ -47,7 +47,8 @@ class HostBuffer(HostMemory):
         self._offset = self.address - start
         self._payload = self._mapped[self._offset : self._offset + self.n_bytes]
         self._array: np.ndarray = self._payload.view(dtype).reshape(shape)
-        self._sides = [(side, _canary(len(side))) for side in (self._before(), self._after())]
+        sides = self._mapped[: self._offset], self._mapped[self._offset + self.n_bytes :]
+        self._sides = [(side, _canary(len(side))) for side in sides]
         for side, canary in self._sides:
             side[:] = canary
 
@@ -88,12 +89,6 @@ class HostBuffer(HostMemory):
     def free(self) -> None:
         """Frees the memory; the buffer must not be used afterwards."""
         self._unmap()
-
-    def _before(self) -> np.ndarray:
-        return self._mapped[: self._offset]
-
-    def _after(self) -> np.ndarray:
-        return self._mapped[self._offset + self.n_bytes :]
 
 
 def _canary(n: int) -> np.ndarray:

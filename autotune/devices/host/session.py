@@ -17,7 +17,7 @@ from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import check_constants
 from ..base import TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, Sample
 from .buffer import HostBuffer, HostMemory
-from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
+from .build import MAX_STATIC_SHARED_BYTES, read_facts
 from .runtime import KernelInfo, MemoryRange, Options, host_runtime, name_lines, schedule_of
 from .translation import undefined_in
 
@@ -81,7 +81,10 @@ class HostFunction:
         names = (binary.kernel, *binary.also)
         self._entries = {name: _Entry(library, name, binary.symbol(name), parameters.get(name, ())) for name in names}
         base = _load_address(library, binary.symbol(binary.kernel))
-        self._variables = [_variable_range(base, variable) for variable in facts.variables]
+        self._variables = [
+            MemoryRange(each.name.encode(), base + each.offset, each.n_bytes, each.kind.encode(), b"\1")
+            for each in facts.variables
+        ]
         self._constant_bytes = facts.constant_bytes
 
     def launch(self, launch: Launch, arguments: Sequence[Argument | HostMemory], *, seed: int = 0) -> None:
@@ -273,7 +276,3 @@ def _load_address(library: ctypes.CDLL, symbol: str) -> int:
     function = ctypes.cast(library[f"cuda_host_describe_{symbol}"], ctypes.c_void_p)
     ctypes.CDLL(None).dladdr(function, ctypes.byref(place))
     return int(place.base)
-
-
-def _variable_range(base: int, variable: Variable) -> MemoryRange:
-    return MemoryRange(variable.name.encode(), base + variable.offset, variable.n_bytes, variable.kind.encode(), b"\1")

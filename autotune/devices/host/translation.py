@@ -34,41 +34,16 @@ INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<([^>\n]+)>", re.MULTILINE)
 # macros with which a source allows what is refused otherwise; for integers that wrap there is a pragma
 ALLOWED = {name: re.compile(rf"^#define AUTOTUNE_{name}\b(?! 0$)", re.MULTILINE) for name in ALLOWANCES}
 WRAPPING = '#pragma GCC optimize("wrapv")\n'
-BUILT_IN = frozenset(  # headers of CUDA whose content is always in the shim
-    f"{name}.h"
-    for name in [
-        "builtin_types",
-        "channel_descriptor",
-        "common_functions",
-        "cuda_device_runtime_api",
-        "cuda_pipeline",
-        "cuda_pipeline_primitives",
-        "cuda_runtime",
-        "cuda_runtime_api",
-        "cuda_surface_types",
-        "cuda_texture_types",
-        "device_atomic_functions",
-        "device_functions",
-        "device_launch_parameters",
-        "driver_types",
-        "host_config",
-        "host_defines",
-        "library_types",
-        "math_functions",
-        "sm_20_intrinsics",
-        "sm_30_intrinsics",
-        "sm_32_intrinsics",
-        "sm_35_intrinsics",
-        "sm_60_atomic_functions",
-        "sm_61_intrinsics",
-        "surface_functions",
-        "surface_types",
-        "texture_fetch_functions",
-        "texture_types",
-        "vector_functions",
-        "vector_types",
-    ]
-)
+# headers of CUDA whose content is always in the shim
+NAMES = """
+    builtin_types channel_descriptor common_functions cuda_device_runtime_api cuda_pipeline
+    cuda_pipeline_primitives cuda_runtime cuda_runtime_api cuda_surface_types cuda_texture_types
+    device_atomic_functions device_functions device_launch_parameters driver_types host_config host_defines
+    library_types math_functions sm_20_intrinsics sm_30_intrinsics sm_32_intrinsics sm_35_intrinsics
+    sm_60_atomic_functions sm_61_intrinsics surface_functions surface_types texture_fetch_functions
+    texture_types vector_functions vector_types
+"""
+BUILT_IN = frozenset(f"{name}.h" for name in NAMES.split())
 OF_CUDA = re.compile(  # libraries of CUDA that the shim lacks, so that their lack is told
     r"(?:cub|cuda|thrust|cute|cutlass|nv)/|cu\w+\.h|curand|mma\.h|cooperative_groups"
 )

@@ -1,7 +1,8 @@
 """Replays searches on recorded spaces: the record gives each trial's outcome and cost, without a device.
 
 The score of a sampler on a space after M trials is P = (found - random) / (optimum - random): 0 is chance, 1 the best
-config of the space. ``found`` is the mean over repeats of the best time after M trials, failing ones included.
+config of the space. ``found`` is the mean over repeats of the best time after M trials, failing ones included. Compiles
+end on a simulated clock whose unit is a trial: one trial occupies the device for 1.
 """
 
 import time
@@ -11,18 +12,68 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from recorded_spaces import RecordedSpace
 
-from ..core.errors import UsageError
-from ..system.processes import Died, RankedPool
-from . import actual_sampler, check_sampler, searcher
-from .ahead import CompilesAhead
-from .compile_times import Clock, CompileTimes, SimulatedCompile
-from .recorded_space import RecordedSpace
+from autotune.core.errors import UsageError
+from autotune.search import actual_sampler, check_sampler, searcher
+from autotune.search.ahead import CompilesAhead
+from autotune.system.processes import Died, RankedPool
 
 NEAR = 1.05  # ratio to the optimum that counts as near
 RANDOM = "random"
 
 
+# ---------------------------------------------------------------------- a simulated clock
+@dataclass(frozen=True)
+class CompileTimes:
+    """The distribution of compile times, in trials: constant ``mean``, or log-normal with that mean.
+
+    ``spread``: standard deviation of the logarithms; 0: constant.
+    """
+
+    mean: float
+    spread: float = 0.0
+
+    def drawn(self, rng: np.random.Generator) -> float:
+        """Returns a random compile time."""
+        if not self.spread:
+            return self.mean
+        return self.mean * float(rng.lognormal(-0.5 * self.spread**2, self.spread))
+
+
+class Clock:
+    """A simulated clock: its time ``now``, and the compiles that it starts."""
+
+    def __init__(self, times: CompileTimes, seed: int) -> None:
+        self.now = 0.0
+        self.n_cancelled = 0
+        self._times = times
+        self._rng = np.random.default_rng([seed, 2])  # independent of the random numbers of the search
+
+    def compile(self) -> "SimulatedCompile":
+        """Starts a compile at ``now``."""
+        return SimulatedCompile(self, self.now + self._times.drawn(self._rng))
+
+    def wait(self, compiles: "Sequence[SimulatedCompile]") -> None:
+        """Advances the clock until one of the compiles is done; does nothing without compiles."""
+        self.now = min((one.ends for one in compiles), default=self.now)
+
+
+@dataclass(frozen=True)
+class SimulatedCompile:
+    """A compile that is done when its clock reaches ``ends``."""
+
+    clock: Clock
+    ends: float
+
+    def done(self) -> bool:
+        return self.ends <= self.clock.now
+
+    def cancel(self) -> None:
+        self.clock.n_cancelled += 1
+
+
+# ---------------------------------------------------------------------- replays
 @dataclass(frozen=True)
 class ReplayRun:
     """One repeat of a search. ``tried``: numbers of the configs, in the order of their outcomes.

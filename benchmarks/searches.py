@@ -1,22 +1,28 @@
-"""`autotune replay` measures how well samplers search recorded spaces."""
+"""Searches recorded spaces with simulated time, without a device, and says how well samplers do.
 
+    python benchmarks/searches.py results/NVIDIA_H200/ddc --sampler gp --sampler tpe
+
+P = (found - random) / (optimum - random): 0 is chance, 1 is the best config. Random search always runs as well; its P
+must be near 0. docs/search.md tells what the options do.
+"""
+
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from recorded_spaces import RecordedSpace, read_spaces, with_failures
+from simulated_searches import RANDOM, CompileTimes, Replay
+from simulated_searches import replay as replay_space
 
-from ...search import check_sampler
-from ...search.compile_times import CompileTimes
-from ...search.recorded_space import RecordedSpace, read_spaces
-from ...search.replay import RANDOM, Replay
-from ...search.replay import replay as replay_space
-from ...search.untold import with_failures
-from ...system.limits import SEED
-from ...system.processes import n_cpus
-from ..console import ProgressLine, ProgressText, note, print_json, stderr, stdout
-from ..tables import print_table
-from .options import DefinitionsOption, in_range
+from autotune.cli.commands.options import DefinitionsOption, in_range
+from autotune.cli.console import ProgressLine, ProgressText, note, print_json, stderr, stdout
+from autotune.cli.tables import print_table
+from autotune.core.errors import UsageError
+from autotune.search import check_sampler
+from autotune.system.limits import SEED
+from autotune.system.processes import n_cpus
 
 
 def replay(
@@ -147,3 +153,11 @@ def _cells(one: Replay) -> tuple[str, ...]:
         f"{one.busy:.0%}",
         f"{one.ask_ms:.2f}",
     )
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(replay)
+    except UsageError as error:
+        stderr.print(f"searches: {error}", markup=False)
+        sys.exit(2)

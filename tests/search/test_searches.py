@@ -3,19 +3,23 @@
 import gzip
 import json
 import math
+import shlex
+import subprocess
+import sys
 from dataclasses import asdict
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from recorded_spaces import RecordedSpace, middle_config, read_space, read_spaces
+from searches import replay as command
+from simulated_searches import expected_minimum, replay
 
 from autotune import Config, Device, UsageError
-from autotune.cli.commands.replay import replay as command
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append
-from autotune.search.recorded_space import RecordedSpace, middle_config, read_space, read_spaces
-from autotune.search.replay import expected_minimum, replay
 
 from ..recorded import created
 
@@ -222,3 +226,20 @@ def test_missing_paths_and_senseless_numbers_are_told(tmp_path: Path, space: Rec
         replay(space, repeats=0)
     with pytest.raises(UsageError, match="no sampler"):
         replay(space, "annealing")
+
+
+def test_the_commands_of_the_page_can_be_typed() -> None:
+    """Those of docs/search.md."""
+    root, app = Path(__file__).parents[2], typer.Typer()
+    app.command()(command)
+    lines = [line.split("benchmarks/searches.py ") for line in (root / "docs" / "search.md").read_text().splitlines()]
+    words = [shlex.split(line[1]) for line in lines if len(line) == 2]
+    assert len(words) == 2
+    for each in words:
+        typer.main.get_command(app).make_context("searches", each)  # raises for an option that it does not take
+    sweep = "results/NVIDIA_H200/dequantize/out_type=float16,scale_offset=False,missing=True,n_beams=1,n_freqs=1024,n_times=2048"
+    for place, status in ((sweep, 0), ("nothing", 2)):
+        program = [sys.executable, "benchmarks/searches.py", place, "--trials", "5", "--repeats", "2", "--jobs", "2"]
+        done = subprocess.run(program, cwd=root, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+    assert "cannot read nothing" in done.stderr
