@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .core.errors import UsageError
-from .system.limits import COUNT, check_numbers, check_type
+from .system.limits import COUNT, check_number, check_type
 
 if TYPE_CHECKING:
     import optuna
@@ -109,12 +109,9 @@ def sweep(
     from .trial.bench import COMPILE_PROCESSES, Bench
 
     definition, target = _resolved(kernel, device)
-    for name, value, kinds, wanted in (
-        ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
-        ("progress", progress, (Progress, NoneType), "an object with the methods of Progress, or None"),
-    ):
-        check_type(name, value, kinds, wanted)
-    check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
+    check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
+    check_type("progress", progress, (Progress, NoneType), "an object with the methods of Progress, or None")
+    check_number("compile_processes", compile_processes, replace(COUNT, may_lack=True))
     chosen = Settings(**effort_of(effort) | settings_given(Settings, settings))
     wanted_problem = problem_on(definition, problem or {}, target)
     check_memory(definition, wanted_problem)
@@ -143,7 +140,7 @@ def emit(
 
     check_type("paths", paths, (str, os.PathLike, Iterable), "a list of paths")
     check_type("out", out, (str, os.PathLike), "a path")
-    check_numbers({"portfolio": portfolio}, {"portfolio": replace(COUNT, may_lack=True)})
+    check_number("portfolio", portfolio, replace(COUNT, may_lack=True))
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in listed:
         check_type("path", path, (str, os.PathLike), "a path")

@@ -100,5 +100,4 @@ def epsilon_squared(groups: Sequence[Sequence[float] | np.ndarray]) -> float | N
 
 
 def _squares(group: np.ndarray) -> float:
-    """Returns the sum of the squared distances from the mean."""
     return float(np.sum((group - group.mean()) ** 2))

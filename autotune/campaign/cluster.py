@@ -6,7 +6,8 @@ import ssl
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import dask.config
@@ -14,6 +15,7 @@ from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from distributed.utils import get_ip
 
 from ..core.errors import UsageError, one_line
+from ..core.kept import retried
 from ..devices import MODULES, Target, device_module, find_device
 from ..system.processes import MOST_STARTS, n_cpus, without_main
 from ..system.shell import command
@@ -90,11 +92,7 @@ def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
 
 def _register(client: Client, plugin: OneBench) -> None:
     """Gives every worker the plugin; if a worker dies meanwhile, its replacement gets it."""
-    for _ in range(MOST_STARTS - 1):
-        with suppress(OSError):
-            client.register_plugin(plugin)
-            return
-    client.register_plugin(plugin)
+    retried(lambda: client.register_plugin(plugin), (OSError,), MOST_STARTS - 1)
 
 
 def _targets_of(devices: Sequence[str], compile_processes: int | None) -> dict[str, tuple[Target, int]]:
@@ -132,11 +130,9 @@ def _cluster(specs: Mapping[str, object], security: Security) -> SpecCluster:
     """Starts scheduler and workers. It tries again if a process is killed during its start, where Dask gives up."""
     options = {"host": LOOPBACK, "protocol": "tls://", "security": security, **NO_PAGES}
     scheduler = {"cls": Scheduler, "options": options}
-    for _ in range(MOST_STARTS - 1):
-        with suppress(RuntimeError):
-            return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
+    make = partial(SpecCluster, specs, scheduler=scheduler, security=security, silence_logs=50)
     try:
-        return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
+        return retried(make, (RuntimeError,), MOST_STARTS - 1)
     except RuntimeError as error:
         why = " ".join(str(error.__cause__ or error).split())
         raise UsageError(f"the worker processes failed to start {MOST_STARTS} times ({why})") from error

@@ -128,8 +128,6 @@ def target_here() -> Target:
 
 
 class _Counter(Quiet):
-    """Counts trials."""
-
     n_before = n_new = 0
     compile_s = 0.0
 

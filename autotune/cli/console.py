@@ -108,8 +108,6 @@ class _Count(ProgressColumn):
 
 
 class _LastStep(ProgressColumn):
-    """Shows the last step that was done."""
-
     def __init__(self) -> None:
         super().__init__(Column(overflow="crop"))
 

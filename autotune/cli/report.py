@@ -13,7 +13,7 @@ from ..core.problem import Problem
 from ..core.units import counted, percent, seconds_text, speed_up_text
 from ..records.figure import figures_of
 from ..records.folder import SweepFolder
-from ..records.outcome import SAME, Finalist, Relation
+from ..records.outcome import SAME, Relation
 from ..records.trial import Trial
 from ..sweep.final_round import PREFERENCE
 from ..sweep.run import Sweep
@@ -65,7 +65,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     """
     rows = [_row(name, t, t.efficiency) for name, t in (("best", sweep.best), ("default", sweep.default)) if t]
     rows += [
-        _row(f.relation, f, _efficiency(f, sweep.best))
+        _row(f.relation, f, f.efficiency)
         for f in sweep.finalists
         if f.relation in ("fastest", "best", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
     ]
@@ -91,7 +91,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print(f"\nspeed-up     {speed_up_text(sweep.speed_up, sweep.speed_up_interval)}")
     elif sweep.best is None:
         stdout.print("\nno config passed verification and was timed")
-    stdout.print(f"trials       {_counts(dict(sweep.counts))}")
+    counts = ", ".join(f"{n} {status}" for status, n in sweep.counts.items())
+    stdout.print(f"trials       {counts or 'none'}")
     folder = SweepFolder(sweep.path)
     trials = folder.current()
     if same := same_code_text(trials):
@@ -179,19 +180,7 @@ def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[object, 
     return name, seconds_text(measured.median_s), quartiles, percent(efficiency), error, measured.config
 
 
-def _efficiency(finalist: Finalist, best: Trial) -> float | None:
-    """Returns the finalist's share of the roofline, computed from the best config's: both do the same work."""
-    if best.efficiency is None or best.median_s is None:
-        return None
-    return best.efficiency * best.median_s / finalist.median_s
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in counts.items()) or "none"
-
-
 def _first_failures(trials: list[Trial]) -> list[Trial]:
-    """Returns the first trial of each failure status."""
     first: dict[str, Trial] = {}
     for trial in trials:
         if trial.status != Status.MEASURED:

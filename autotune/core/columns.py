@@ -197,7 +197,7 @@ ARITHMETIC: Mapping[type[ast.operator], tuple[Callable[[Any, Any], Any], Callabl
     ast.Sub: (np.subtract, lambda a, b: a + b),
     ast.Mult: (np.multiply, lambda a, b: a * b),
     ast.Div: (np.true_divide, lambda a, b: inf),
-    ast.FloorDiv: (np.floor_divide, lambda a, b: a),  # whole numbers only; _arithmetic replaces it for floats
+    ast.FloorDiv: (np.floor_divide, lambda a, b: a),  # a bound for whole numbers; _arithmetic replaces it for floats
     ast.Mod: (np.remainder, lambda a, b: b),
     ast.BitAnd: (np.bitwise_and, lambda a, b: 2 * max(a, b) + 1),
     ast.BitOr: (np.bitwise_or, lambda a, b: 2 * max(a, b) + 1),

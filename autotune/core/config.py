@@ -1,8 +1,10 @@
 """A configuration as data, and its values as text."""
 
+import gc
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -105,7 +107,6 @@ class Config(Mapping[str, Value]):
         return f"Config({self})"
 
     def _repr_html_(self) -> str:
-        """Returns the HTML that notebooks show."""
         return html_table("", dict(self))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -123,6 +124,18 @@ def as_config(value: object) -> Config:
 @lru_cache(maxsize=4096)
 def _numbers_of(names: tuple[str, ...]) -> Mapping[str, int]:
     return {name: number for number, name in enumerate(names)}
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Stops Python's search for unused cycles meanwhile: it would visit millions of new values again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def configs_of(names: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> tuple[Config, ...]:

@@ -448,7 +448,6 @@ class Kernel(ABC, Generic[P]):
         return {name: array.shape for name, array in self.arrays(problem).items() if array.read}
 
     def _all_bytes(self, problem: P) -> int | None:
-        """Returns the bytes of all arrays, or None if one is empty."""
         arrays = self.arrays(problem).values()
         return None if any(min(array.shape, default=1) < 1 for array in arrays) else sum(a.n_bytes for a in arrays)
 

@@ -47,7 +47,7 @@ class Ceilings:
 
     bytes_per_s: Annotated[float, as_amount]  # read plus written by a large copy
     flops_per_s: Annotated[float, as_amount]  # float32 multiply-adds, two operations each
-    float16_per_s: Annotated[float, as_amount] = 0.0  # multiply-adds of tensor cores, with float32 sums; 0: none
+    float16_per_s: Annotated[float, as_amount] = 0.0  # tensor cores, float16 inputs, float32 sums; 0: there are none
     int8_per_s: Annotated[float, as_amount] = 0.0  # tensor core operations on int8
 
 

@@ -1,6 +1,8 @@
 """The two families of errors: a trial that fails with a status, and a request that cannot be served."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 
@@ -50,6 +52,16 @@ class TrialFailure(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_failure, (self.status, self.message, self.sticky))
+
+
+@contextmanager
+def explained(before: str = "", where: str = "") -> Iterator[None]:
+    """Lets the message of a TrialFailure in the block begin with ``before``, or end with ``where``."""
+    try:
+        yield
+    except TrialFailure as failure:
+        message = f"{before}: {failure.message}" if before else f"{failure.message} ({where})"
+        raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
 
 
 def _rebuild_failure(status: Status, message: str, sticky: bool) -> TrialFailure:

@@ -39,8 +39,14 @@ def make_folder(root: Path, kind: str) -> Path:
 
 def despite_deletion(make: Callable[[], T], most_lost: int = MOST_FOLDERS_LOST) -> T:
     """Returns the result of ``make``; calls it again, up to ``most_lost`` times, when a file it needs was deleted."""
-    for _ in range(most_lost):
-        with suppress(FileNotFoundError, FileExistsError):  # FileExistsError: the folder existed, and was then deleted
+    # FileExistsError: the folder existed, and was then deleted
+    return retried(make, (FileNotFoundError, FileExistsError), most_lost)
+
+
+def retried(make: Callable[[], T], errors: tuple[type[Exception], ...], n_again: int) -> T:
+    """Returns the result of ``make``; calls it again, up to ``n_again`` times, where it raises one of ``errors``."""
+    for _ in range(n_again):
+        with suppress(*errors):
             return make()
     return make()
 

@@ -6,7 +6,6 @@ constraint is evaluated as soon as all parameters that it reads have values: an 
 once for each combination of these parameters. A product of more than MOST_ALLOWED combinations is sampled.
 """
 
-import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from math import log, prod
 
 import numpy as np
 
-from .config import Config, Value, configs_of
+from .config import Config, Value, configs_of, without_collection
 from .device import Device
 from .errors import UsageError
 from .parameter import Constraint
@@ -79,13 +78,8 @@ class Product:
             values = np.empty(len(self._choices[name]), object)
             values[:] = self._choices[name]
             columns.append(values[numbers].tolist())
-        was_enabled = gc.isenabled()
-        gc.disable()  # it would scan all new configs again and again, and they form no cycles
-        try:
+        with without_collection():
             return configs_of(self.names, zip(*columns, strict=True))
-        finally:
-            if was_enabled:
-                gc.enable()
 
     def nearest(self, wanted: Mapping[str, Value]) -> Config | None:
         """Returns the config that differs least from ``wanted``: fewest parameters, then smallest log-ratios."""
@@ -265,7 +259,6 @@ class _Group:
 
 
 def _whole(parts: Sequence[ValueNumbers], names: Sequence[str]) -> ValueNumbers:
-    """Returns rows in one piece."""
     none = np.zeros(0, np.int32)
     return {name: np.concatenate([none, *(part[name] for part in parts)], dtype=np.int32) for name in names}
 

@@ -231,7 +231,6 @@ def _distinct(values: Iterable[object]) -> list[object]:
 
 
 def _literal(kernel: AnyKernel, name: str, value: object) -> str:
-    """Returns ``value`` as a Python literal."""
     text = repr(value)
     try:
         if ast.literal_eval(text) == value:

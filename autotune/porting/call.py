@@ -188,7 +188,8 @@ class Call:
     def macros_at(self, config: ConfigValues) -> dict[str, object]:
         """Returns the macros of a config by name, without the size of the grid."""
         if self.defines is not None:
-            macros: dict[str, object] = {name: self._macro(value, config) for name, value in self.defines.items()}
+            own = {name: of(dict(config)) if callable(of) else of for name, of in self.defines.items()}
+            macros: dict[str, object] = {name: with_values(str(value), config) for name, value in own.items()}
         else:
             blocks = zip(self.block_names, DEFAULT_BLOCK, strict=True)
             macros = {name: config.get(name, n) for name, n in blocks} | {"kernel_tuner": 1}
@@ -211,10 +212,6 @@ class Call:
 
     def _read(self, text: KernelText, config: ConfigValues) -> KernelSource:
         return text.read(self.given_name, self.macros_at(config))
-
-    def _macro(self, value: object, config: ConfigValues) -> str:
-        """Returns the value of a macro of ``defines``, with parameters replaced by their values."""
-        return with_values(str(value(dict(config)) if callable(value) else value), config)
 
     def resolved(self, value: object, config: ConfigValues, what: str) -> Any:
         """Returns the value at ``config`` of a number, a text or a function, or the product of a list of these."""

@@ -197,7 +197,6 @@ def _classes_called(name: str, found: Sequence[Item]) -> Iterator[Node]:
 
 
 def _name_of(node: Node) -> Node | None:
-    """Returns the node with a parameter's name, or None for an unnamed parameter."""
     declarator = node.child_by_field_name("declarator")
     return next((each for each in walk(declarator) if each.type == "identifier"), None) if declarator else None
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.config import Value
-from ..core.definition import Tolerance
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
 from ..core.kept import is_own
@@ -54,7 +53,8 @@ class KnownCall:
     def of(call: Call, sizes: CallSizes, outputs: Outputs) -> "KnownCall":
         files = {each.name: each.memory.digest for each in call.arrays}
         files |= {f"answer.{name}": digest_of(stored_answer(answer)) for name, answer in outputs.compared.items()}
-        tolerances = {name: _parts(answer.tolerance) for name, answer in outputs.compared.items()}
+        stated = {name: answer.tolerance for name, answer in outputs.compared.items()}
+        tolerances = {name: (each.rtol, each.atol, each.of_rms) for name, each in stated.items()}
         numbers = {each.name: each.number.tobytes().hex() for each in call.other_numbers}
         return KnownCall(sizes, files, outputs.kinds, outputs.is_sure, tolerances, numbers, outputs.judged)
 
@@ -149,10 +149,6 @@ def _identity(call: Call) -> tuple[object, ...]:
 def _short_name(file: str) -> str:
     """Returns the part of a problem's ``data`` that tells two sources of one kernel apart, for people."""
     return re.sub(r"\W+", "_", Path(file).stem, flags=re.ASCII)[:MOST_OF_NAME].strip("_") or "source"
-
-
-def _parts(tolerance: Tolerance) -> tuple[float, float, float]:
-    return tolerance.rtol, tolerance.atol, tolerance.of_rms
 
 
 def _is_same(a: Value, b: Value) -> bool:

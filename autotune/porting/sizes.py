@@ -161,7 +161,6 @@ def _told_alike(a: str, b: str) -> str:
 
 
 def _fields(names: Mapping[str, int]) -> dict[str, str]:
-    """Returns the name of each number's field."""
     fields: dict[str, str] = {}
     for name in names:
         own = f"{name}_" if name in RESERVED or iskeyword(name) else f"size{name}" if name.startswith("_") else name

@@ -224,7 +224,6 @@ def _without_own_values(text: str, macros: Mapping[str, object], file: str) -> t
 
 
 def _constants_in(text: str) -> dict[str, str]:
-    """Returns the constants that a text declares with a value, by name."""
     parts = [part for found in OWN_CONSTANT.finditer(text) for part in split_at_commas(found["values"])]
     return {own[1]: own[2].strip() for part in parts if (own := CONSTANT.fullmatch(part)) is not None}
 

@@ -10,12 +10,10 @@ one. ``sum`` is a checksum of its line, the names and the head.
 """
 
 import csv
-import gc
 import io
 import json
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice, product, repeat
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from ..core.config import Config, columns_of, configs_of
+from ..core.config import Config, columns_of, configs_of, without_collection
 from ..core.files import content_of, write_whole
 from ..core.schema import (
     Check,
@@ -56,18 +54,6 @@ AFTER = "after_s"  # the column of seconds from ``begun`` in the head to the end
 Columns = dict[str, Sequence[Any]]
 # figure -> another figure from which it follows, and how: a table does not write it, since the rest of its record tells
 Known = Mapping[str, tuple[str, Callable[[Any], Any]]]
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Stops Python's search for unused cycles meanwhile: it would visit millions of new values again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True)
@@ -107,7 +93,7 @@ class TrialTable:
             made[mask] = iter(configs_of(names, (tuple(value for value in row if value is not None) for row in own)))
         return [next(made[mask]) for mask in masks]
 
-    @_without_collection()
+    @without_collection()
     def trials(self) -> list[Trial]:
         """Returns the trials in the order of the table."""
         columns = {**MADE, "config": self.configs(), **self.figures}
@@ -202,7 +188,7 @@ def _sum(seed: int, row: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------------- reading
-@_without_collection()
+@without_collection()
 def read_table(folder: Path, known: Known) -> TrialTable:
     """Returns the table of the sweep in ``folder``; empty if there is none.
 

@@ -22,6 +22,7 @@ from ..core.errors import Status, TrialFailure
 from ..core.launch import function_named
 from ..core.library import library_path
 from ..core.problem import baked_fields, baked_values
+from ..runtime.wisdom import fields_text
 from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
 
@@ -58,7 +59,7 @@ def render(kernel: Kernel[P], problem: P, config: Config, numbered: bool = True)
         "config": dict(config),
         **{name: value for name, value in kernel.constants(problem, config).items()},
     }
-    name = f"{kernel.name}[{_fields(baked_values(problem))}|{config}]"
+    name = f"{kernel.name}[{fields_text(baked_values(problem))}|{config}]"
     header = f"// {name}\n"
     texts = []
     for has_lines in (False, True) if numbered else (False,):
@@ -123,10 +124,6 @@ def _environment(folder: Path, numbered: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
         extensions=[LineDirectives] if numbered else [],
     )
-
-
-def _fields(values: dict[str, object]) -> str:
-    return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def _explain(error: Exception, path: Path, kernel: Kernel[P], config: Config) -> str:

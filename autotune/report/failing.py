@@ -21,11 +21,11 @@ from .blocks import (
     natural,
     plot_layout,
 )
+from .parameters import MARGIN
 
 MOST_PICTURES = 9  # parameters with a picture
 COLOURS = {"red": RED, "orange": ORANGE, "violet": "#7b4fb5"}  # colours of the most frequent statuses, in this order
 OTHERS = "others"  # all other statuses
-MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
 HEIGHT = 180  # pixels
 
 

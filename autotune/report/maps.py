@@ -19,7 +19,9 @@ def efficiency(problems: Sequence[MappedProblem]) -> Picture | None:
     varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
     if len(varied) < 2:
         return None
-    pairs = sorted(((y, x) for x, y in combinations(varied, 2)), key=lambda pair: -_n_cells(problems, *pair))
+    fields_of = [fields for fields, *_ in problems]
+    cells = {(y, x): {(each.get(y), each.get(x)) for each in fields_of} for x, y in combinations(varied, 2)}
+    pairs = sorted(cells, key=lambda pair: -len(cells[pair]))
     maps = [_map(problems, values, *pair) for pair in pairs]
     (y, x), first = pairs[0], maps[0]
     heat = {
@@ -68,11 +70,6 @@ def _values(problems: Sequence[MappedProblem], name: str) -> list[Value]:
     """Returns the sorted values of a field, numbers before words."""
     own = {fields[name] for fields, *_ in problems if name in fields}
     return sorted(own, key=natural)
-
-
-def _n_cells(problems: Sequence[MappedProblem], y: str, x: str) -> int:
-    """Returns the number of pairs of values that occur in problems."""
-    return len({(fields.get(y), fields.get(x)) for fields, *_ in problems})
 
 
 def _map(problems: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> PlotlyFigure:

@@ -94,7 +94,6 @@ def _page_text(title: str, blocks: Sequence[PageBlock], drawing: str, renews: bo
 
 
 def _breakable(text: object) -> Markup:
-    """Returns escaped text with possible line breaks after commas."""
     return Markup(str(escape(str(text))).replace(",", ",<wbr>"))
 
 

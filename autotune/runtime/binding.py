@@ -102,18 +102,15 @@ class Binding:
         """
         scalars = dict(self.kernel.scalars(self.problem, self._with_defaults(inputs)))
         for name in self.passed:
-            if name not in scalars:
-                scalars[name] = self._derived(name)
+            if name in scalars:
+                continue
+            if name not in runtime_fields(type(self.problem)):
+                what = f"has the argument {name}, which is neither in arrays() nor in scalars(), nor a runtime field of"
+                raise fault(self.kernel, "", f"{what} the problem; call it as one of these, or add it to them")
+            scalars[name] = as_int32(name, getattr(self.problem, name))
         for name, length in (lengths or {}).items():
             scalars[name] = type(scalars[name])(length)
         return scalars
-
-    def _derived(self, name: str) -> np.generic:
-        """Returns the argument for a runtime field that the definition's ``scalars`` leaves out."""
-        if name not in runtime_fields(type(self.problem)):
-            why = f"has the argument {name}, which is neither in arrays() nor in scalars(), nor a runtime field of the"
-            raise fault(self.kernel, "", f"{why} problem; call it as one of these, or add it to them")
-        return as_int32(name, getattr(self.problem, name))
 
     def unread(self, inputs: Mapping[str, object]) -> list[str]:
         """Returns the names in ``inputs`` of numbers that the definition's ``scalars`` does not read.

@@ -90,11 +90,9 @@ class Choice:
             lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
         return "\n".join([*lines, f"  source    sources/{self.source_key}.cu"])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Returns the HTML that notebooks show."""
         return preformatted(str(self))
 
     @property
@@ -253,7 +251,8 @@ def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: D
             return reason
         if (broken := kernel.space.broken(problem, config, device)) is not None:
             return f"it {clause(broken.reason)}"
-        return _beyond(kernel.launch(problem, config), device)
+        exceeded = (_exceeded(step, device) for step in kernel.launch(problem, config).steps)
+        return next((why for why in exceeded if why is not None), None)
     except TrialFailure as failure:
         return failure.message
 
@@ -394,11 +393,6 @@ def _by_distance(kernel: Kernel[Problem], problem: Problem, sizes: Mapping[str, 
         return dict(entry.runtime) != sizes, octaves, entry.device.name, fields_text(entry.runtime)
 
     return key
-
-
-def _beyond(launch: Launch, device: Device) -> str | None:
-    """Returns the first limit of the device that a launch or a successor exceeds, or None."""
-    return next((why for step in launch.steps if (why := _exceeded(step, device)) is not None), None)
 
 
 def _exceeded(launch: Launch, device: Device) -> str | None:

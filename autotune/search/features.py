@@ -109,7 +109,6 @@ def _groups(levels: Levels, known: Mapping[str, np.ndarray]) -> Iterator[tuple[s
 
 
 def _unit(numbers: np.ndarray) -> np.ndarray:
-    """Maps values to [0, 1]."""
     return np.asarray((numbers - numbers.min()) / max(np.ptp(numbers), 1e-12))
 
 

@@ -182,7 +182,6 @@ def _check_text(kernel: Kernel[P], name: str, value: object) -> None:
 
 
 def _check_host_size(kernel: Kernel[P], problem: P, target: Target) -> None:
-    """Raises UsageError if default sizes are too large for the host."""
     most = target.module.defaults.most_bytes
     n_bytes, names = sum(array.n_bytes for array in kernel.arrays(problem).values()), size_fields(problem)
     if names and most is not None and n_bytes > most:

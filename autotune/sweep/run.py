@@ -113,7 +113,6 @@ class Sweep:
         )
 
     def _repr_html_(self) -> str:
-        """Returns the summary that notebooks show."""
         return html_table(f"Sweep in {self.path}", self._summary())
 
     def _summary(self) -> dict[str, str]:
@@ -242,15 +241,11 @@ class _Run:
             self.folder.write_outcome(self._outcome(sweep))
         self._match_journal()
         if not interrupted:
-            self._pack()
+            try:
+                pack(self.folder)
+            except Damaged as damaged:
+                self.progress.note(str(damaged))
         return sweep
-
-    def _pack(self) -> None:
-        """Packs the record of a sweep that has ended."""
-        try:
-            pack(self.folder)
-        except Damaged as damaged:
-            self.progress.note(str(damaged))
 
     @property
     def budget(self) -> int:

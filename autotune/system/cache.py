@@ -39,13 +39,13 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
     Raises:
         UsageError: when AUTOTUNE_CACHE_BYTES is not a valid number.
     """
-    limit = _limit() if limit_bytes is None else limit_bytes
+    limit = from_environment("AUTOTUNE_CACHE_BYTES", LIMIT_BYTES, BYTES) if limit_bytes is None else limit_bytes
     files = []
     for path in _paths(cache_dir(kind)):
         with suppress(OSError):  # another process may delete it first
             if path.is_file():
                 files.append((path.stat().st_mtime, path.stat().st_size, path))
-    excess = sum(size for _, size, _ in files) - limit
+    excess = sum(size for _, size, _ in files) - int(limit)
     freed = 0
     for used_at, size, path in sorted(files):
         if freed >= excess or time.time() - used_at < IN_USE_S:
@@ -73,7 +73,3 @@ def _paths(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except FileNotFoundError:
         return []
-
-
-def _limit() -> int:
-    return int(from_environment("AUTOTUNE_CACHE_BYTES", LIMIT_BYTES, BYTES))

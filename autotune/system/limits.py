@@ -1,7 +1,6 @@
 """Ranges for numbers from sweeps, campaigns, commands and the environment."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.errors import UsageError
@@ -49,11 +48,10 @@ BYTES = Range(0.0, 1e18, is_integer=False)
 DEADLINE = Range(1e-3, LONGEST_S, is_integer=False, unit="s")
 
 
-def check_numbers(values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
-    """Raises UsageError for the first of ``values`` outside the range of its name."""
-    for name, allowed in ranges.items():
-        if name in values and not allowed.holds(values[name]):
-            raise UsageError(f"{name}={values[name]!r} must be {allowed}")
+def check_number(name: str, value: object, allowed: Range) -> None:
+    """Raises UsageError for a value outside its range."""
+    if not allowed.holds(value):
+        raise UsageError(f"{name}={value!r} must be {allowed}")
 
 
 def from_environment(name: str, default: float, allowed: Range) -> float:

@@ -272,7 +272,6 @@ class Child:
 
 
 def _kill(process: _Process) -> None:
-    """Kills a process and its children."""
     assert process.pid is not None
     for kill in (partial(os.killpg, process.pid, signal.SIGKILL), process.kill):  # the first fails while it starts
         with suppress(OSError):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import AnyKernel, Array, Kernel, Launch, P, Tolerance, fault, problem_name
-from ..core.errors import DefinitionError, Status, TrialFailure
+from ..core.errors import DefinitionError, Status, TrialFailure, explained
 from ..core.files import named_errors
 from ..core.problem import Problem
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, Session
@@ -338,11 +338,8 @@ class CaseInMemory:
             for name, values in before.items():
                 self.buffers[name].write(values)
             self.launch(function, geometry, seed=seed)
-            try:
+            with explained(f"where outputs held {what} before the launch"):
                 self.check(case)
-            except TrialFailure as failure:
-                message = f"where outputs held {what} before the launch: {failure.message}"
-                raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
 
     def check_other_inputs(self, function: Function, geometry: Launch, case: Case, seed: int) -> None:
         """Launches on the inputs of another case, with the workspace as the last launch left it.
@@ -355,11 +352,8 @@ class CaseInMemory:
         self.give(case.inputs)
         self.poison(POISONS[0], with_workspace=False)
         self.launch(function, geometry, seed=seed)
-        try:
+        with explained("on other inputs than the launch before had"):
             self.check(case)
-        except TrialFailure as failure:
-            message = f"on other inputs than the launch before had: {failure.message}"
-            raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
 
     def outputs(self) -> dict[str, np.ndarray]:
         return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}

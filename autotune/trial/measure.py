@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from ..core.config import Config
 from ..core.definition import AnyKernel, Launch
-from ..core.errors import Status, TrialFailure
+from ..core.errors import Status, TrialFailure, explained
 from ..devices.base import Binary, Function, Sample, Session
 from ..records.measurement import Measurement, Protocol, Sustained, summary_of
 from .case import N_LARGE, POISONS, Case, CaseInMemory, bytes_of
@@ -203,21 +203,14 @@ def check_after(function: Function, geometry: Launch, placed: CaseInMemory, case
     placed.launch(function, geometry)
     try:
         errors = placed.check(case)
-        _check_where_another_is_held(function, geometry, placed, case)
+        placed.hold_another()
+        placed.launch(function, geometry)
+        with explained("where outputs held another answer before the launch"):
+            placed.check_outputs(case)
         return errors
     except TrialFailure:
         _forget(case.key)  # inputs or canaries may be damaged: the next trial gets new buffers
         raise
-
-
-def _check_where_another_is_held(function: Function, geometry: Launch, placed: CaseInMemory, case: Case) -> None:
-    placed.hold_another()
-    placed.launch(function, geometry)
-    try:
-        placed.check_outputs(case)
-    except TrialFailure as failure:
-        message = f"where outputs held another answer before the launch: {failure.message}"
-        raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
 
 
 def check_carried(
@@ -235,20 +228,18 @@ def check_carried(
     function, geometry = session.load(binary, session.timed_build), kernel.launch(case.problem, config)
     placed = timed_arguments(session, kernel, case)
     try:
-        placed.poison(POISONS[0])
-        for _ in range(N_BEFORE):
+        with explained("on other inputs the result depends on what launches before have left"):
+            placed.poison(POISONS[0])
+            for _ in range(N_BEFORE):
+                placed.launch(function, geometry)
+            placed.give(inputs)
+            placed.poison(POISONS[0], with_workspace=False)
             placed.launch(function, geometry)
-        placed.give(inputs)
-        placed.poison(POISONS[0], with_workspace=False)
-        placed.launch(function, geometry)
-        carried = replace(case, key=f"{case.key} carried by {binary.key}", reference=placed.outputs(), slack=2.0)
-        placed.poison(POISONS[1])
-        with _copied(binary, session.timed_build) as copy:
-            placed.launch(session.load(copy, session.timed_build), geometry)
-        placed.check_outputs(carried)
-    except TrialFailure as failure:
-        message = f"on other inputs the result depends on what launches before have left: {failure.message}"
-        raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+            carried = replace(case, key=f"{case.key} carried by {binary.key}", reference=placed.outputs(), slack=2.0)
+            placed.poison(POISONS[1])
+            with _copied(binary, session.timed_build) as copy:
+                placed.launch(session.load(copy, session.timed_build), geometry)
+            placed.check_outputs(carried)
     finally:
         _forget(case.key)  # the next trial gets new buffers, with the inputs of its case
 

@@ -98,7 +98,6 @@ def _axes(kernel: Kernel[P], problem: P, field: str) -> Axes | None:
 
 
 def _inputs(axes: Axes, inputs: Inputs, number: int) -> dict[str, object]:
-    """Returns the inputs of one part alone."""
     return {
         name: np.ascontiguousarray(_taken(value, axes.get(name), number)) if isinstance(value, np.ndarray) else value
         for name, value in inputs.items()

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.definition import AnyKernel, Inputs, Kernel, Launch, P, Tolerance, fault, problem_name
-from ..core.errors import Status, TrialFailure
+from ..core.errors import Status, TrialFailure, explained
 from ..devices.base import Binary, Buffer, Function, Session
 from ..records.checks_made import (
     EDGE_SIZES,
@@ -101,7 +101,9 @@ def verify(
         for number, (edge, is_valued) in enumerate(cases):
             case = valued_case(kernel, edge, seed) if is_valued else small_case(kernel, edge)
             is_added = is_valued or edge in drawn
-            try:
+            where = f"at {problem_name(edge)}" + (f", with {case.values}" if case.values else "")
+            where += f", {build} build" if len(session.check_builds) > 1 else ""
+            with explained(where=where):
                 if is_added and build != checked[0 if _is_short(kernel, config, edge, largest) else -1]:
                     continue  # one build is enough: that with the most checks may take 30 times as long
                 with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
@@ -117,10 +119,6 @@ def verify(
                     if edge == largest and build == checked[-1] and not is_added:
                         errors.append(_check_parts(session, kernel, edge, case, function, kernel.launch(edge, config)))
                         made[LONGER_ARRAYS] = None
-            except TrialFailure as failure:
-                where = f"at {problem_name(edge)}" + (f", with {case.values}" if case.values else "")
-                where += f", {build} build" if len(session.check_builds) > 1 else ""
-                raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
             if problem_name(edge) not in names:
                 names.append(problem_name(edge))
     counted = tuple(check for check in made if check not in kernel.unchecked)

@@ -6,7 +6,7 @@ from itertools import cycle, islice
 
 from ..core.config import Config
 from ..core.definition import AnyKernel, Kernel, P, problem_name
-from ..core.errors import TrialFailure
+from ..core.errors import explained
 from ..devices.base import Binary, Function, Session
 from ..records.checks_made import COUNTED, REMAINDERS
 from .case import POISONS, Case, CaseInMemory, bytes_of, small_case, valued_case
@@ -36,11 +36,9 @@ class _Examination:
         """Launches once, and compares the outputs with the case's."""
         placed.poison(POISONS[number % len(POISONS)])
         placed.launch(self.function, self.kernel.launch(case.problem, self.config), seed=number)
-        try:
+        where = f"{of}at {problem_name(case.problem)}" + (f", with {case.values}" if case.values else "")
+        with explained(where=where):
             placed.check_outputs(case)
-        except TrialFailure as failure:
-            where = f"{of}at {problem_name(case.problem)}" + (f", with {case.values}" if case.values else "")
-            raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
 
 
 def examined(

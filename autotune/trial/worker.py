@@ -218,7 +218,7 @@ def _trial(job: Job, protocol: Protocol) -> Iterator[VerifyReport | Measurement]
                 yield VerifyReport(conditions_of(kernel, problem, job.config, asked), None)
         raise
     yield VerifyReport(conditions_of(kernel, problem, job.config, asked), verdict)
-    yield measure(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, protocol)
+    yield measure(*_timed(job), job.config, job.binary, protocol)
 
 
 def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdict:
@@ -231,8 +231,7 @@ def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdi
 
 
 def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:
-    session, kernel, problem = _restored(jobs[0])
-    case = _timed_case(session, kernel, problem, jobs[0])
+    session, kernel, case = _timed(jobs[0])
     contestants = [(job.config, job.binary) for job in jobs]
     if len(contestants) == 1:
         return [measure(session, kernel, case, *contestants[0], protocol)]
@@ -240,8 +239,7 @@ def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) ->
 
 
 def _sustain(job: Job, seconds: float) -> Sustained:
-    session, kernel, problem = _restored(job)
-    return sustained(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, seconds)
+    return sustained(*_timed(job), job.config, job.binary, seconds)
 
 
 def _examine(job: Job) -> tuple[str, ...]:
@@ -249,33 +247,32 @@ def _examine(job: Job) -> tuple[str, ...]:
 
 
 def _repeat(job: Job, n: int) -> int:
-    session, kernel, problem = _restored(job)
-    case = _timed_case(session, kernel, problem, job)
+    session, kernel, case = _timed(job)
     made = repeated(session, kernel, case, job.config, job.binary, n)
     if job.others is not None and made:
-        inputs = read_case(kernel, problem, job.others).inputs
+        inputs = read_case(kernel, case.problem, job.others).inputs
         check_carried(session, kernel, case, inputs, job.config, job.binary)
     return made
 
 
-def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Case:
+def _timed(job: Job) -> tuple[Session, AnyKernel, Case]:
+    session, kernel, problem = _restored(job)
     assert job.case is not None
-    case = read_case(kernel, problem, job.case)
+    case, own = read_case(kernel, problem, job.case), (job.config, job.binary)
     if job.oracle is None:
-        return case
-    own = job.config, job.binary
+        return session, kernel, case
     with suppress(TrialFailure):  # NumPy refutes a recorded oracle: then a config is compared with its own output
         if job.oracle != own:
-            return case_of_oracle(session, kernel, case, *job.oracle)
-    return case_of_oracle(session, kernel, case, *own)
+            return session, kernel, case_of_oracle(session, kernel, case, *job.oracle)
+    return session, kernel, case_of_oracle(session, kernel, case, *own)
 
 
 def _written(job: Job, names: list[str]) -> dict[str, np.ndarray]:
     """Returns arrays of the timed problem after one more launch from their initial contents."""
-    session, kernel, problem = _restored(job)
-    placed = timed_arguments(session, kernel, _timed_case(session, kernel, problem, job))
+    session, kernel, case = _timed(job)
+    placed = timed_arguments(session, kernel, case)
     placed.poison(POISONS[0])
-    placed.launch(session.load(job.binary, session.timed_build), kernel.launch(problem, job.config))
+    placed.launch(session.load(job.binary, session.timed_build), kernel.launch(case.problem, job.config))
     return {name: placed.buffers[name].read() for name in names}
 
 

@@ -37,7 +37,6 @@ def untried(kernel: AnyKernel, about: About, configs: Iterable[Config] | None = 
 
 
 def _configs(kernel: AnyKernel, about: About) -> tuple[Config, ...]:
-    """Returns the configs that the sweep would try today."""
     restrict = {name: tuple(values) for name, values in (about.settings.get("restrict") or {}).items()}
     return kernel.space.enumerate(problem_of(kernel, about), about.device, restrict).configs
 

@@ -237,8 +237,8 @@ def test_the_commands_of_the_page_can_be_typed() -> None:
     assert len(words) == 2
     for each in words:
         typer.main.get_command(app).make_context("searches", each)  # raises for an option that it does not take
-    problem = "out_type=float16,scale_offset=False,missing=True,n_beams=1,n_freqs=1024,n_times=2048"
-    sweep = f"results/NVIDIA_H200/dequantize/{problem}"
+    case = "out_type=float16,scale_offset=False,missing=True,n_beams=1,n_freqs=1024,n_times=2048"
+    sweep = f"results/NVIDIA_H200/dequantize/{case}"
     for place, status in ((sweep, 0), ("nothing", 2)):
         program = [sys.executable, "benchmarks/searches.py", place, "--trials", "5", "--repeats", "2", "--jobs", "2"]
         done = subprocess.run(program, cwd=root, capture_output=True, text=True)

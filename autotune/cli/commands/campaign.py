@@ -158,7 +158,7 @@ class _Console:
 
     def tuned(self, one: "TaskResult", n_done: int) -> None:
         self._failed += bool(one.error)
-        progress = ProgressText("", _name(one), f": {one.error or seconds_text(one.median_s)}")
+        progress = ProgressText("", assignments(one.problem), f": {one.error or seconds_text(one.median_s)}")
         if self._failed:
             progress = replace(progress, end=f"{progress.end}; {self._failed} failed")
         if self._line is not None and self._line.update(n_done, progress):
@@ -168,10 +168,6 @@ class _Console:
         if self._line is not None:
             self._line.end()
             self._line = None
-
-
-def _name(one: "TaskResult") -> str:
-    return assignments(one.problem)
 
 
 def _summary(done: "Campaign", results: Path) -> dict[str, object]:
@@ -207,7 +203,7 @@ def _print(done: "Campaign", results: Path, kernel: str) -> None:
         print_table(("the largest speed-ups", "median", "x default", "device"), rows, cut="the largest speed-ups")
     stdout.print(f"problems     {len(tuned)} of {done.n_problems} tuned, {len(done.failed)} failed", markup=False)
     for failed in done.failed[:N_FAILURES_TOLD]:
-        stdout.print(f"  {_name(failed)}: {failed.error}", markup=False)
+        stdout.print(f"  {assignments(failed.problem)}: {failed.error}", markup=False)
     if gains:
         stdout.print(f"speed-up     {median(gains):.2f} x the default (median), up to {max(gains):.2f}")
     counts = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items(), key=lambda item: -item[1]))

@@ -87,7 +87,6 @@ def channelise(
 
 
 def _as_json(band: BandResult) -> dict[str, object]:
-    """Returns the summary of a band for a program."""
     info, saturated = band.info, {"saturated": band.counters.saturated.tolist()}
     shape = {"n_channels": info.n_channels, "spectra_per_heap": info.spectra_per_heap, "n_pols": info.n_pols}
     return {

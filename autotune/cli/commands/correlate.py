@@ -143,7 +143,6 @@ def correlate(
 
 
 def _as_json(result: CorrelateResult, names: Sequence[str]) -> dict[str, object]:
-    """Returns the visibilities, antennas and fringes of a run for a program."""
     info = result.info
     missing = {"heaps_missing": result.heaps_missing, "share_missing": result.share_missing}
     antennas = [{"antenna": names[n], **counted(each)} for n, each in enumerate(result.f_counters)]

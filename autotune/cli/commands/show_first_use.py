@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from ...analysis.fields import assignments
 from ...core.units import seconds_text
-from ...runtime.tune_once import Attempt, TunedHere, all_outcomes, folder_of_outcomes
+from ...runtime.tune_once import TunedHere, all_outcomes, folder_of_outcomes
 from ..console import note, print_json, stdout
 from ..tables import print_table
 
@@ -17,7 +17,8 @@ def print_first_uses(kernel: str, in_full: bool, json: bool) -> None:
     found = [one for one in all_outcomes(note) if kernel in ("", one.kernel)]
     found.sort(key=lambda one: (one.kernel, one.surroundings.device.name, one.at))
     if json:
-        return print_json([asdict(one) | {"attempts": [_as_json(each) for each in one.attempts]} for one in found])
+        attempts = [[asdict(each) | {"config": dict(each.config)} for each in one.attempts] for one in found]
+        return print_json([asdict(one) | {"attempts": own} for one, own in zip(found, attempts, strict=True)])
     of_kernel = f" of {kernel}" if kernel else ""
     if not found:
         return stdout.print(f"nothing{of_kernel} was tuned at first use ({folder_of_outcomes()})", markup=False)
@@ -70,7 +71,3 @@ def _speed_up(one: TunedHere) -> float | None:
     """Returns the median of the default divided by that of the fastest; None if the default was not timed."""
     fastest = one.fastest
     return one.default_s / fastest.median_s if one.default_s and fastest and fastest.median_s else None
-
-
-def _as_json(each: Attempt) -> dict[str, object]:
-    return asdict(each) | {"config": dict(each.config)}

@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ...devices import Target
 from ...records.objectives import read_metrics
 from ...source.registry import kernel_reference
 from ...sweep.request import parse_restriction, problems_on, resolve
@@ -52,8 +51,10 @@ def sweep(
     problems = problems_on(definition, problem, target)
     for chosen in problems:
         check_memory(definition, chosen)
-    if device == "auto":
-        _note_device(target)
+    if device == "auto" and target.kind == "host":
+        note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
+    elif device == "auto":
+        note(f"using {target.identifier}, {target.device.name}")
     done = []
     with Bench(target, compile_processes, compile_deadline, note=note) as bench:
         for chosen in problems:
@@ -73,10 +74,3 @@ def sweep(
         raise stopped(STANDS["sweep"])
     if any(outcome.best is None for outcome in done):
         raise typer.Exit(1)
-
-
-def _note_device(target: Target) -> None:
-    if target.kind == "host":
-        note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
-    else:
-        note(f"using {target.identifier}, {target.device.name}")

@@ -88,7 +88,9 @@ def translate(variant: Variant) -> str:
         if function in expressions:
             instances += f'#line {number} "export of {name}"\nconstexpr auto& {symbol} = *({function});\n'
         elif function not in expressions.values():
-            source, n_renamed = _kernel_called(function).subn(rf"\1{KERNEL}{function}\2", source)
+            source, n_renamed = re.subn(
+                rf"(__global__[^;{{]*?\b){function}(\s*\()", rf"\1{KERNEL}{function}\2", source
+            )  # declarations and definitions
             called = KERNEL + function if n_renamed else function
         if bound := _bounds_of(function, bounds):
             instances += f'#line {number} "export of {name}"\nconst unsigned {MOST}{symbol} = {bound};\n'
@@ -158,11 +160,6 @@ def undefined_in(error: str) -> str:
 def symbol_of(function: str) -> str:
     """Returns the identifier by which a function, given as a name expression, is exported."""
     return function if function.isidentifier() else f"{last_name(function)}_{text_digest(function)[:8]}"
-
-
-def _kernel_called(function: str) -> re.Pattern[str]:
-    """Returns a pattern for a declaration or definition of a kernel; its groups are before and after the name."""
-    return re.compile(rf"(__global__[^;{{]*?\b){function}(\s*\()")
 
 
 def _with_bounds(source: str) -> tuple[str, dict[str, str]]:

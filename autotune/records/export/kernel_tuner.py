@@ -17,17 +17,10 @@ from .exporter import Contents
 MS = 1e3  # milliseconds per second
 INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"
 
-ERROR = {
-    Status.CONSTRAINT: INVALID,
-    Status.SKIPPED: INVALID,
-    Status.DEFINITION_FAILED: NOT_COMPILED,
-    Status.RENDER_FAILED: NOT_COMPILED,
-    Status.COMPILE_FAILED: NOT_COMPILED,
-    Status.RESOURCES: NOT_RUN,  # Kernel Tuner's status for a launch that the driver refuses
-    Status.LAUNCH_FAILED: NOT_RUN,
-    Status.TIMED_OUT: NOT_RUN,
-    Status.WRONG: NOT_RUN,  # Kernel Tuner has no code for wrong outputs; our own key "status" says it
-    Status.NOISY: NOT_RUN,
+ERROR = {  # Kernel Tuner has no code for wrong outputs; our own key "status" says it
+    **dict.fromkeys(Status, NOT_RUN),
+    **dict.fromkeys((Status.CONSTRAINT, Status.SKIPPED), INVALID),
+    **dict.fromkeys((Status.DEFINITION_FAILED, Status.RENDER_FAILED, Status.COMPILE_FAILED), NOT_COMPILED),
 }
 
 
@@ -75,7 +68,8 @@ def cache(sweep: SweepRecord) -> str:
 
 def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, object]]:
     config = {name: trial.config.get(name, absent) for name in names}
-    error = "" if trial.median_s is not None else _error(trial)
+    compiler_timed_out = trial.status == Status.TIMED_OUT and trial.compile_s is None
+    error = "" if trial.median_s is not None else NOT_COMPILED if compiler_timed_out else ERROR[trial.status]
     own: dict[str, object] = {
         "time": error or MS * (trial.median_s or 0.0),
         "times": [MS * s for s in times_of(trial)],
@@ -98,11 +92,6 @@ def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, 
             "rename it in the kernel's definition, or export as t4"
         )
     return ",".join(map(str, config.values())), config | own
-
-
-def _error(trial: Trial) -> str:
-    compiler_timed_out = trial.status == Status.TIMED_OUT and trial.compile_s is None
-    return NOT_COMPILED if compiler_timed_out else ERROR[trial.status]
 
 
 def _values(sweep: SweepRecord, name: str) -> list[Value]:

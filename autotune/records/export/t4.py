@@ -21,14 +21,9 @@ MS = 1e3  # milliseconds per second
 
 INVALIDITY = {
     Status.MEASURED: "correct",
-    Status.CONSTRAINT: "constraints",
-    Status.SKIPPED: "constraints",
-    Status.DEFINITION_FAILED: "compile",
-    Status.RENDER_FAILED: "compile",  # the template produced no source
-    Status.COMPILE_FAILED: "compile",
-    Status.RESOURCES: "runtime",  # a driver would refuse the launch
-    Status.LAUNCH_FAILED: "runtime",
-    Status.NOISY: "runtime",  # correct, but without a time
+    **dict.fromkeys((Status.CONSTRAINT, Status.SKIPPED), "constraints"),
+    **dict.fromkeys((Status.DEFINITION_FAILED, Status.RENDER_FAILED, Status.COMPILE_FAILED), "compile"),
+    **dict.fromkeys((Status.RESOURCES, Status.LAUNCH_FAILED, Status.NOISY), "runtime"),  # NOISY: without a time
     Status.TIMED_OUT: "timeout",
     Status.WRONG: "correctness",
 }
