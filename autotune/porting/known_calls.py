@@ -99,7 +99,8 @@ class KnownCalls:
             found = _read(folder / CALLS)
             if not found.space.keys() - call.space.keys() - found.since.keys():
                 break
-        return replace(found, folder=folder, data=f"{_short_name(call.source.file)}-{digest}")
+        stem = re.sub(r"\W+", "_", Path(call.source.file).stem, flags=re.ASCII)[:MOST_OF_NAME].strip("_") or "source"
+        return replace(found, folder=folder, data=f"{stem}-{digest}")  # the stem tells people the sources apart
 
     @property
     def is_sure(self) -> bool:
@@ -144,11 +145,6 @@ def _identity(call: Call) -> tuple[object, ...]:
     texts = [str(each) for each in sizes if isinstance(each, str)]
     defines = {name: "" if callable(value) else str(value) for name, value in (call.defines or {}).items()}
     return call.given_name, call.source.digest, types, sorted(macros.items()), texts, defines
-
-
-def _short_name(file: str) -> str:
-    """Returns the part of a problem's ``data`` that tells two sources of one kernel apart, for people."""
-    return re.sub(r"\W+", "_", Path(file).stem, flags=re.ASCII)[:MOST_OF_NAME].strip("_") or "source"
 
 
 def _is_same(a: Value, b: Value) -> bool:

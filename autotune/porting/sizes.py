@@ -126,7 +126,8 @@ def _sizes_of(call: Call, calls: tuple[CallSizes, ...]) -> Sizes:
     large = [n for n in unknown if MOST_TIMES * n >= min(used, default=MOST_TIMES * n + 1)]  # it may be a part of one
     if large and len(calls) == 1:
         why = why or f"an array has {large[0]} elements along an axis, which is not an argument"
-    demands = {f"{a} == {b}": _told_alike(a, b) for a, b in finder.alike}
+    told = "{} and {} were equal in each call, and either may set an extent: tune where they differ"
+    demands = {f"{a} == {b}": told.format(a, b).replace("problem.", "") for a, b in finder.alike}
     if finder.halo:
         ends, text = finder.halo
         for name, named in finder.fields.items():
@@ -152,12 +153,6 @@ def _labelled(sizes: CallSizes, known: Sequence[CallSizes]) -> CallSizes:
 
 def _label(spans: Sequence[int | None]) -> str:
     return "x".join("any" if n is None else str(n) for n in spans)
-
-
-def _told_alike(a: str, b: str) -> str:
-    return f"{a} and {b} were equal in each call, and either may set an extent: tune where they differ".replace(
-        "problem.", ""
-    )
 
 
 def _fields(names: Mapping[str, int]) -> dict[str, str]:

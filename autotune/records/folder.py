@@ -163,7 +163,11 @@ class SweepFolder:
         try:
             content = parse(content_of(self.path / VERDICT))
         except (OSError, Unsound):
-            _tell_gaps(self.path, set(numbers))
+            present = set(numbers)
+            gaps = sorted(set(range(max(present, default=-1))) - present)
+            if gaps:
+                what = f"lacks {len(gaps)} trials, such as number {gaps[0]}"
+                tell(f"{self.path} {what}: its figures cover only the other trials")
         else:
             tell_missing(self.path, content, numbers)
 
@@ -365,13 +369,6 @@ def _known_of(about: About, ceilings: Ceilings | None) -> Known:
 
 def _known_of_outcome(about: About) -> dict[str, object]:
     return {"preference_among_ties": about.preference_among_ties}
-
-
-def _tell_gaps(path: Path, numbers: set[int]) -> None:
-    n_gone = max(numbers, default=-1) + 1 - len(numbers)
-    if n_gone:
-        first = next(number for number in range(len(numbers) + 1) if number not in numbers)
-        tell(f"{path} lacks {n_gone} trials, such as number {first}: its figures cover only the other trials")
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:

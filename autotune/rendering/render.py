@@ -22,7 +22,6 @@ from ..core.errors import Status, TrialFailure
 from ..core.launch import function_named
 from ..core.library import library_path
 from ..core.problem import baked_fields, baked_values
-from ..runtime.wisdom import fields_text
 from .includes import with_includes
 from .template_checks import check_arrays, check_order, check_textures
 
@@ -59,7 +58,8 @@ def render(kernel: Kernel[P], problem: P, config: Config, numbered: bool = True)
         "config": dict(config),
         **{name: value for name, value in kernel.constants(problem, config).items()},
     }
-    name = f"{kernel.name}[{fields_text(baked_values(problem))}|{config}]"
+    baked = ",".join(f"{name}={value}" for name, value in baked_values(problem).items())
+    name = f"{kernel.name}[{baked}|{config}]"
     header = f"// {name}\n"
     texts = []
     for has_lines in (False, True) if numbered else (False,):

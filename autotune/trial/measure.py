@@ -113,11 +113,11 @@ def repeated(session: Session, kernel: AnyKernel, case: Case, config: Config, bi
         cold = i % (2 * N_CONTENTS) < N_CONTENTS  # each content, cold and warm
         function.samples(geometry, placed.arguments(geometry), 1, cold=cold)
         try:
-            placed.check_outputs(case)
-        except TrialFailure as failure:
+            with explained(f"launch {i + 1} of {n} with the same inputs"):
+                placed.check_outputs(case)
+        except TrialFailure:
             _forget(case.key)
-            message = f"launch {i + 1} of {n} with the same inputs: {failure.message}"
-            raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+            raise
     return n
 
 
@@ -253,8 +253,8 @@ def timed_arguments(session: Session, kernel: AnyKernel, case: Case) -> CaseInMe
     If they are small, the buffers of up to N_LARGE problems stay at a time.
     """
     if case.key not in _placed:
-        room = session.keep_bytes - bytes_of(kernel.arrays(case.problem))
-        while _placed and (len(_placed) >= N_LARGE or sum(bytes_of(p.specs) for p in _placed.values()) > room):
+        n_bytes = bytes_of(kernel.arrays(case.problem))
+        while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > session.keep_bytes):
             _forget(next(iter(_placed)))
         _placed[case.key] = CaseInMemory(session, kernel, case.problem, case.inputs)
     _placed.move_to_end(case.key)
@@ -266,6 +266,10 @@ def release_all(session: Session) -> None:
     for key in list(_placed):
         _forget(key)
     session.release()
+
+
+def _placed_bytes() -> int:
+    return sum(bytes_of(placed.specs) for placed in _placed.values())
 
 
 def _forget(key: str) -> None:

@@ -18,7 +18,7 @@ MS = 1e3  # milliseconds per second
 INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"
 
 ERROR = {  # Kernel Tuner has no code for wrong outputs; our own key "status" says it
-    **dict.fromkeys(Status, NOT_RUN),
+    **dict.fromkeys((Status.RESOURCES, Status.LAUNCH_FAILED, Status.TIMED_OUT, Status.WRONG, Status.NOISY), NOT_RUN),
     **dict.fromkeys((Status.CONSTRAINT, Status.SKIPPED), INVALID),
     **dict.fromkeys((Status.DEFINITION_FAILED, Status.RENDER_FAILED, Status.COMPILE_FAILED), NOT_COMPILED),
 }
