@@ -13,6 +13,7 @@ spectra that came, complex64. ``nsample_array`` is the share of a dump's spectra
 are flagged, and 0.
 """
 
+import gc
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -169,6 +170,7 @@ def _write_ms(dumps: VisibilityDumps, times: np.ndarray, path: Path) -> None:
                 with table(f"{later}{rows}", ack=False) as more, writable(f"{path}{rows}") as target:
                     more.copyrows(target)
             _remove(later)
+        gc.collect()  # pyuvdata's objects hold each other
     with writable(f"{path}::POLARIZATION") as polarization:
         types = polarization.getcell("CORR_TYPE", 0)  # pyuvdata 3.2 has R before L in FEED, but counts L as the first
         polarization.putcell("CORR_PRODUCT", 0, np.stack(np.divmod(types - types.min(), 2), axis=-1))
