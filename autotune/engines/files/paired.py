@@ -32,8 +32,7 @@ def open_paired(
     opened: list[Source] = []
     try:
         for pol, each in enumerate(files):
-            given = {**overrides.given, "polarisations": names[pol]} if names else overrides.given
-            opened.append(open_scans(each, replace(overrides, given=given), tell, follow_on))
+            opened.append(open_scans(each, overrides.of_one(pol), tell, follow_on))
             if opened[-1].info.n_pols != 1:
                 refuse(each[0], "it has two polarisations, but only files of one can be paired")
         alike = (replace(source.info, polarisations="") for source in opened)

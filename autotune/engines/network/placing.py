@@ -123,9 +123,9 @@ class Placing:
     """The rules and the state of one member stream. Members cannot share one.
 
     ``senders``: SENDER [n_senders + 1], which the stream's thread writes; the last one has heaps whose sender is not
-    known. ``clock_ns``: a time in nanoseconds that tests use
-    instead of the clock; -1 takes the clock. ``beside``: another member of the same group, whose account of stop heaps
-    this one shares: the last stop heap pushes chunks out, and must not do so while other members still receive.
+    known. ``clock_ns``: a time in nanoseconds that tests use instead of the clock; -1 takes the clock. ``beside``:
+    another member of the same group, whose account of stop heaps this one shares: the last stop heap pushes chunks out,
+    and must not do so while other members still receive.
 
     Raises:
         UsageError: when there is no compiler, or it cannot compile place.c.
