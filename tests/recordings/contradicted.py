@@ -121,14 +121,14 @@ def a_rate_that_packets_count(rng: np.random.Generator, night: Night, folder: Pa
         return None
     right = tables(rng, night, folder)
     path, rate = folder / right[0]["files"][0], Fraction(night.rate_hz)
-    n, first = int(10 * rate), night.stations[0].first
+    n = int(10 * rate)
     header = {"SYNCTIME": int(night.stations[0].sync), "PKTSTART": n}
     day, second = divmod(Fraction(header["SYNCTIME"]) + n / rate, 86400)
     header |= {"STT_IMJD": int(day) + 40587, "STT_SMJD": int(second)}
     _rewrite_cards(path, header)
     wrong_hz = float(rate * Fraction(rng.choice([0.5, 0.75, 1.5, 2])))
     told = f"sample_rate_hz={wrong_hz:.17g}, as it was given", f"{night.rate_hz:.17g} Hz"
-    return Case(right, changed(right, 0, sample_rate_hz=wrong_hz), told) if first >= 0 else None
+    return Case(right, changed(right, 0, sample_rate_hz=wrong_hz), told)
 
 
 def _rewrite_cards(path: Path, header: dict[str, int]) -> None:

@@ -58,7 +58,7 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
     """
     path = Path(path)
     if re.fullmatch(r"[-+.\d,eE]+", str(path)) and not path.exists():
-        refuse(path, "it is no file of delays; a number belongs into array.toml, as delays = 21 of its antenna")
+        refuse(path, "it is not a file of delays; a number belongs into array.toml, as delays = 21 of its antenna")
     models_of: dict[str, tuple[DelayModel, DelayModel]] = {}
     for number, table in enumerate(checked(path, "it", TABLES, read_toml(path, MOST_BYTES))["delay"], 1):
         row = checked(path, f"[[delay]] {number}", DELAY, table)

@@ -48,7 +48,9 @@ def counted_frames(file: Bytes, kind: FrameKind, first: int = 0, threads: int | 
         found, counts = np.unique(seconds[seconds > second], return_counts=True)
         if not len(found):
             break
-        second = int(found[np.argmax(counts >= min(FEW, counts.max()))])  # the first one that is no damaged time
+        second = int(
+            found[np.argmax(counts >= min(FEW, counts.max()))]
+        )  # the first one; damaged times have fewer frames
 
         def is_later(place: int, second: int = second) -> bool:
             return bool((times(range(place, place + n_looked))[0][:1] > second).any())

@@ -13,7 +13,7 @@ AT_ONCE = 1 << 22  # bytes to read together
 MOST_SEARCHED = 1 << 30  # bytes to search for the next header
 FIRST_SEARCHED = 1 << 16  # bytes in the first step of the search
 MOST_THREADS = 1 << 10
-FEW = 4  # frames of a thread that is there
+LEAST_FOUND = 4  # frames of a thread that is surely there
 LOOKED_AT = 1 << 10  # frames to look at, for the threads and for the end
 
 
@@ -59,9 +59,9 @@ class FrameReader:
         self.places = [0] if begin else []  # bytes where damage begins
 
     def found_threads(self) -> list[int]:
-        """Returns the threads of the first frames. One of a single frame, where others have FEW or more, is damage."""
+        """Returns the threads of the first frames. One of a single frame, where others have LEAST_FOUND, is damage."""
         threads, counts = np.unique(self._kind.threads(self._looked), return_counts=True)
-        return [int(thread) for thread in threads[(counts > 1) | (counts.max(initial=0) < FEW)]]
+        return [int(thread) for thread in threads[(counts > 1) | (counts.max(initial=0) < LEAST_FOUND)]]
 
     def choose(self, threads: Sequence[int], n_found: int, per_second: int) -> None:
         """Sets the wanted threads, of ``n_found``.
