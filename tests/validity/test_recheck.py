@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from autotune.analysis.show import checks_text
+from autotune.cli.commands.verify import verify
 from autotune.core.errors import Status, TrialFailure, UsageError
 from autotune.devices import find_device
 from autotune.records.checks_made import CHECKS, lacking
@@ -93,3 +95,43 @@ def test_other_machine_code_than_the_recorded_one_is_left(old: SweepFolder, benc
     assert found and all(isinstance(each.failure, UsageError) for each in found)
     assert "is not that of the record" in str(found[0].failure)
     assert by_number(old) == before and SweepFolder(old.path).outcome() is not None
+
+
+def test_a_sweep_without_memory_is_left_and_the_others_are_verified(
+    old: SweepFolder, tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = KERNEL.problem({"n_time": 64, "n_chan": 96})
+    path = run_sweep(KERNEL, other, bench, Settings(results=tmp_path, trials=3, sampler="random")).path
+    first, measure, released = min(old.path, path), Worker.measure, []
+
+    def short(worker: Worker, job: Any, *rest: Any) -> Any:
+        if KERNEL.problem(job.problem) == (PROBLEM if first == old.path else other):
+            raise MemoryError("Out of memory allocating 1,509,949,440 bytes")
+        return measure(worker, job, *rest)
+
+    monkeypatch.setattr(Worker, "measure", short)
+    monkeypatch.setattr(Worker, "release", lambda worker: released.append(worker))
+    verify(records=[tmp_path], kernel=str(EXAMPLE), device="simulated:6")
+    out, err = capsys.readouterr()
+    assert "left " + str(first) in err and "1,509,949,440" in err and len(released) == 1
+    assert "1 sweep left" in out and "0 are wrong" in out
+
+
+def test_ctrl_c_keeps_what_was_verified_and_says_how_much(
+    old: SweepFolder, tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = KERNEL.problem({"n_time": 64, "n_chan": 96})
+    path = run_sweep(KERNEL, other, bench, Settings(results=tmp_path, trials=3, sampler="random")).path
+    last, measure = max(old.path, path), Worker.measure
+
+    def interrupted(worker: Worker, job: Any, *rest: Any) -> Any:
+        if KERNEL.problem(job.problem) == (PROBLEM if last == old.path else other):
+            raise KeyboardInterrupt
+        return measure(worker, job, *rest)
+
+    monkeypatch.setattr(Worker, "measure", interrupted)
+    with pytest.raises(typer.Exit) as end:
+        verify(kernel=str(EXAMPLE), records=[tmp_path], device="simulated:6")
+    out, err = capsys.readouterr()
+    assert end.value.exit_code == 130 and "1 of 2 sweeps were verified, and their records say so" in err
+    assert "recorded configs passed today's checks, 0 are wrong" in out and "verified     0" not in out

@@ -1,5 +1,6 @@
 """`autotune verify` checks variants against the reference, without timing."""
 
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from ...core.errors import UsageError
 from ...core.units import counted
 from ...devices import Target, cuda, find_device
 from ...recommend.distance import OTHER_DEVICE, kinship
-from ...records.folder import all_sweeps
+from ...records.folder import SweepFolder, all_sweeps
 from ...records.folder_lock import locked
 from ...source.registry import named_kernels, recorded_kernel
 from ...sweep.request import parse_config, problem_on, problems_on, resolve
@@ -120,27 +121,50 @@ def verify(
 def _verify_records(paths: list[Path], kernel: str, target: Target, everything: bool, deadline_s: float) -> None:
     """Makes today's checks of recorded configs, and prints how many passed."""
     named = named_kernels([kernel] if kernel else [])
-    n_passed = n_wrong = n_left = 0
-    with Bench(target, note=note) as bench:
-        for folder in all_sweeps(paths):
-            if kinship(folder.about().device, target.device) == OTHER_DEVICE:
-                n_left += 1
-                continue
-            try:
-                definition = recorded_kernel(folder.about().content, named)
-                with locked(folder.path, note):
-                    for found in recheck(folder, definition, bench, deadline_s, everything):
-                        n_passed += found.failure is None
-                        n_wrong += found.is_wrong
-                        if found.failure is not None:
-                            note(f"  {folder.path.name} {found.trial.config}: {found.failure}")
-            except UsageError as error:
-                note(f"left {folder.path}: {error}")
-                n_left += 1
-    left = f"; {counted(n_left, 'sweep')} left, of other architectures or as said above" if n_left else ""
-    stdout.print(f"verified     {n_passed} recorded configs passed today's checks, {n_wrong} are wrong{left}")
-    if n_wrong or not n_passed:
+    folders = all_sweeps(paths)
+    counts: Counter[str] = Counter()
+    n_done, is_stopped = 0, False
+    try:
+        with Bench(target, note=note) as bench, ProgressLine(len(folders)) as line:
+            for n_done, folder in enumerate(folders):
+                end = f"; {counts['wrong']} wrong"
+                if line.update(n_done, ProgressText(folder.path.parent.name, folder.path.name, end)):
+                    note(f"  {n_done} of {counted(len(folders), 'sweep')}{end}{line.left(n_done)}")
+                counts.update(_verify_record(folder, named, bench, everything, deadline_s))
+    except KeyboardInterrupt:
+        is_stopped = True
+    left = (
+        f"; {counted(counts['left'], 'sweep')} left, of other architectures or as said above" if counts["left"] else ""
+    )
+    found = f"{counts['passed']} recorded configs passed today's checks, {counts['wrong']} are wrong"
+    stdout.print(f"verified     {found}{left}")
+    if is_stopped:
+        raise stopped(f"{n_done} of {counted(len(folders), 'sweep')} were verified, and their records say so")
+    if counts["wrong"] or not counts["passed"]:
         raise typer.Exit(1)
+
+
+def _verify_record(
+    folder: SweepFolder, named: dict[str, AnyKernel], bench: Bench, everything: bool, deadline_s: float
+) -> Counter[str]:
+    """Makes today's checks of one sweep; returns how many "passed" and are "wrong", and if it is "left"."""
+    counts: Counter[str] = Counter()
+    if kinship(folder.about().device, bench.target.device) == OTHER_DEVICE:
+        return Counter(left=1)
+    try:
+        definition = recorded_kernel(folder.about().content, named)
+        with locked(folder.path, note):
+            for found in recheck(folder, definition, bench, deadline_s, everything):
+                counts["passed"] += found.failure is None
+                counts["wrong"] += found.is_wrong
+                if found.failure is not None:
+                    note(f"  {folder.path.name} {found.trial.config}: {found.failure}")
+    except (UsageError, MemoryError) as error:
+        counts["left"] = 1
+        note(f"left {folder.path}: {error}")
+        if isinstance(error, MemoryError):
+            bench.worker.release()  # the next sweep has what this one kept
+    return counts
 
 
 def _work(kernel: AnyKernel, problems: list[Any], config: str, place: Target, n: int | None) -> Variants:
