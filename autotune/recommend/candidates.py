@@ -20,6 +20,7 @@ from .experience import Experience
 
 N_NEAREST = 8  # recorded problems whose winners are candidates
 N = 8  # candidates, unless the caller says so
+DOUBT = 0.02  # log of the time by which a nearest winner that goes first may be predicted slower than the learnt choice
 RULE = "where this kernel starts"
 
 Scores = tuple[np.ndarray, np.ndarray]
@@ -58,7 +59,8 @@ def candidates(
 
     The first three are that with the least predicted time, the kernel's own default (the rule), and the winner of the
     nearest recorded problem, in the order of their bounds: a learnt one goes before the rule only if its bound is
-    lower. Then follow the first of the trees that do not know the rule, and further ones of each in turn.
+    lower, and the nearest winner only if the trees expect it to be no slower than theirs by more than DOUBT. Then
+    follow the first of the trees that do not know the rule, and further ones of each in turn.
 
     ``configs``: those that are allowed, if they are known. ``ranked``: their ``scores``, likewise.
 
@@ -90,7 +92,10 @@ def candidates(
 
     like, unlike, nearest = learned(by_rule, ""), learned(alone, " without the kernel's rule"), winners()
     firsts = [one for one in (told(rule, DEFAULT, RULE), next(nearest, None), next(like, None)) if one is not None]
-    firsts.sort(key=lambda one: one.bound)  # equal ones stay: the rule, then what was measured, then what was learnt
+    most = min(one.predicted for one in firsts) + DOUBT
+    firsts.sort(  # equal ones stay: the rule, then what was measured, then what was learnt
+        key=lambda one: (one.tier in (NEAREST, ARCHITECTURE) and one.predicted > most, one.bound)
+    )
     found: dict[Config, Candidate] = {}
     for one in chain(firsts, chain.from_iterable(zip_longest(unlike, like, nearest))):
         if len(found) == n:

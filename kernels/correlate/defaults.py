@@ -36,7 +36,7 @@ LARGE = 300  # receivers whose short slices wgmma adds up faster: results of 8 b
 # atomics add nothing, seven octets are slower.
 OCTETS_OF_PAIRS, OCTETS_ADDED = (*range(1, 8), 9, 10), 7
 MOST_OCTETS = 10  # up to these, pairs are faster than rectangles
-LEAST_CHANNELS = 0.25  # each multiprocessor needs so many, if pairs are of nine or ten octets
+LEAST_CHANNELS = 0.2  # each multiprocessor needs so many, if pairs are of nine or ten octets
 LEAST_OF_FEW_UNITS = {4: 0.3, 8: 1.0}  # the same of seven octets and more, by bits, if slices are not long
 OCTETS_OF_SHORT, OCTETS_OF_SHORTEST = 5, 3  # MOST_OCTETS of short slices, and of those of one or two units
 

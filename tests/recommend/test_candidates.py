@@ -82,6 +82,15 @@ def test_what_is_learnt_goes_before_the_rule_only_if_its_bound_is_lower() -> Non
     assert candidates(equal, KERNEL, PROBLEM, H200)[0].tier == "default"
 
 
+def test_a_winner_that_the_trees_expect_to_be_slow_is_never_the_first() -> None:
+    losses = tuple(replace(loss, bound=0.01 if loss.tier == "nearest" else 0.1) for loss in EXPERIENCE.losses)
+    slowest = max(CONFIGS, key=lambda config: law(config, 100))
+    for config, tier in ((EVERYTHING[0].measured[0][0], "nearest"), (slowest, "default")):
+        only = replace(measured(100, 4096), measured=((config, 1.0),))
+        found = candidates(replace(EXPERIENCE, problems=(only,), losses=losses), KERNEL, PROBLEM, H200)
+        assert found[0].tier == tier and "nearest" in [one.tier for one in found[:3]]
+
+
 def test_a_rule_outside_of_a_sample_is_scored_itself() -> None:
     """Where the allowed configs are a sample, the kernel's own default may lie outside of it."""
     rule = KERNEL.default_config(PROBLEM, H200)
