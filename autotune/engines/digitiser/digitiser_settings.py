@@ -21,7 +21,7 @@ from .signal_language import named_values, parsed_signal
 SAMPLE_BITS = Setting("Bits of a sample in two's complement, 2 to 16.", checks.integer(2, 16))
 PACKET = Setting("Samples in a heap, which is one packet of whole bytes.", checks.integer(1, 1 << 16))
 TEXTS, NAMED = schema.sequence_of(schema.as_word), schema.mapping_of(schema.as_word, schema.as_word)
-SEED, PERIOD, FIRST = checks.integer(0, MOST_SEED), checks.integer(1, MOST_PERIOD), checks.SAMPLES["first_timestamp"]
+SEED, PERIOD, FIRST = checks.integer(0, MOST_SEED), checks.integer(1, MOST_PERIOD), checks.CHECKS["first_timestamp"]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Checks of values in headers and attributes. Each returns the value, or raises ``Unsound``."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +92,43 @@ def beside(value: object) -> str:
 REALS = schema.sequence_of(real)
 ROWS_OF_REALS = schema.sequence_of(REALS)
 POSITION = schema.sequence_of(real, 3)
-SAMPLES = {
-    "sample_bits": sample_bits,
-    "n_pols": integer(1, 2),
-    "n_samples": integer(0, MOST_TIME),
-    "sample_rate_hz": rate,
-    "first_timestamp": integer(-MOST_FIRST, MOST_FIRST),
-    "antenna": schema.as_word,
-    "position_m": POSITION,
-    "centre_frequency_hz": real,
-    "sync_time_unix": moment,
-    "polarisations": polarisations,
-    "telescope": schema.as_word,
-    "observer": schema.as_word,
-    "mount": schema.one_of(MOUNTS),
-    "dish_diameter_m": within(0.01, 1e4),
+
+
+def numbers(kind: type[Any]) -> Callable[[str], tuple[Any, ...]]:
+    """Returns what parses numbers with commas between them."""
+    return lambda text: tuple(kind(part) for part in text.split(","))
+
+
+@dataclass(frozen=True)
+class HeaderField:
+    """A field of a recording's header.
+
+    ``help``: what it is, with its unit; "": no caller gives it. ``check``: raises Unsound for a wrong value. ``parse``:
+    returns the value in a text, or raises ValueError.
+    """
+
+    help: str
+    check: schema.Check
+    parse: Callable[[str], Any] = str
+
+
+SAMPLES: Mapping[str, HeaderField] = {  # of ``SampleInfo``
+    "sample_bits": HeaderField("", sample_bits),
+    "n_pols": HeaderField("", integer(1, 2)),
+    "n_samples": HeaderField("", integer(0, MOST_TIME)),
+    "first_timestamp": HeaderField("", integer(-MOST_FIRST, MOST_FIRST)),
+    "sample_rate_hz": HeaderField("samples per second of each polarisation, Hz", rate, float),
+    "antenna": HeaderField("the antenna's name", schema.as_word),
+    "position_m": HeaderField("the antenna's geocentric X,Y,Z, m", POSITION, numbers(float)),
+    "centre_frequency_hz": HeaderField("the centre of the samples' band, Hz", real, float),
+    "sync_time_unix": HeaderField("the time at which the stream's time was 0, s since 1970", moment),
+    "polarisations": HeaderField(
+        "names of the polarisations that are read, in their order: RL, YX, H", polarisations, str.upper
+    ),
+    "telescope": HeaderField("the name of the telescope, or of the array", schema.as_word),
+    "observer": HeaderField("the observer's name", schema.as_word),
+    "mount": HeaderField(f"the antenna's mount: {', '.join(MOUNTS)}", schema.one_of(MOUNTS), str.lower),
+    "dish_diameter_m": HeaderField("the diameter of the antenna's dish, m", within(0.01, 1e4), float),
 }
+CHECKS = {name: one.check for name, one in SAMPLES.items()}
 NEEDED = ("sample_bits", "n_pols", "sample_rate_hz")

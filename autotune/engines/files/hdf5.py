@@ -299,7 +299,7 @@ def _set(group: "h5py.Group", values: Mapping[str, object]) -> None:
 
 
 SAMPLE_CHECKS = {
-    **checks.SAMPLES,
+    **checks.CHECKS,
     "packet": checks.integer(1, checks.MOST_TIME),
     "is_turned": schema.as_flag,
     "first_pol": checks.integer(0, 1),

@@ -43,7 +43,11 @@ def overrides_of(header: Mapping[str, Any]) -> HeaderOverrides:
 
 
 def parsed_header(texts: Sequence[str]) -> dict[str, object]:
-    """Returns the fields in texts such as ``sample_rate_hz=64e6``. Raises UsageError for another form."""
+    """Returns the fields in texts such as ``sample_rate_hz=64e6``.
+
+    Raises:
+        UsageError: for another form, an unknown field or a wrong value.
+    """
     header: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -53,4 +57,5 @@ def parsed_header(texts: Sequence[str]) -> dict[str, object]:
             header[name] = header_fields()[name].parse(value) if name in header_fields() else value
         except ValueError:
             raise UsageError(f"--header {text}: must be NAME=VALUE, as sample_rate_hz=64e6") from None
+    overrides_of(header)
     return header

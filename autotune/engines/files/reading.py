@@ -15,9 +15,10 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ...system.setting import Setting
-from ..streams.samples import MOUNTS, SampleInfo
+from ..streams.samples import SampleInfo
 from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
 from . import checks
+from .checks import HeaderField as HeaderField
 from .turned import SIDEBANDS
 
 MOST_PACKET = 4096  # the most samples in a packet, if the format has no packets
@@ -39,27 +40,9 @@ def untold(line: str) -> None:
     """Ignores a line for the user."""
 
 
-@dataclass(frozen=True)
-class HeaderField:
-    """A field of a recording's header that a caller may give.
-
-    ``help``: what it is, with its unit. ``check``: raises Unsound for a wrong value. ``parse``: returns the value in a
-    text, or raises ValueError.
-    """
-
-    help: str
-    check: schema.Check
-    parse: Callable[[str], Any] = str
-
-
-def numbers(kind: type[Any]) -> Callable[[str], tuple[Any, ...]]:
-    """Returns what parses numbers with commas between them."""
-    return lambda text: tuple(kind(part) for part in text.split(","))
-
-
 def parsed_one_or_more(text: str) -> Any:
     """Returns a number, or several with commas between them. Raises ValueError for other texts."""
-    parts = numbers(int)(text)
+    parts = checks.numbers(int)(text)
     return parts if len(parts) > 1 else parts[0]
 
 
@@ -72,20 +55,9 @@ def one_or_more(value: object) -> object:
     return schema.sequence_of(schema.as_count)(value) if isinstance(value, list) else schema.as_count(value)
 
 
-OF_SAMPLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {  # fields of SampleInfo: help, and what parses a text
-    "sample_rate_hz": ("samples per second of each polarisation, Hz", float),
-    "antenna": ("the antenna's name", str),
-    "position_m": ("the antenna's geocentric X,Y,Z, m", numbers(float)),
-    "centre_frequency_hz": ("the centre of the samples' band, Hz", float),
-    "sync_time_unix": ("the time at which the stream's time was 0, s since 1970", str),
-    "polarisations": ("names of the polarisations that are read, in their order: RL, YX, H", str.upper),
-    "telescope": ("the name of the telescope, or of the array", str),
-    "observer": ("the observer's name", str),
-    "mount": (f"the antenna's mount: {', '.join(MOUNTS)}", str.lower),
-    "dish_diameter_m": ("the diameter of the antenna's dish, m", float),
-}
+OF_SAMPLES = {name: one for name, one in checks.SAMPLES.items() if one.help}
 FIELDS: Mapping[str, HeaderField] = {  # every recording has these; a format declares others as its ``header_fields``
-    **{name: HeaderField(words, checks.SAMPLES[name], parse) for name, (words, parse) in OF_SAMPLES.items()},
+    **OF_SAMPLES,
     "channel": HeaderField("the channel to read; two become the polarisations", one_or_more, parsed_one_or_more),
     "sideband": HeaderField("lower: the band falls with frequency; upper: it rises", schema.one_of(SIDEBANDS)),
     "trust_header": HeaderField("true: keep what data, physics or the clock contradict", schema.as_flag, _flag),

@@ -58,7 +58,7 @@ class FServiceSettings:
 
     sample_rate_hz: Annotated[float, header_setting("sample_rate_hz")]
     sample_bits: Annotated[int, SAMPLE_BITS] = 10
-    n_pols: Annotated[int, Setting("Polarisations, 1 or 2.", checks.SAMPLES["n_pols"])] = 2
+    n_pols: Annotated[int, Setting("Polarisations, 1 or 2.", checks.CHECKS["n_pols"])] = 2
     packet: Annotated[int, PACKET] = 4096
     antenna: Annotated[str, header_setting("antenna")] = ""
     feng_id: Annotated[

@@ -55,7 +55,7 @@ MOST_HEADER = 1 << 16  # bytes
 HEADER = schema.members_of(
     {
         "file": checks.beside,
-        **checks.SAMPLES,
+        **checks.CHECKS,
         "sample_type": schema.as_word,
         "sideband": schema.one_of(SIDEBANDS),
         "missing": schema.sequence_of(schema.sequence_of(checks.integer(0, checks.MOST_TIME), 3)),
