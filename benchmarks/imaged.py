@@ -135,7 +135,7 @@ def main() -> int:
             folder = Path(name)
             array, _, source = write_night(folder, basis, seed)
             for out in ("x.ms", "x.uvh5"):
-                correlate(array, Bands(16, 4, spectra_per_heap=252), folder / out, batches_per_dump=5)
+                correlate(array, Bands(16, 4, spectra_per_heap=252), folder / out, accumulate=5)
             print(labels(folder))
             wrong += image(folder, basis, source)
     print("\n".join(wrong) or "all right")

@@ -72,7 +72,7 @@ def main(device: str = "auto") -> None:
     centre = recording.sky.phase_centre
     print(f"delays follow hour angle {centre.hour_angle_deg:.3f}, declination {centre.declination_deg:.3f} degrees")
     bands = Bands(N_CHANNELS, spectra_per_heap=64)
-    made = correlate(["night"], bands, batches_per_dump=2, phase_centre=centre, running=Running(device=device))
+    made = correlate(["night"], bands, accumulate=2, phase_centre=centre, running=Running(device=device))
     dumps = made.visibilities[made.present.all(axis=1)]  # int32 [n_dumps, C, n_baselines, 4, 2]
     print(f"{len(dumps)} dumps of all {len(made.info.antennas)} antennas")
 

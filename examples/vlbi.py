@@ -47,7 +47,7 @@ def main(device: str = "auto") -> None:
     bands = Bands(N_CHANNELS, spectra_per_heap=64)
     header = {"sample_rate_hz": RATE_HZ}
     running = Running(device=device, tell=print)
-    made = correlate(["On.vdif", "Ef.vdif"], bands, "vlbi.h5", batches_per_dump=8, header=header, running=running)
+    made = correlate(["On.vdif", "Ef.vdif"], bands, "vlbi.h5", accumulate=8, header=header, running=running)
     print(f"{made.path}: {made.counters.dumps_out} dumps")
 
     # Baselines are (0, 0), (1, 0), (1, 1): number 1 is On times the conjugate of Ef. Product 0 is aa.

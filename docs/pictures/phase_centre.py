@@ -98,7 +98,7 @@ def measured() -> dict[str, list[str]]:
         for name, centre in (("stopped", read_sky(sky).phase_centre), ("running", None)):
             out = Path(folder) / f"{name}.uvh5"
             running = Running(device="host")
-            correlate(night, Bands(32, 8), out, batches_per_dump=2, phase_centre=centre, running=running)
+            correlate(night, Bands(32, 8), out, accumulate=2, phase_centre=centre, running=running)
             files[name] = UVData.from_file(str(out))
     (there,) = files["stopped"].phase_center_catalog.values()
     files["running"].phase(lon=there["cat_lon"], lat=there["cat_lat"], cat_name="there", phase_frame="icrs")

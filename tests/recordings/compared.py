@@ -72,7 +72,7 @@ def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder:
     out = folder / "vis.h5" if night.seed % 2 else None
     expected_heaps, expected = expected_of(night)
     made = correlate(
-        sources, bands, out, batches_per_dump=night.accumulate, running=Running(device=device, chunk=night.chunk)
+        sources, bands, out, accumulate=night.accumulate, running=Running(device=device, chunk=night.chunk)
     )
     info, counters = made.info, made.counters
     yield from _label_faults(night, night.stations[0], info.centre_frequency_hz, info.channel_width_hz)

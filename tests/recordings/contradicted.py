@@ -85,9 +85,7 @@ def refusal(night: Night, folder: Path, device: str, has_fringes: bool, antennas
     path, running = array_file(folder, antennas), Running(device=device)
     plot = folder / "fringes.png" if has_fringes else None
     try:
-        made = correlate(
-            path, bands, batches_per_dump=night.accumulate, running=running, plot=plot, overwrite=has_fringes
-        )
+        made = correlate(path, bands, accumulate=night.accumulate, running=running, plot=plot, overwrite=has_fringes)
     except UsageError as error:
         return str(error)
     names = [each.antenna for each in made.info.antennas]

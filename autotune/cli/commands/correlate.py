@@ -11,12 +11,12 @@ from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
 from ...engines.files.formats.interface import VISIBILITIES, VOLTAGES
 from ...engines.files.header_fields import parsed_header
-from ...engines.jobs import Bands, CorrelateResult, Running
+from ...engines.jobs import Bands, CorrelateResult, Dumps, Running
 from ...engines.jobs import correlate as run
 from ...engines.run.counters import si
 from ..console import note, stdout
 from ..stopped import stopped
-from .declared_options import with_settings
+from .declared_options import given_of, with_settings
 from .engine_options import (
     HeaderOption,
     OverwritePictureOption,
@@ -34,35 +34,16 @@ from .engine_options import (
 )
 from .options import BOTH_WORDS, JsonOption
 
-MOST_BATCHES = 1 << 30
 DECLINATION = re.compile(r"[+-]\d+([:d.]\d*)*[m\d.s]*")  # the second word of a direction
 
 
-def batches(text: str) -> int:
-    """Returns the number in a text; raises BadParameter for another form, such as a time."""
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_BATCHES:
-        raise typer.BadParameter(
-            f"{text} must be a number of batches, 1 to {MOST_BATCHES}, of --spectra-per-heap spectra"
-        )
-    return int(text)
-
-
-@with_settings(Bands, Running, without=("channels", "with_whole"))
+@with_settings(Dumps, Bands, Running, without=("channels", "with_whole"))
 def correlate(
     inputs: Annotated[
         list[Path],
         typer.Argument(
             help="One recording per antenna, a folder of recordings, the file of an array (array.toml, see `autotune "
             f"array`), or one file of voltages per antenna: {named(VOLTAGES, 'read')}."
-        ),
-    ],
-    accumulate: Annotated[
-        int,
-        typer.Option(
-            "--accumulate",
-            parser=batches,
-            metavar="BATCHES",
-            help="How many batches are added into one dump. One batch has --spectra-per-heap spectra.",
         ),
     ],
     channels: Annotated[
@@ -75,13 +56,6 @@ def correlate(
         Path | None,
         typer.Option("--out", help=f"A new file for visibilities: {named(VISIBILITIES)}. [default: none, with --plot]"),
     ] = None,
-    complete_dumps: Annotated[
-        bool,
-        typer.Option(
-            "--complete-dumps",
-            help="Drop the data of a baseline from a dump (weight 0) unless all of its spectra are there.",
-        ),
-    ] = False,
     header: HeaderOption = [],
     trust_header: TrustOption = False,
     phase_centre: Annotated[
@@ -116,8 +90,6 @@ def correlate(
             inputs,
             None if channels is None else bands_of({**options, "channels": channels}),
             out,
-            batches_per_dump=accumulate,
-            complete_dumps=complete_dumps,
             header={**parsed_header(header), **({"trust_header": True} if trust_header else {})},
             keep=False,
             plot=plot,
@@ -125,6 +97,7 @@ def correlate(
             sky=sky,
             phase_centre=phase_centre,
             running=running(options, report),
+            **given_of(Dumps, options),
         )
     why, names = result.why_nothing, [each.antenna or f"antenna {n}" for n, each in enumerate(result.info.antennas)]
     if json:

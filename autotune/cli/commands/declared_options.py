@@ -8,7 +8,7 @@ import typer
 
 from ...system.limits import Range
 from ...system.setting import COMMANDS, Declared, declared
-from .options import duration, in_range
+from .options import duration, in_range, integer
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -46,7 +46,10 @@ def _parameter(one: Declared) -> inspect.Parameter:
     more: dict[str, Any] = {}
     if isinstance(allowed, Range):
         more = {"callback": in_range(allowed)}
-        more |= {"parser": duration, "metavar": "SECONDS|5m|2h"} if allowed.unit == "s" else {}
+        if allowed.unit == "s":
+            more |= {"parser": duration, "metavar": "SECONDS|5m|2h"}
+        elif allowed.is_integer:
+            more |= {"parser": integer(allowed), "metavar": "NUMBER"}
     kind = list[str] if is_list else one.kinds[0] if one.is_needed else one.kinds[0] | None
     hint = Annotated[kind, typer.Option(one.option, help=one.help, **more)]  # type: ignore[valid-type]
     default: Any = inspect.Parameter.empty if one.is_needed else [] if is_list else None

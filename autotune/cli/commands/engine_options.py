@@ -13,7 +13,7 @@ from ...engines.files import formats
 from ...engines.files.formats.interface import either
 from ...engines.files.header_fields import header_fields
 from ...engines.files.losses import DataLoss
-from ...engines.jobs import Bands, ChanneliseResult, CorrelateResult, Narrow, Running
+from ...engines.jobs import Bands, ChanneliseResult, CorrelateResult, Dumps, Narrow, Running
 from ...engines.jobs.running import Report, no_report
 from ...engines.run.counters import FCounters, XCounters
 from ...system.setting import declared
@@ -33,8 +33,7 @@ TrustOption = Annotated[
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
 OverwritePictureOption = Annotated[bool, typer.Option("--overwrite", help="Replace the picture of --plot.")]
-OPTIONS = {one.name: one.option for kind in (Bands, Running) for one in declared(kind).values()}
-OPTIONS |= {"batches_per_dump": "--accumulate"}
+OPTIONS = {one.name: one.option for kind in (Bands, Dumps, Running) for one in declared(kind).values()}
 NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # the name of an argument in front of its value
 
 

@@ -22,6 +22,18 @@ def in_range(allowed: Range) -> Callable[[float | None], float | None]:
     return check
 
 
+def integer(allowed: Range) -> Callable[[str], int]:
+    """Returns what parses an option's integer; a text that is none gets the words of ``allowed``."""
+
+    def parsed(text: str) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text} must be {allowed}") from None
+
+    return parsed
+
+
 def duration(text: str) -> float:
     """Returns the seconds of a text such as 300, 90s, 5m, 1.5h or 2d; raises BadParameter for another form."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS_S else (text, "s")

@@ -21,6 +21,7 @@ from ..x.engine import XEngine
 from .array_inputs import needs_of, open_antennas
 from .band_settings import Bands
 from .channelise import voltage_infos
+from .dumps import Dumps
 from .level import level_text
 from .pointing import pointed
 from .running import Running, share_taken
@@ -35,7 +36,7 @@ class Antennas:
     """Antennas that were opened, and the function that makes an engine for them."""
 
     infos: Sequence[VoltageInfo]
-    engine: Callable[[VisibilitySink, bool], Correlating]  # takes a sink, and whether dumps must be complete
+    engine: Callable[[VisibilitySink], Correlating]
     delays: DelaysByAntenna = field(default_factory=dict)  # the models of each antenna, by its name; empty for voltages
     window: int = 0  # input samples of one spectrum; 0 for voltages, which do not say
 
@@ -43,7 +44,7 @@ class Antennas:
 def of_samples(
     inputs: object,
     bands: Bands | int | None,
-    batches_per_dump: int,
+    dumps: Dumps,
     header: Mapping[str, object],
     running: Running,
     stack: ExitStack,
@@ -84,10 +85,10 @@ def of_samples(
     if levels := [level for _, some in opened for level in some]:
         running.tell(level_text(levels))
     antennas = [voltage_infos(info, some, *each)[0] for info, some, each in zip(infos, each_bands, opened, strict=True)]
-    _must_fill(antennas, batches_per_dump)
+    _must_fill(antennas, dumps.accumulate)
     kernels = running.kernels()
 
-    def engine(sink: VisibilitySink, complete_dumps: bool) -> FXEngine:
+    def engine(sink: VisibilitySink) -> FXEngine:
         def say(line: str) -> None:
             running.report(line, share_taken([each.n_to_read for each in recorded], fx_engine.f_counters))
 
@@ -98,9 +99,9 @@ def of_samples(
             outputs,
             sink,
             kernels,
-            batches_per_dump=batches_per_dump,
+            batches_per_dump=dumps.accumulate,
             chunk_samples=n_chunk,
-            complete_dumps=complete_dumps,
+            complete_dumps=dumps.complete_dumps,
             report=say,
         )
         return fx_engine
@@ -109,7 +110,7 @@ def of_samples(
     return Antennas(antennas, engine, delays, outputs[0].settings.window)
 
 
-def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: ExitStack) -> Antennas:
+def of_voltages(inputs: Any, dumps: Dumps, running: Running, stack: ExitStack) -> Antennas:
     """Opens files of voltages, or takes a ``VoltageSource``. ``stack`` closes them."""
     source: VoltageSource = inputs if hasattr(inputs, "antennas") else _opened(_paths(inputs))
     stack.callback(source.close)
@@ -119,7 +120,7 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
     per_chunk = wanted_batches or max(1, CHUNK_BYTES // batch_bytes)
     kernels = running.kernels()
 
-    def engine(sink: VisibilitySink, complete_dumps: bool) -> XEngine:
+    def engine(sink: VisibilitySink) -> XEngine:
         def say(line: str) -> None:
             n = getattr(source, "n_batches", None)  # a source that has an end may say it
             running.report(line, x_engine.counters.batches_in / n if n else None)
@@ -129,9 +130,9 @@ def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: Exi
             source,
             sink,
             kernels,
-            batches_per_dump=batches_per_dump,
+            batches_per_dump=dumps.accumulate,
             batches_per_chunk=per_chunk,
-            complete_dumps=complete_dumps,
+            complete_dumps=dumps.complete_dumps,
             report=say,
         )
         return x_engine
@@ -166,12 +167,12 @@ def _paths(inputs: Any) -> list[Any]:
     return [inputs] if isinstance(inputs, str | Path) else list(inputs)
 
 
-def _must_fill(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> None:
+def _must_fill(antennas: Sequence[VoltageInfo], n_batches: int) -> None:
     """Raises UsageError when no antenna has samples for one dump."""
     counts = [(n / each.heap_samples, n, each) for each in antennas if (n := each.samples.n_samples) is not None]
-    if len(counts) == len(antennas) and (longest := max(counts, key=lambda count: count[0]))[0] < batches_per_dump:
+    if len(counts) == len(antennas) and (longest := max(counts, key=lambda count: count[0]))[0] < n_batches:
         _, n, antenna = longest
         raise UsageError(
-            f"batches_per_dump={batches_per_dump} batches of {antenna.heap_samples} samples are more than the {n} "
+            f"accumulate={n_batches} batches of {antenna.heap_samples} samples are more than the {n} "
             "samples that there are: choose fewer batches, channels, or spectra of a heap"
         )

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...core.errors import UsageError
+from ...system.setting import settings_given
 from ..files.losses import DataLoss, Heard
 from ..files.reading import Tell
 from ..plots.drawing import check_path
@@ -24,6 +26,7 @@ from ..streams.visibilities import VisibilityInfo
 from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
 from .band_settings import Bands
+from .dumps import Dumps
 from .running import Running
 from .sinks import TeeSink, empty_removed, remove, visibility_sink
 
@@ -107,8 +110,6 @@ def correlate(
     bands: Bands | int | None = None,
     out: str | Path | None = None,
     *,
-    batches_per_dump: int,
-    complete_dumps: bool = False,
     header: Mapping[str, object] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
@@ -116,6 +117,7 @@ def correlate(
     sky: str | Path | None = None,
     phase_centre: PhaseCentre | str | None = None,
     running: Running | None = None,
+    **dumps: Any,
 ) -> CorrelateResult:
     """Make visibilities of all pairs of antennas, with F-engines and an X-engine, or from voltages with an X-engine.
 
@@ -126,9 +128,6 @@ def correlate(
         bands: the one band to make of samples, or only the number of channels; None for voltages.
         out: path of a new file, whose suffix chooses the format; docs/engines-files.md lists them.
         keep: whether visibilities stay in memory when no file is written.
-        batches_per_dump: a batch is spectra_per_heap spectra. Dumps start at multiples of their length.
-        complete_dumps: whether a baseline that lacks any spectrum of a dump has no data there: its values are
-            (-2^31, 1) and its weight is 0. Otherwise a dump adds the spectra that came, and its weights count them.
         header: fields that the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
         overwrite: whether an existing picture is replaced.
@@ -137,13 +136,14 @@ def correlate(
             ("12h29m06.7s +2d03m09s", or degrees). The delays follow from positions and times; ``bands``' delays add to
             them.
         running: the device, the kernels, and the functions that take messages and progress.
+        dumps: fields of ``Dumps``: accumulate, which is needed (batches of a dump, each of spectra_per_heap spectra),
+            and complete_dumps.
 
     Raises:
         UsageError: for wrong arguments or files, in one line, and before anything is written if possible.
     """
     running = running or Running()
-    if batches_per_dump < 1:
-        raise UsageError(f"batches_per_dump={batches_per_dump}: a dump has 1 batch or more")
+    wanted = Dumps(**settings_given(Dumps, dumps))
     if sky is not None and plot is None:
         raise UsageError("a sky is drawn in a picture: give plot, too")
     picture = None if plot is None else check_path(plot, overwrite)
@@ -155,12 +155,12 @@ def correlate(
                 raise UsageError("voltages are delayed already: only samples can be given a phase centre")
             if bands is not None or header:
                 raise UsageError("voltages have their channels and their header: no header can be given for them")
-            antennas = of_voltages(inputs, batches_per_dump, running, stack)
+            antennas = of_voltages(inputs, wanted, running, stack)
         else:
             antennas = of_samples(
                 inputs,
                 bands,
-                batches_per_dump,
+                wanted,
                 header or {},
                 running,
                 stack=stack,
@@ -168,7 +168,7 @@ def correlate(
                 phase_centre=phase_centre,
                 tell=heard,
             )
-        info = visibility_info(antennas.infos, batches_per_dump)
+        info = visibility_info(antennas.infos, wanted.accumulate)
         _tell_polarisations(info, running.tell)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
@@ -176,7 +176,7 @@ def correlate(
         with empty_removed(stack, [path], lambda: [each.dumps_out for each in made]):
             sink = visibility_sink(path, info, keep, running.tell)
             stack.callback(sink.close)
-            engine = antennas.engine(sink if summary is None else TeeSink(sink, summary), complete_dumps)
+            engine = antennas.engine(sink if summary is None else TeeSink(sink, summary))
             made.append(engine.counters)
             began = time.monotonic()
             engine.run()

@@ -48,7 +48,7 @@ def test_a_format_is_added_from_outside(tmp_path: Path) -> None:
     out = tmp_path / "x.npz"
     done = autotune("correlate", *files, *WORDS, "--out", str(out), site=site)
     assert done.returncode == 0 and done.stdout.startswith(f"{out}: "), done.stderr
-    kept = correlate(files, Bands(16, spectra_per_heap=64), batches_per_dump=2, running=Running(device="host"))
+    kept = correlate(files, Bands(16, spectra_per_heap=64), accumulate=2, running=Running(device="host"))
     with np.load(out) as found:
         assert found["timestamps"].tolist() == kept.timestamps.tolist() and len(kept.timestamps) > 3
         assert np.array_equal(found["visibilities"], kept.visibilities) and kept.visibilities.any()

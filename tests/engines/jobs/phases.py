@@ -54,7 +54,7 @@ def correlated(
     night: Path, bands: Bands, at: PhaseCentre | str | None, heaps: int = DUMP // (32 * C), running: Running = ON_HOST
 ) -> Found:
     """Correlates a night into dumps of so many heaps."""
-    made = correlate(night, bands, batches_per_dump=heaps, phase_centre=at, running=running)
+    made = correlate(night, bands, accumulate=heaps, phase_centre=at, running=running)
     return coefficients(made.info, made.timestamps, made.visibilities, made.present)
 
 

@@ -63,7 +63,7 @@ def _quantised(rows: np.ndarray) -> np.ndarray:
 
 def wrong_degrees(array: Path, spans: list[tuple[int, int]]) -> float:
     """The largest phase of any channel in any scan, after it is checked that the dumps are those of the scans."""
-    made = correlate(array, BANDS, batches_per_dump=2, running=ON_HOST)
+    made = correlate(array, BANDS, accumulate=2, running=ON_HOST)
     length, reach = 2 * HEAP * 2 * C, 4 * 2 * C
     inside = np.array(
         [[b <= t and t + length - 2 * C + reach <= e for b, e in spans] for t in made.timestamps.tolist()]
@@ -136,7 +136,7 @@ position_m = {PLACES["Wb"]}
 def test_positions_channels_and_threads_differ_by_antenna(tmp_path: Path) -> None:
     two_stations(tmp_path)
     at_rest = re.sub(r"\[phase_centre\]\n.*\n.*\n", "", STATIONS)
-    made = correlate(written(tmp_path, at_rest), BANDS, tmp_path / "x.h5", batches_per_dump=2, running=ON_HOST)
+    made = correlate(written(tmp_path, at_rest), BANDS, tmp_path / "x.h5", accumulate=2, running=ON_HOST)
     assert [(info.antenna, list(info.position_m or ())) for info in made.info.antennas] == [
         ("On", PLACES["On"]),
         ("Westerbork", PLACES["Wb"]),
@@ -159,12 +159,12 @@ def test_all_that_lacks_is_said_at_once_before_anything_is_written(tmp_path: Pat
         "[[antenna]] Westerbork: ", "Wb.0.vdif: its frames do not state",
     )  # fmt: skip
     with refused("array.toml: ", *words):
-        correlate(written(tmp_path, "\n".join(lines)), BANDS, tmp_path / "x.uvh5", batches_per_dump=2, running=ON_HOST)
+        correlate(written(tmp_path, "\n".join(lines)), BANDS, tmp_path / "x.uvh5", accumulate=2, running=ON_HOST)
     text = STATIONS.replace("position_m", "# position_m", 1).replace("centre_frequency_hz", "# centre_frequency_hz")
     with refused(
         "[[antenna]] On lacks position_m and centre_frequency_hz, which", "Westerbork lacks centre_frequency_hz"
     ):
-        correlate(written(tmp_path, text), BANDS, tmp_path / "x.uvh5", batches_per_dump=2, running=ON_HOST)
+        correlate(written(tmp_path, text), BANDS, tmp_path / "x.uvh5", accumulate=2, running=ON_HOST)
     said: Any = {"threads": (0, 1), "sample_rate_hz": 2e6}
     raws = [tmp_path / f"{name}.toml" for name in "ab"]
     for path in raws:
@@ -172,13 +172,13 @@ def test_all_that_lacks_is_said_at_once_before_anything_is_written(tmp_path: Pat
     with refused(
         "x.uvh5: it needs", "a lacks position_m, sync_time_unix and centre_frequency_hz; b lacks", "array.toml"
     ):
-        correlate(raws, BANDS, tmp_path / "x.uvh5", batches_per_dump=2, running=ON_HOST)
+        correlate(raws, BANDS, tmp_path / "x.uvh5", accumulate=2, running=ON_HOST)
     with refused("position_m is of one antenna, and there are 2", "array.toml"):
-        correlate(raws, BANDS, batches_per_dump=2, header={"position_m": tuple(PLACES["On"])}, running=ON_HOST)
+        correlate(raws, BANDS, accumulate=2, header={"position_m": tuple(PLACES["On"])}, running=ON_HOST)
     with refused("array.toml: threads, sample_rate_hz cannot be given as well", "in front of the file's tables"):
-        correlate(written(tmp_path, STATIONS), BANDS, batches_per_dump=2, header=said, running=ON_HOST)
+        correlate(written(tmp_path, STATIONS), BANDS, accumulate=2, header=said, running=ON_HOST)
     with refused("array.toml: it is the file of an array, which is given alone"):
-        correlate([raws[0], tmp_path / "array.toml"], BANDS, batches_per_dump=2, running=ON_HOST)
+        correlate([raws[0], tmp_path / "array.toml"], BANDS, accumulate=2, running=ON_HOST)
     assert not list(tmp_path.glob("x.*"))
 
 
@@ -202,7 +202,7 @@ def test_what_is_wrong_in_it_is_one_line(tmp_path: Path, old: str, new: str, wor
     two_stations(tmp_path)
     assert old in STATIONS
     with refused("array.toml" if "in.vdif" not in new else "", *words):
-        correlate(written(tmp_path, STATIONS.replace(old, new)), BANDS, batches_per_dump=2, running=ON_HOST)
+        correlate(written(tmp_path, STATIONS.replace(old, new)), BANDS, accumulate=2, running=ON_HOST)
 
 
 def test_delays_and_gains_are_those_that_bands_would_give(tmp_path: Path) -> None:
@@ -213,14 +213,14 @@ def test_delays_and_gains_are_those_that_bands_would_give(tmp_path: Path) -> Non
                 "Westerbork": [DelayModel(Piece(0, -2.5))] * 2},
         gains={"On": 0.5, "Westerbork": np.array([[0.25, 0.75]])},
     )  # fmt: skip
-    wanted = correlate(written(tmp_path, STATIONS), by_bands, batches_per_dump=1, running=ON_HOST)
+    wanted = correlate(written(tmp_path, STATIONS), by_bands, accumulate=1, running=ON_HOST)
     pieces = "[{start = 0, delay = 3.25, rate = 1e-6}, {start = 2_000_002_000, pol = 1, delay = 8.0}]"
     text = STATIONS.replace("threads = [3, 7]", f"threads = [3, 7]\ndelays = {pieces}\ngains = 0.5")
     text = text.replace("channel = [0, 1]", "channel = [0, 1]\ndelays = -2.5\ngains = [0.25, 0.75]")
-    made = correlate(written(tmp_path, text), BANDS, batches_per_dump=1, running=ON_HOST)
+    made = correlate(written(tmp_path, text), BANDS, accumulate=1, running=ON_HOST)
     assert (made.visibilities == wanted.visibilities).all() and made.present.any() and made.info.is_delayed
     with refused("it has delays of antennas, and delays are given as well"):
-        correlate(written(tmp_path, text), by_bands, batches_per_dump=1, running=ON_HOST)
+        correlate(written(tmp_path, text), by_bands, accumulate=1, running=ON_HOST)
 
 
 def test_polarisations_in_files_of_their_own_are_correlated(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_polarisations_in_files_of_their_own_are_correlated(tmp_path: Path) -> N
     raw(tmp_path / "x.toml", _quantised(rows[:1]), 0, more=clocks[0])
     raw(tmp_path / "y.toml", _quantised(moved[np.newaxis]), 0, more=clocks[1])
     tables = '[[antenna]]\nname = "a"\nfiles = "a.toml"\n[[antenna]]\nname = "b"\nfiles = [["x.toml"], ["y.toml"]]\n'
-    made = correlate(written(tmp_path, tables), BANDS, batches_per_dump=2, running=ON_HOST)
+    made = correlate(written(tmp_path, tables), BANDS, accumulate=2, running=ON_HOST)
     v = made.visibilities[made.present.all(axis=1)].astype(float).sum(axis=0)[1:, 1, [0, 3]]
     assert len(made.timestamps) > 10 and np.degrees(np.abs(np.angle(v[..., 0] + 1j * v[..., 1]))).max() < 1
 
@@ -262,11 +262,11 @@ def test_antennas_of_guppi_raw_are_renamed_and_placed(tmp_path: Path) -> None:
     for k in range(2):
         blocks = np.split(data[:, k * n : (k + 1) * n], 2, axis=1)
         makers.guppi(tmp_path / f"ata.000{k}.raw", blocks, [first + k * n, first + k * n + n // 2], said)
-    alone = correlate([tmp_path / "ata.0000.raw"], BANDS, batches_per_dump=2, header={"channel": 2}, running=ON_HOST)
+    alone = correlate([tmp_path / "ata.0000.raw"], BANDS, accumulate=2, header={"channel": 2}, running=ON_HOST)
     assert [info.antenna for info in alone.info.antennas] == ["1a", "2b", "5c"]
     head = 'files = ["ata.0000.raw", "ata.0001.raw"]\nchannel = 2\n'
     tables = f'[[antenna]]\nname = "east"\nantenna = "5c"\nposition_m = {PLACES["On"]}\n[[antenna]]\nantenna = 1\n'
-    made = correlate(written(tmp_path, head + tables), BANDS, batches_per_dump=2, running=ON_HOST)
+    made = correlate(written(tmp_path, head + tables), BANDS, accumulate=2, running=ON_HOST)
     east, second = made.info.antennas
     assert (east.antenna, second.antenna, list(east.position_m or ())) == ("east", "2b", PLACES["On"])
     assert made.info.centre_frequency_hz == 1499e6  # of the third channel of a band that falls
@@ -276,7 +276,7 @@ def test_antennas_of_guppi_raw_are_renamed_and_placed(tmp_path: Path) -> None:
     assert np.hypot(*v[1, 0]) / np.sqrt(v[0, 0, 0] * v[2, 0, 0]) == pytest.approx(0.8, abs=0.05)
     with refused("[[antenna]] 9z: ", "it has the antennas 1a, 2b, 5c, and antenna = '9z' is not one of them"):
         text = head + '[[antenna]]\nname = "9z"\nantenna = "9z"\n'
-        correlate(written(tmp_path, text), BANDS, batches_per_dump=2, running=ON_HOST)
+        correlate(written(tmp_path, text), BANDS, accumulate=2, running=ON_HOST)
 
 
 def test_synctime_comes_before_the_time_of_pktstart(tmp_path: Path) -> None:
@@ -295,14 +295,14 @@ def test_files_that_it_names_are_recordings_or_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("x.py", "x.npy", "pipe", "in"):
         with refused("array.toml: [[antenna]] m000: ", f"{name}: it"):
-            correlate(written(tmp_path / "in", f'[[antenna]]\nfiles = "../{name}"\n'), BANDS, batches_per_dump=2)
+            correlate(written(tmp_path / "in", f'[[antenna]]\nfiles = "../{name}"\n'), BANDS, accumulate=2)
     assert not ran.exists()
     raw(tmp_path / "a.toml", RNG.integers(-50, 50, (2, 4096)), 0)
     text = "".join(
         f'[[antenna]]\nname = "{name}"\nfiles = "{path}"\n'
         for name, path in (("a", "../a.toml"), ("b", tmp_path / "a.toml"))
     )
-    assert correlate(written(tmp_path / "in", text), BANDS, batches_per_dump=2, running=ON_HOST).present.all()
+    assert correlate(written(tmp_path / "in", text), BANDS, accumulate=2, running=ON_HOST).present.all()
 
 
 def test_the_phase_centre_is_kept(tmp_path: Path) -> None:

@@ -38,9 +38,7 @@ def test_a_delay_is_one_at_all_frequencies(bank: str, delay: float) -> None:
     antennas = [(20 * (s + 0.1 * noise(2, N))).astype(np.complex64) for s in (sky, late)]
     delays = {"m000": [DelayModel()] * 2, "m001": [DelayModel(Piece(-N, -delay))] * 2}
     bands = Bands(C, 4, spectra_per_heap=HEAP, delays=delays)
-    made = correlate(
-        antennas, bands, batches_per_dump=3, header=HEADER, running=Running(filter_bank=bank, device="host")
-    )
+    made = correlate(antennas, bands, accumulate=3, header=HEADER, running=Running(filter_bank=bank, device="host"))
     whole = made.present.all(axis=1)
     assert whole.sum() >= N // (HEAP * C * 3) - 1
     v = made.visibilities[whole, 1:, 1, 0].astype(float).sum(axis=0)

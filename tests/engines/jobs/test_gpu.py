@@ -63,11 +63,11 @@ def test_chunks_change_nothing(bank: str) -> None:
 def test_visibilities_are_exactly_those_of_the_voltages(tmp_path: Path) -> None:
     bands = Bands(C, 8, spectra_per_heap=HEAP, delays=DELAYS)
     antennas = [noise(antenna) for antenna in range(5)]
-    together = correlate(antennas, bands, batches_per_dump=3, running=Running(device="cuda"))
+    together = correlate(antennas, bands, accumulate=3, running=Running(device="cuda"))
     paths = [tmp_path / f"m{number:03}.h5" for number in range(5)]
     for path, samples in zip(paths, antennas, strict=True):
         channelise(samples, bands, path, header={"antenna": path.stem}, running=Running(device="cuda"))
-    there, here = (correlate(paths, batches_per_dump=3, running=Running(device=device)) for device in ("cuda", "host"))
+    there, here = (correlate(paths, accumulate=3, running=Running(device=device)) for device in ("cuda", "host"))
     assert len(there.timestamps) > 8 and there.present.all(axis=1).sum() > 5
     for other in (here, together):
         some = [number for number, time in enumerate(other.timestamps) if time in there.timestamps]

@@ -144,7 +144,7 @@ def test_samples_and_voltages_give_the_same_visibilities(
         assert (
             type_(["channelise", str(night / f"m{antenna}.toml"), "--out", name, *words], capsys, monkeypatch)[0] == 0
         )
-    made = correlate(sorted(tmp_path.glob("m*.h5")), batches_per_dump=3, running=Running(device="host", chunk=5000))
+    made = correlate(sorted(tmp_path.glob("m*.h5")), accumulate=3, running=Running(device="host", chunk=5000))
     dumps = VisibilityDumps(tmp_path / "vis.h5")
     assert dumps.info == made.info and made.info.gains is not None
     found = {dump.timestamp: dump for dump in dumps}
@@ -174,11 +174,11 @@ def assert_are_sums(folder: Path, time: int, visibilities: np.ndarray) -> None:
 
 def test_arrays_and_folders_are_antennas(night: Path) -> None:
     arrays = np.stack([drawn(antenna).astype(np.int8) for antenna in range(2)])
-    one = correlate(arrays, BANDS, batches_per_dump=4, running=ON_HOST)
-    both = correlate(list(arrays), BANDS, batches_per_dump=4, running=Running(device="host", chunk=3000))
+    one = correlate(arrays, BANDS, accumulate=4, running=ON_HOST)
+    both = correlate(list(arrays), BANDS, accumulate=4, running=Running(device="host", chunk=3000))
     assert np.array_equal(one.visibilities, both.visibilities) and len(one.timestamps) > 4
     assert [info.antenna for info in one.info.antennas] == ["m000", "m001"]
-    three = correlate(night, BANDS, batches_per_dump=4, running=ON_HOST)
+    three = correlate(night, BANDS, accumulate=4, running=ON_HOST)
     assert [info.antenna for info in three.info.antennas] == ["m0", "m1", "m2"]
 
 
@@ -263,8 +263,8 @@ def test_what_is_no_input_is_refused() -> None:
         channelise(7, BANDS, running=ON_HOST)
     with pytest.raises(UsageError, match="gains must be given for samples that can be read only once"):
         channelise(ArraySource(np.zeros((1, N), np.uint8), SampleInfo(8, 1, 1.0, 1024)), BANDS, running=ON_HOST)
-    with pytest.raises(UsageError, match="batches_per_dump=0: a dump has 1 batch or more"):
-        correlate(np.zeros((2, 2, N), np.int8), BANDS, batches_per_dump=0, running=ON_HOST)
+    with pytest.raises(UsageError, match="accumulate=0 must be an integer from 1"):
+        correlate(np.zeros((2, 2, N), np.int8), BANDS, accumulate=0, running=ON_HOST)
     with pytest.raises(UsageError, match="one band is correlated at a time"):
         bands = Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,), with_whole=True)
-        correlate(np.zeros((2, 2, N), np.int8), bands, batches_per_dump=2, running=ON_HOST)
+        correlate(np.zeros((2, 2, N), np.int8), bands, accumulate=2, running=ON_HOST)

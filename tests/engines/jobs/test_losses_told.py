@@ -151,6 +151,6 @@ def test_python_has_the_losses_as_data(folder) -> None:
     for strict in (False, True):
         running = Running(device="host", strict=strict, tell=told.append)
         bands = Bands(50, spectra_per_heap=40)
-        made = correlate(["AA", "BB"], bands, header={"sample_rate_hz": 8e5}, batches_per_dump=5, running=running)
+        made = correlate(["AA", "BB"], bands, header={"sample_rate_hz": 8e5}, accumulate=5, running=running)
         assert made.has_failed == strict and [(loss.path.name, loss.n) for loss in made.losses] == [("AA", 825)]
         assert made.losses[0] in told and len(made.timestamps) == 11

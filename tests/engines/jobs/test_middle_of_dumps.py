@@ -39,7 +39,7 @@ def pulses(is_complex: bool) -> tuple[np.ndarray, np.ndarray]:
 def test_power_lies_where_the_times_of_dumps_say(kind: str) -> None:
     """Within a tenth of what half of the filter is more than half of a spectrum."""
     samples, at = pulses(kind == "complex")
-    made = correlate([samples, samples], KINDS[kind], batches_per_dump=1, header=HEADER, running=ON_HOST)
+    made = correlate([samples, samples], KINDS[kind], accumulate=1, header=HEADER, running=ON_HOST)
     power = made.visibilities[..., 0, 0, 0].astype(float).sum(axis=1) * made.present.all(axis=1)
     middles = made.timestamps + made.info.middle
     off = []
@@ -53,12 +53,12 @@ def test_power_lies_where_the_times_of_dumps_say(kind: str) -> None:
 def test_files_say_it(tmp_path: Path) -> None:
     """Files of voltages say the middle too, for a later correlation; older files do not."""
     samples, _ = pulses(False)
-    whole = correlate([samples, samples], BANDS, batches_per_dump=3, header=HEADER, running=ON_HOST)
+    whole = correlate([samples, samples], BANDS, accumulate=3, header=HEADER, running=ON_HOST)
     assert whole.info.middle_samples == (3 * 4 * 32 - 32) / 2 + 8 * 32 / 2
     paths = [tmp_path / "a.h5", tmp_path / "b.h5"]
     for path in paths:
         channelise(samples, BANDS, path, header=HEADER, running=ON_HOST)
-    correlate(paths, None, tmp_path / "x.h5", batches_per_dump=3, running=ON_HOST)
+    correlate(paths, None, tmp_path / "x.h5", accumulate=3, running=ON_HOST)
     with h5py.File(tmp_path / "a.h5") as file:
         assert file.attrs["middle_samples"] == 8 * 32 / 2
     dumps = VisibilityDumps(tmp_path / "x.h5")
@@ -70,7 +70,7 @@ def test_files_say_it(tmp_path: Path) -> None:
     dumps = VisibilityDumps(tmp_path / "x.h5")
     assert dumps.info.middle_samples is None and dumps.info.middle == 3 * 4 * 32 / 2
     dumps.close()
-    made = correlate(paths, None, batches_per_dump=3, running=ON_HOST)
+    made = correlate(paths, None, accumulate=3, running=ON_HOST)
     assert made.info.middle_samples is None, "one of them does not say it"
 
 

@@ -47,8 +47,8 @@ def of_one(paths: list[Path], folder: Path) -> list[Path]:
 def test_it_is_the_product_of_the_first_of_two(tmp_path: Path, bits: int, by_kernels: bool) -> None:
     two = stations(tmp_path, missing="missing = [[0, 3000, 1]]\n")
     running, bands = replace(ON_HOST, kernels_on_host=by_kernels), Bands(8, 4, bits=bits, spectra_per_heap=16)
-    both = correlate(two, bands, batches_per_dump=2, running=running)
-    one = correlate(of_one(two, tmp_path / "one"), bands, batches_per_dump=2, running=running)
+    both = correlate(two, bands, accumulate=2, running=running)
+    one = correlate(of_one(two, tmp_path / "one"), bands, accumulate=2, running=running)
     assert one.visibilities.shape == (*both.visibilities.shape[:3], 1, 2) and len(one.timestamps) > 8
     there = both.weights.any(axis=2)  # a baseline without any data is marked
     assert np.array_equal(one.weights[..., 0], both.weights[..., 0]) and not one.weights.all()
@@ -64,8 +64,8 @@ def test_files_of_voltages_give_the_same(tmp_path: Path, n_antennas: int) -> Non
     voltages = [tmp_path / f"{path.stem}.h5" for path in paths]
     for path, made in zip(paths, voltages, strict=True):
         channelise(path, bands, made, running=ON_HOST)
-    apart = correlate(voltages, batches_per_dump=2, running=ON_HOST)
-    together = correlate(paths, bands, batches_per_dump=2, running=ON_HOST)
+    apart = correlate(voltages, accumulate=2, running=ON_HOST)
+    together = correlate(paths, bands, accumulate=2, running=ON_HOST)
     for name in ("visibilities", "weights", "timestamps"):
         assert np.array_equal(getattr(apart, name), getattr(together, name))
 
@@ -73,9 +73,9 @@ def test_files_of_voltages_give_the_same(tmp_path: Path, n_antennas: int) -> Non
 def test_files_and_pictures_have_it(tmp_path: Path) -> None:
     paths = of_one(stations(tmp_path), tmp_path / "one")
     bands = Bands(8, 4, spectra_per_heap=16)
-    kept = correlate(paths, bands, batches_per_dump=4, running=ON_HOST)
+    kept = correlate(paths, bands, accumulate=4, running=ON_HOST)
     stored = tmp_path / "x.h5"
-    correlate(paths, bands, stored, batches_per_dump=4, plot=tmp_path / "x.png", running=ON_HOST)
+    correlate(paths, bands, stored, accumulate=4, plot=tmp_path / "x.png", running=ON_HOST)
     dumps = list(VisibilityDumps(stored))
     assert np.array_equal([dump.visibilities for dump in dumps], kept.visibilities)
     assert np.array_equal([dump.weights for dump in dumps], kept.weights) and (tmp_path / "x.png").stat().st_size > 9999
@@ -88,13 +88,13 @@ def test_others_read_it_as_xx(tmp_path: Path, suffix: str) -> None:
         pytest.importorskip("casacore")
     paths, path = of_one(stations(tmp_path), tmp_path / "one"), tmp_path / f"x{suffix}"
     bands = Bands(8, 4, spectra_per_heap=16)
-    made = correlate(paths, bands, path, batches_per_dump=8, running=ON_HOST)
+    made = correlate(paths, bands, path, accumulate=8, running=ON_HOST)
     found = pyuvdata.UVData.from_file(str(path))
     assert found.polarization_array.tolist() == [-5] and found.data_array.shape[1:] == (8, 1)
     assert found.Nbls == made.info.n_baselines == 6
 
 
 def test_the_network_has_two(tmp_path: Path) -> None:
-    info = correlate(of_one(stations(tmp_path), tmp_path / "one"), 8, batches_per_dump=1, running=ON_HOST).info
+    info = correlate(of_one(stations(tmp_path), tmp_path / "one"), 8, accumulate=1, running=ON_HOST).info
     with pytest.raises(UsageError, match="antennas must have two polarisations"):
         DumpOutlet(info, "udp", [Endpoint("127.0.0.1", 9999)])

@@ -166,7 +166,7 @@ def test_what_cannot_be_is_told_before_anything_runs(slow: tuple[Path, SkyCoord]
 
     def run(inputs: object = night, **rest: object) -> None:
         at = rest.pop("at", centre_of(centre))
-        correlate(inputs, BANDS, tmp_path / "x.h5", batches_per_dump=1, phase_centre=at, running=ON_HOST, **rest)
+        correlate(inputs, BANDS, tmp_path / "x.h5", accumulate=1, phase_centre=at, running=ON_HOST, **rest)
 
     tables = [
         f'[[antenna]]\nfiles = "{file}"\nposition_m = [1.0, 2.0, 3.0]\n' for file in sorted(night.glob("m*.toml"))

@@ -36,7 +36,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Beside:
     source = centre.directional_offset_by(130 * units.deg, 1 * units.deg)
     night = array.write(folder / "night", [(source, 1.0)])
     for name, at in (("running", None), ("stopped", centre_of(centre))):
-        correlate(night, BANDS, folder / f"{name}.h5", batches_per_dump=8, phase_centre=at, running=ON_HOST)
+        correlate(night, BANDS, folder / f"{name}.h5", accumulate=8, phase_centre=at, running=ON_HOST)
     return Beside(array, centre, source, folder)
 
 

@@ -98,7 +98,7 @@ def check(folder: Path, names: tuple[str, ...], made: CorrelateResult, bands: Ba
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_are_those_of_the_names(tmp_path: Path, kind: str) -> None:
     names = KINDS[kind]
-    made = correlate(array(tmp_path, names), BANDS, batches_per_dump=PER_DUMP, running=ON_HOST)
+    made = correlate(array(tmp_path, names), BANDS, accumulate=PER_DUMP, running=ON_HOST)
     basis = next((basis for each in names for basis in BASES if each and each in (basis, basis[::-1])), "")
     called = tuple(basis[: len(LETTERS[each])] if each in LETTERS and basis else each for each in names)
     assert check(tmp_path, called, made) > 0
@@ -111,8 +111,8 @@ def test_products_are_those_of_the_names(tmp_path: Path, kind: str) -> None:
 def test_kernels_give_the_same(tmp_path: Path, bits: int) -> None:
     names = KINDS["the second beside two"]
     path, bands = array(tmp_path, names), replace(BANDS, bits=bits)
-    made = correlate(path, bands, batches_per_dump=PER_DUMP, running=replace(ON_HOST, kernels_on_host=True))
-    same = correlate(path, bands, batches_per_dump=PER_DUMP, running=ON_HOST)
+    made = correlate(path, bands, accumulate=PER_DUMP, running=replace(ON_HOST, kernels_on_host=True))
+    same = correlate(path, bands, accumulate=PER_DUMP, running=ON_HOST)
     assert np.array_equal(made.visibilities, same.visibilities) and np.array_equal(made.weights, same.weights)
     assert made.weights.any()
 
@@ -127,7 +127,7 @@ def test_the_order_of_the_file_does_not_show(tmp_path: Path) -> None:
         for each in ("m0.bin", "m1.bin"):
             (folder / each).write_bytes(rows[order].tobytes())
         (folder / "m1.toml").write_text((folder / "m1.toml").read_text().replace("missing", "# "))
-        found.append(correlate(path, BANDS, batches_per_dump=PER_DUMP, running=ON_HOST))
+        found.append(correlate(path, BANDS, accumulate=PER_DUMP, running=ON_HOST))
     assert np.array_equal(found[0].visibilities, found[1].visibilities) and found[0].weights.all()
     assert found[1].info.gains == found[0].info.gains
 
@@ -140,7 +140,7 @@ def test_files_of_voltages_have_names_too(tmp_path: Path) -> None:
         with h5py.File(path) as file:
             assert file["samples"].attrs["polarisations"].decode() == names[number]
     together, apart = (
-        correlate(each, BANDS if each == paths[0] else None, batches_per_dump=2, running=ON_HOST) for each in paths
+        correlate(each, BANDS if each == paths[0] else None, accumulate=2, running=ON_HOST) for each in paths
     )
     assert np.array_equal(together.visibilities, apart.visibilities) and np.array_equal(together.weights, apart.weights)
     assert apart.info.product_names == ["RR", "LR", "RL", "LL"]
@@ -152,7 +152,7 @@ def test_voltages_of_one_beside_two_are_refused_with_a_remedy(tmp_path: Path) ->
     for path in paths:
         channelise(path.with_suffix(".toml"), BANDS, path, running=ON_HOST)
     with refused("m1.h5: n_pols is 1, but in m0.h5 it is 2", "samples that differ so can be correlated"):
-        correlate(paths, batches_per_dump=2, running=ON_HOST)
+        correlate(paths, accumulate=2, running=ON_HOST)
 
 
 def test_a_file_and_the_command_say_them(
@@ -174,18 +174,14 @@ def test_a_file_and_the_command_say_them(
 def test_what_nothing_says_is_told(tmp_path: Path) -> None:
     told = list[str]()
     path = array(tmp_path, ("-", "RL", "-"))
-    correlate(path, BANDS, batches_per_dump=2, running=replace(ON_HOST, tell=told.append))
+    correlate(path, BANDS, accumulate=2, running=replace(ON_HOST, tell=told.append))
     assert "nothing says the polarisations of m0, m2; they are taken as those of others: m0 RL, m1 RL, m2 RL" in told
     (tmp_path / "mixed").mkdir()
-    correlate(
-        array(tmp_path / "mixed", ("XY", "RL")), BANDS, batches_per_dump=2, running=replace(ON_HOST, tell=told.append)
-    )
+    correlate(array(tmp_path / "mixed", ("XY", "RL")), BANDS, accumulate=2, running=replace(ON_HOST, tell=told.append))
     assert any("polarisations are not of one kind (m0 XY, m1 RL)" in line for line in told)
     (tmp_path / "known").mkdir()
     told.clear()
-    correlate(
-        array(tmp_path / "known", ("LR", "RL")), BANDS, batches_per_dump=2, running=replace(ON_HOST, tell=told.append)
-    )
+    correlate(array(tmp_path / "known", ("LR", "RL")), BANDS, accumulate=2, running=replace(ON_HOST, tell=told.append))
     assert not any("polarisation" in line for line in told)
 
 
@@ -205,7 +201,7 @@ def test_wrong_names_are_refused(tmp_path: Path, said: str, words: list[str]) ->
         open_samples(tmp_path / "m0.toml", polarisations=said)
     path.write_text(path.read_text() + f'polarisations = "{said}"\n')
     with refused("array.toml", words[0].partition(",")[0].removeprefix("m0.toml: ")):
-        correlate(path, BANDS, batches_per_dump=2, running=ON_HOST)
+        correlate(path, BANDS, accumulate=2, running=ON_HOST)
     rows = np.ones((2, N), np.int8)
     with pytest.raises(UsageError, match="polarisations"):
-        correlate([rows, rows], BANDS, batches_per_dump=2, header={"polarisations": said}, running=ON_HOST)
+        correlate([rows, rows], BANDS, accumulate=2, header={"polarisations": said}, running=ON_HOST)

@@ -54,7 +54,7 @@ def test_they_have_the_phases_of_the_sky(tmp_path: Path, kinds: tuple[bool, ...]
         turned = sky * np.exp(-2j * np.pi * hz * delay * 1e-6)
         paths.append(recorded(tmp_path / f"m{number}.dada", turned, is_complex, late if number == 1 else 0))
     bands = Bands(C, TAPS, spectra_per_heap=HEAP)
-    made = correlate(paths, bands, batches_per_dump=3, running=Running(device="host", chunk=chunk))
+    made = correlate(paths, bands, accumulate=3, running=Running(device="host", chunk=chunk))
     rate_hz = BAND_HZ * (1 if kinds[0] else 2)
     assert made.info.dump_samples == 3 * HEAP * C * rate_hz // BAND_HZ
     assert made.timestamps[0] == 0 and (np.diff(made.timestamps) == made.info.dump_samples).all()
@@ -84,13 +84,13 @@ def test_another_band_is_refused(tmp_path: Path) -> None:
     ]
     why = "a has 2000000.0 Hz, b has 2000000.0 Hz; real samples of a band have twice the rate of complex ones"
     with refused("antennas must have the same sample rate to be correlated", why):
-        correlate(paths, Bands(C), batches_per_dump=2, running=Running(device="host"))
+        correlate(paths, Bands(C), accumulate=2, running=Running(device="host"))
 
 
 def test_an_odd_number_of_channels_is_refused(tmp_path: Path) -> None:
     paths = [recorded(tmp_path / f"{n}.dada", lines(), n == 1) for n in range(2)]
     with refused("n_channels=15: real samples beside complex ones need an even number of channels"):
-        correlate(paths, Bands(15), batches_per_dump=2, running=Running(device="host"))
+        correlate(paths, Bands(15), accumulate=2, running=Running(device="host"))
 
 
 @pytest.mark.parametrize("first", [0, 1])

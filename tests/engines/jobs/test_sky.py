@@ -104,7 +104,7 @@ def test_the_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 def test_a_narrow_band_takes_the_delays_of_the_whole_one(tmp_path: Path) -> None:
     night = recorded(tmp_path, 1 << 19)
     bands = Bands(16, 4, spectra_per_heap=32, delays=night / "delays.toml", narrow=(Narrow(1290e6, 16, 128),))
-    made = correlate(night, bands, batches_per_dump=8, running=ON_HOST)
+    made = correlate(night, bands, accumulate=8, running=ON_HOST)
     whole = made.present.all(axis=1)
     assert made.info.centre_frequency_hz == 1290e6 and made.info.channel_width_hz == 64e6 / 256 and whole.sum() >= 3
     found = [coefficients(made.info, made.visibilities[whole], i, j) for j in range(4) for i in range(j)]
@@ -119,9 +119,7 @@ def test_baselines_in_uvh5_point_where_the_source_is(tmp_path: Path) -> None:
     second = SKY.read_text()[SKY.read_text().index("[[source]]                       # a degree") :]
     night = recorded(tmp_path, 1 << 18, ("spacing_m = 400", "spacing_m = 60"), (second, ""))
     out = tmp_path / "vis.uvh5"
-    correlate(
-        night, Bands(32, 4, spectra_per_heap=64), out, batches_per_dump=16, running=ON_HOST
-    )  # fringes are not stopped
+    correlate(night, Bands(32, 4, spectra_per_heap=64), out, accumulate=16, running=ON_HOST)  # fringes are not stopped
     observation = pyuvdata.UVData.from_file(str(out))
     latitude, hour_angle, declination = map(radians, (-30.7, 20, -30))
     towards = np.array(  # the source: east, north, up
@@ -153,7 +151,7 @@ def test_files_say_the_direction_whose_fringes_were_stopped(tmp_path: Path) -> N
             night,
             bands,
             tmp_path / f"{name}.uvh5",
-            batches_per_dump=16,
+            accumulate=16,
             running=Running(device="host", tell=told.append),
         )
         found[name] = pyuvdata.UVData.from_file(str(tmp_path / f"{name}.uvh5"))
@@ -176,5 +174,5 @@ def test_delays_without_a_direction_are_told(tmp_path: Path) -> None:
     bands = Bands(32, 4, spectra_per_heap=64, delays=tmp_path / "delays.toml")
     for name, n in (("x.h5", 0), ("x.uvh5", 1)):
         told.clear()
-        correlate(night, bands, tmp_path / name, batches_per_dump=16, running=Running(device="host", tell=told.append))
+        correlate(night, bands, tmp_path / name, accumulate=16, running=Running(device="host", tell=told.append))
         assert len([line for line in told if "it says unprojected, though delays stop fringes" in line]) == n

@@ -47,7 +47,7 @@ def test_starts_are_aligned_by_the_headers(tmp_path: Path, late: int) -> None:
     start = BEGIN + timedelta(seconds=late / RATE)
     utc = f"{start:%Y-%m-%d-%H:%M:%S}.{start.microsecond:06}{'5' * (late % 2)}"
     second = recorded(tmp_path / "b.dada", sky[late:], UTC_START=utc)
-    made = correlate([first, second], BANDS, batches_per_dump=3, running=Running(device="host", tell=told.append))
+    made = correlate([first, second], BANDS, accumulate=3, running=Running(device="host", tell=told.append))
     assert coefficient(made) == pytest.approx(0.8, abs=0.02)
     assert f"b: its time 0 is {late} samples after that of a, which are counted" in told
     length = 3 * HEAP * 2 * C
@@ -66,7 +66,7 @@ def test_starts_are_aligned_by_the_headers(tmp_path: Path, late: int) -> None:
 def test_antennas_that_differ_are_refused_with_both_values(tmp_path: Path, said: Any, words: list[str]) -> None:
     paths = [recorded(tmp_path / "a.dada", noise(1 << 14)), recorded(tmp_path / "b.dada", noise(1 << 14), **said)]
     with refused(*words):
-        correlate(paths, BANDS, tmp_path / "x.h5", batches_per_dump=2, running=ON_HOST)
+        correlate(paths, BANDS, tmp_path / "x.h5", accumulate=2, running=ON_HOST)
     assert not (tmp_path / "x.h5").exists()
 
 
@@ -76,12 +76,12 @@ def test_stations_without_a_common_time_end_at_once(tmp_path: Path, name: str) -
     later = recorded(tmp_path / "b.dada", noise(1 << 14), UTC_START="2025-03-04-05:36:07", TELESCOPE=name)
     why = "check their clocks" if name == "b" else "if they are pieces of one recording"
     with refused("no time in common", "2025-03-04T05:06:07 to 2025-03-04T05:06:07.008192", "T05:36:07 to ", why):
-        correlate([first, later], BANDS, tmp_path / "x.h5", batches_per_dump=2, running=ON_HOST)
+        correlate([first, later], BANDS, tmp_path / "x.h5", accumulate=2, running=ON_HOST)
 
 
 def test_two_inputs_of_one_station_are_told(tmp_path: Path) -> None:
     path, told = recorded(tmp_path / "a.dada", noise(1 << 14)), []
-    made = correlate([path, path], BANDS, batches_per_dump=2, running=Running(device="host", tell=told.append))
+    made = correlate([path, path], BANDS, accumulate=2, running=Running(device="host", tell=told.append))
     assert coefficient(made) > 0.999 and len([line for line in told if "2 antennas have the name 'a'" in line]) == 1
 
 
@@ -102,7 +102,7 @@ def test_epochs_of_vdif_are_one_utc(tmp_path: Path) -> None:
         paths.append(tmp_path / f"{station}.vdif")
         paths[-1].write_bytes(b"".join(blocks))
     header = {"sample_rate_hz": float(RATE)}
-    made = correlate(paths, BANDS, batches_per_dump=3, header=header, running=ON_HOST)
+    made = correlate(paths, BANDS, accumulate=3, header=header, running=ON_HOST)
     assert made.present.all() and coefficient(made) == pytest.approx(0.8, abs=0.03)
     first, second = made.info.antennas
     assert first.first_timestamp == second.first_timestamp and first.sync_time_unix == second.sync_time_unix
@@ -124,7 +124,7 @@ def test_the_rest_of_a_start_is_delayed_at_the_true_frequency(tmp_path: Path, re
         paths.append(tmp_path / f"{name}.toml")
         paths[-1].write_text(text)
     told: list[str] = []
-    made = correlate(paths, BANDS, batches_per_dump=4, running=Running(device="host", tell=told.append))
+    made = correlate(paths, BANDS, accumulate=4, running=Running(device="host", tell=told.append))
     assert len([line for line in told if f"the rest of {rest:.6f} samples is delayed" in line]) == 1
     v = made.visibilities[made.present.all(axis=1)].astype(float).sum(axis=0)[1:, 1, [0, 3]]
     assert np.degrees(np.abs(np.angle(v[..., 0] + 1j * v[..., 1]))).max() < 0.5
@@ -138,14 +138,14 @@ def test_a_file_of_several_antennas_is_several_antennas(tmp_path: Path) -> None:
     said = {"NANTS": 2, "ANTNMES": "1a,2b", "TBIN": 1e-6, "OBSFREQ": 1500.0, "OBSBW": 3.0, "PIPERBLK": n // 4}
     path = tmp_path / "array.raw"
     makers.guppi(path, blocks, [10**9 + k * n // 4 for k in range(4)], {**said, "SYNCTIME": 1_700_000_000})
-    made = correlate([path], BANDS, batches_per_dump=4, header={"channel": 2}, running=ON_HOST)
+    made = correlate([path], BANDS, accumulate=4, header={"channel": 2}, running=ON_HOST)
     assert [info.antenna for info in made.info.antennas] == ["1a", "2b"]
     assert made.info.centre_frequency_hz == 1501e6 and made.info.antennas[0].sync_time_unix == 1_700_000_000
     assert made.timestamps[0] >= 10**9 and coefficient(made) == pytest.approx(0.8, abs=0.03)
     one = channelise(path, BANDS, header={"channel": 5}, running=ON_HOST)  # the same channel of the second antenna
     assert one.bands[0].info.samples.antenna == "2b" and one.bands[0].info.centre_frequency_hz == 1501e6
     with refused("array.raw: it has 2 antennas of 3 channels each", "channel=0 to 2"):
-        correlate([path], BANDS, batches_per_dump=4, header={"channel": 3}, running=ON_HOST)
+        correlate([path], BANDS, accumulate=4, header={"channel": 3}, running=ON_HOST)
 
 
 def test_given_delays_are_kept_beside_the_rest(tmp_path: Path) -> None:
@@ -165,6 +165,6 @@ def test_given_delays_are_kept_beside_the_rest(tmp_path: Path) -> None:
         arrays.append(open_samples(tmp_path / f"{name}.toml", **header))
     delays = {"a": [DelayModel()] * 2, "b": [DelayModel(Piece(-9999, -7.6, phase=np.pi / 2 * 7.6))] * 2}
     bands = Bands(C, 4, spectra_per_heap=HEAP, delays=delays, gains=0.1)
-    made = correlate(arrays, bands, batches_per_dump=4, running=ON_HOST)
+    made = correlate(arrays, bands, accumulate=4, running=ON_HOST)
     v = made.visibilities[made.present.all(axis=1)].astype(float).sum(axis=0)[1:, 1, [0, 3]]
     assert np.degrees(np.abs(np.angle(v[..., 0] + 1j * v[..., 1]))).max() < 0.5

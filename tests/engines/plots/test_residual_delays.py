@@ -35,7 +35,7 @@ def recorded(delays: list[float], is_complex: bool, seed: int, share: float = 0.
 def left(samples: list[np.ndarray], sideband: str = "upper", **said: object) -> list[ResidualDelay]:
     header = {"sample_rate_hz": RATE_HZ, "centre_frequency_hz": 1e9, "sideband": sideband, **said}
     made = correlate(
-        samples, Bands(C, TAPS, spectra_per_heap=16), batches_per_dump=4, header=header, running=Running(device="host")
+        samples, Bands(C, TAPS, spectra_per_heap=16), accumulate=4, header=header, running=Running(device="host")
     )
     summary = VisibilitySummary(made.info)
     for time, visibilities, weights in zip(made.timestamps.tolist(), made.visibilities, made.weights, strict=True):
