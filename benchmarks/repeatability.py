@@ -38,7 +38,7 @@ def main() -> None:
             settings = Settings(
                 results=Path(folder) / str(seed), trials=given.trials, sampler=given.sampler, seed=seed, hints=0
             )
-            sweep = run_sweep(kernel, problem, bench, settings, ConsoleProgress(target.module.clock))
+            sweep = run_sweep(kernel, problem, bench, settings, ConsoleProgress())
             assert sweep.best is not None, "nothing was correct"
             winners.append(replace(sweep.best, number=seed))
         distinct = list({trial.config: trial for trial in winners}.values())

@@ -37,7 +37,7 @@ def replay(
         list[str],
         typer.Option(
             "--sampler",
-            help="auto, gp, tpe, local, random, exhaustive, optuna:NSGAIISampler (any of Optuna's). Repeatable.",
+            help="auto, gp, tpe, random, exhaustive, optuna:NSGAIISampler (any of Optuna's). Repeatable.",
         ),
     ] = ["auto"],
     trials: Annotated[int, typer.Option("--trials", min=1, help="Configurations to try in each search.")] = 100,

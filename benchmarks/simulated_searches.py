@@ -214,7 +214,7 @@ def replay_once(
         clock.now += 1.0
         tried.append(number[config])
         seconds = space.seconds[tried[-1]]
-        compiling.observe(config, None if seconds is None else (seconds,))
+        search.observe(config, None if seconds is None else (seconds,))
     compiling.cancel()
     searcher_name = actual_sampler(sampler, trials, len(space.configs))
     return ReplayRun(searcher_name, tuple(tried), asking_s, clock.now, clock.n_cancelled)

@@ -11,7 +11,16 @@ from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
-from rich.progress import BarColumn, ProgressColumn, Task
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 from rich.table import Column
 from rich.text import Text
@@ -92,21 +101,6 @@ class ProgressText:
         yield Text(self.within(options.max_width), no_wrap=True, end="")
 
 
-class _Count(ProgressColumn):
-    """Shows the count and the total, the elapsed time and the time left."""
-
-    def __init__(self, in_percent: bool) -> None:
-        self._in_percent = in_percent
-        super().__init__(Column(no_wrap=True))
-
-    def render(self, task: Task) -> Text:
-        done = "" if task.total is None else f"{task.completed:.0f}/{task.total:.0f} "
-        if self._in_percent:
-            done = "" if task.total is None else f"{task.percentage:.0f} % "
-        left = "" if task.time_remaining is None else f", left {clock_text(task.time_remaining)}"
-        return Text(f"{done}elapsed {clock_text(task.elapsed or 0.0)}{left}")
-
-
 class _LastStep(ProgressColumn):
     def __init__(self) -> None:
         super().__init__(Column(overflow="crop"))
@@ -138,7 +132,9 @@ class ProgressLine:
         self._bar: Bar | None = None
         if stderr.is_terminal:
             bar = BarColumn(NARROW_BAR if stderr.width < NARROW else WIDE_BAR)
-            self._bar = Bar(bar, _Count(in_percent), _LastStep(), console=stderr, transient=transient)
+            done = TaskProgressColumn() if in_percent else MofNCompleteColumn()
+            times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)
+            self._bar = Bar(bar, done, *times, _LastStep(), console=stderr, transient=transient)
             self._bar.update(self._bar.add_task("", total=n_total, told=ProgressText()), completed=n_done)
             self._bar.start()
 
@@ -176,10 +172,9 @@ class ProgressLine:
 
 
 class ConsoleProgress:
-    """Shows a sweep's progress on stderr. ``clock_text`` names the clock of its times ("GPU time", "host time")."""
+    """Shows a sweep's progress on stderr."""
 
-    def __init__(self, clock: str) -> None:
-        self.clock = clock
+    def __init__(self) -> None:
         self._line: ProgressLine | None = None
         self._total = self._failed = 0
 
@@ -216,13 +211,6 @@ class ConsoleProgress:
 def note(text: str) -> None:
     """Prints a line to stderr."""
     stderr.print(text, markup=False)
-
-
-def clock_text(value: float) -> str:
-    """Formats a time as 1:05 or 2:01:05."""
-    minutes, second = divmod(round(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
 
 
 def cut_middle(text: str, width: int) -> str:

@@ -1,12 +1,13 @@
-"""Prints tables, and cuts or breaks lines that are too long for a terminal."""
+"""Prints tables and bars, and cuts or breaks lines that are too long for a terminal."""
 
-import re
 import textwrap
 from collections.abc import Sequence
 
+from ..core.units import broken_at_commas
 from . import console
 from .console import cut_middle
 
+EIGHTHS = " ▏▎▍▌▋▊▉█"
 LEAST_CELL = 24  # columns that a shortened cell keeps at least
 
 
@@ -46,11 +47,7 @@ def wrapped(text: str, width: int) -> list[str]:
     return lines or [text]
 
 
-def broken_at_commas(text: str, width: int) -> list[str]:
-    """Returns ``text`` in lines of at most ``width`` characters, broken after commas; a longer part stays whole."""
-    lines = [""]
-    for part in re.split("(?<=,)", text):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += part
-    return lines
+def bar(share: float, width: int = 20) -> str:
+    """Returns a bar that fills ``share`` of ``width`` characters, to an eighth of one."""
+    eighths = round(8 * width * min(1.0, max(0.0, share)))
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()

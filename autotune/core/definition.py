@@ -5,12 +5,10 @@ this module, so the same file serves the tuner and the packages that ``autotune 
 """
 
 import dataclasses
-import dis
 import functools
 import importlib.util
 import inspect
 import re
-import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -162,9 +160,6 @@ class Kernel(ABC, Generic[P]):
                 raise fault(self, "", f"has {name} = {getattr(self, name)!r}; it must be {problems}")
         if not self.tuned:
             raise fault(self, "", "has no tuned problem; the first of them is the default")
-        for old, new in RENAMED.items():
-            if hasattr(self, old):
-                raise fault(self, "", f"defines {old}, which is called {new} now; rename it")
         for given in vars(type(self)).keys() - vars(Kernel).keys() - set(OPTIONAL):
             if meant := get_close_matches(given, OPTIONAL, n=1, cutoff=0.9):
                 why = f"defines {given}, which nothing reads; rename it to {meant[0]}, or to _{given} if it is your own"
@@ -529,7 +524,6 @@ OPTIONAL = (  # names that a definition may leave out, so that a misspelt one wo
     *("arguments_for", "unsupported", "default_for", "work", "default", "arguments", "tuned", "judged_by"),
     *("meaningless", "unchecked", "least_arch"),
 )
-RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")
 
 
@@ -544,11 +538,9 @@ def _held_to_contract(name: str, method: Any) -> Any:
     def checked(self: Kernel[Problem], *arguments: Any, **more: Any) -> Any:
         try:
             answer = method(self, *arguments, **more)
-        except (UsageError, TrialFailure, MemoryError, GeneratorExit):
+        except (UsageError, TrialFailure, MemoryError, GeneratorExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # sys.exit() in a definition is a mistake like any other
-            if isinstance(error, KeyboardInterrupt) and not _is_own(error, method):
-                raise
             hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
             wrong = fault(self, name, f"raises {error_text(error)}; it must return {wanted}{hint}")
         else:
@@ -569,18 +561,6 @@ def _held_to_contract(name: str, method: Any) -> Any:
         raise wrong
 
     return checked
-
-
-def _is_own(error: KeyboardInterrupt, method: Any) -> bool:
-    """Returns whether the definition itself raised the error; otherwise a user has pressed Ctrl-C."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # no Ctrl-C reaches this process
-        return True
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None or traceback.tb_frame.f_code.co_filename != method.__code__.co_filename:
-        return False
-    return traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def _wrong_sizes(launch: Launch) -> str | None:

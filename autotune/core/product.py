@@ -81,22 +81,6 @@ class Product:
         with without_collection():
             return configs_of(self.names, zip(*columns, strict=True))
 
-    def nearest(self, wanted: Mapping[str, Value]) -> Config | None:
-        """Returns the config that differs least from ``wanted``: fewest parameters, then smallest log-ratios."""
-        away, ratios = np.zeros(self._n_rows, np.int64), np.zeros(self._n_rows)
-        if not self._n_rows:
-            return None
-        for name, numbers in self._rows.items():
-            steps = np.array([value_distance(value, wanted.get(name)) for value in self._choices[name]])
-            away += steps[numbers, 0].astype(np.int64)
-            ratios += steps[numbers, 1]
-        row = int(np.lexsort((ratios, away))[0])
-        return Config({name: self._choices[name][numbers[row]] for name, numbers in self._rows.items()})
-
-    @property
-    def _n_rows(self) -> int:
-        return len(next(iter(self._rows.values())))
-
     # ------------------------------------------------------------------ groups
     def _group(self, names: Sequence[str], tests: Sequence[RowTest]) -> "_Group":
         group = _Group({name: len(self._choices[name]) for name in names})

@@ -241,7 +241,11 @@ class Space:
         self, problem: Problem, device: Device, restrict: tuple[tuple[str, tuple[Value, ...]], ...]
     ) -> Enumeration:
         if self._says_what_it_reads and all(values for _, values in restrict):
-            product = self._product(problem, device, dict(restrict))
+            choices = {
+                name: tuple(value for value in each.values if value in dict(restrict).get(name, each.values))
+                for name, each in self.parameters.items()
+            }
+            product = Product(choices, self.constraints, problem, device)
             n_allowed = product.n_allowed if product.is_sample else 0
             refused = {why: min(n, MOST_WHOLE - 1) for why, n in product.refused.items()}  # limit of records
             return Enumeration(product.configs(), refused, n_allowed, tuple(product.unjudged))
@@ -257,13 +261,6 @@ class Space:
         exist = [not parameter.condition for parameter in self.parameters.values()]
         return bool(exist) and all(exist) and all(constraint.reads is not None for constraint in self.constraints)
 
-    def _product(self, problem: Problem, device: Device, restrict: Mapping[str, tuple[Value, ...]]) -> Product:
-        choices = {
-            name: tuple(value for value in each.values if value in restrict.get(name, each.values))
-            for name, each in self.parameters.items()
-        }
-        return Product(choices, self.constraints, problem, device)
-
     def nearest(self, problem: Problem, device: Device, wanted: Mapping[str, Value]) -> Config:
         """Returns the same as ``enumerate(problem, device).nearest(wanted)``, without visiting configs farther away.
 
@@ -271,8 +268,7 @@ class Space:
             UsageError: when no config is allowed.
         """
         if self._says_what_it_reads:
-            nearest = self._product(problem, device, {}).nearest(wanted)
-            return nearest or self.enumerate(problem, device).nearest(wanted)
+            return self.enumerate(problem, device).nearest(wanted)
         found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, {}, wanted)
         return Config(found.configs[0]) if found.configs else self.enumerate(problem, device).nearest(wanted)
 

@@ -1,4 +1,6 @@
-"""Formats times, shares and numbers of things for people."""
+"""Formats times, shares, numbers of things and long lines for people."""
+
+import re
 
 UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 
@@ -44,3 +46,13 @@ def speed_up_cell(speed_up: float | None, interval: tuple[float, float] | None) 
     if speed_up is None:
         return "-"
     return f"{speed_up:.3f}" if is_difference(interval) else "none found"
+
+
+def broken_at_commas(text: str, width: int) -> list[str]:
+    """Returns ``text`` in lines of at most ``width`` characters, broken after commas; a longer part stays whole."""
+    lines = [""]
+    for part in re.split("(?<=,)", text):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return lines

@@ -157,3 +157,18 @@ def _why_no_answer(array: np.ndarray, dtype: np.dtype[Any]) -> str | None:
 def stored_answer(answer: Answer) -> np.ndarray:
     """Returns an answer in the form in which a definition stores it."""
     return answer.typed if answer.argument.memory.is_plain else stored(answer.typed)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The roles of arrays in a definition. ``kinds``: in, out, inout or scratch, by array.
+
+    ``compared``: answers that the definition's reference returns. ``judged``: digest of the judge, if there is one;
+    another judge makes another record.
+    """
+
+    kinds: Mapping[str, str]
+    compared: Mapping[str, Answer] = field(default_factory=dict)
+    note: str = ""  # names the missing checks
+    judged: str = ""
+    is_sure: bool = True  # a config ran, and gave the answers

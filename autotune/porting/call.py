@@ -101,15 +101,15 @@ class Call:
 
     @cached_property
     def has_functions(self) -> bool:
-        """Whether the caller gave a Python function of the config anywhere."""
+        """Whether Python functions of the caller compute the launch or the source."""
         size = self.problem_size
         values = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
         values += (self.defines or {}).values()
-        return any(map(callable, values)) or self.generate is not None or not self.is_written
+        return any(map(callable, values)) or self.generate is not None
 
     @property
     def is_written(self) -> bool:
-        """Returns whether all restrictions are texts, or functions that could be turned into texts."""
+        """Returns whether all restrictions are texts."""
         return all(rule.written for rule in self.restrictions)
 
     @property

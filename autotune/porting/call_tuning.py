@@ -15,14 +15,13 @@ from ..sweep.run import Sweep, run_sweep
 from ..sweep.settings import Settings
 from ..trial.bench import COMPILE_PROCESSES, Bench
 from ..trial.context import Judge
-from .answers import Answers, answers_of
+from .answers import Answers, Outputs, answers_of
 from .array_memory import Memory
 from .call import Call
 from .definition_writer import write_definition
 from .formulas import Formulas
 from .judges import ByVerify, WithAnswers, WithFirstConfig
 from .launching import ConfigLauncher
-from .outputs import Outputs
 from .probing import ProbeResult, outputs_of, probe, unchecked
 from .sizes import sizes_of_call
 

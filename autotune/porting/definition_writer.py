@@ -18,12 +18,11 @@ from ..core.errors import UsageError
 from ..core.files import lock, named_errors, write_whole
 from ..core.kept import is_own
 from ..source.registry import load_kernel
-from .answers import stored_answer
+from .answers import Outputs, stored_answer
 from .array_memory import digest_of
 from .formula_tables import table_of
 from .formulas import Formulas
 from .known_calls import CALLS, N_DIGITS, KnownCall, KnownCalls
-from .outputs import Outputs
 from .sizes import sizes_of_call
 from .text import definition_text
 

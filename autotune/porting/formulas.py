@@ -1,14 +1,13 @@
 """Grid, block, macros and source of a call as Python expressions of a config ``c``, each written once.
 
-The definition is written from these texts, and the probe evaluates them. A function of the caller that cannot be
-turned into an expression appears as ``table_value('name', c)``; a definition then has a table of its values.
+The definition is written from these texts, and the probe evaluates them. A function of the caller appears as
+``table_value('name', c)``; a definition then has a table of its values.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 from types import CodeType, SimpleNamespace
 from typing import Any
@@ -16,13 +15,11 @@ from typing import Any
 import jinja2
 
 from ..core.errors import UsageError
-from ..core.expressions import CALLS, checked_expression, value_of
+from ..core.expressions import CALLS, checked_expression
 from .call import AXES, DEFAULT_BLOCK, UNROLL, Call, with_values
 from .sizes import Sizes
-from .tracing import agrees, traced
 
 PARAMETER = re.compile(r"c\['(\w+)'\]")  # checked_expression writes parameters so
-MOST_COMPARED = 100_000  # configs at which a function and its expression must agree
 ConfigFunction = Callable[[Mapping[str, object]], Any]
 ConfigFunctions = dict[str, ConfigFunction]
 
@@ -73,7 +70,8 @@ class Formulas:
         def text(value: object, what: str, place: str) -> str:
             """Returns Python for a number, a text or a function, or for the product of a list of these."""
             if callable(value):
-                return _of_function(call, lambda config: call.resolved(value, config, what), what, place, functions)
+                functions[place] = lambda config: call.resolved(value, config, what)
+                return f"table_value({place!r}, c)"
             if isinstance(value, tuple | list):
                 parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(value)]
                 return " * ".join(f"({part})" for part in parts) or "1"
@@ -174,36 +172,6 @@ class Formulas:
         return whole
 
 
-def _of_function(call: Call, function: ConfigFunction, what: str, place: str, functions: ConfigFunctions) -> str:
-    """Returns Python for a function of the config: an expression, or a look-up in the table of its values."""
-    expression = _expression_of(call, function, what)
-    if expression is None:
-        functions[place] = function
-    return expression or f"table_value({place!r}, c)"
-
-
-def _expression_of(
-    call: Call, function: ConfigFunction, what: str, expected: ConfigFunction | None = None
-) -> str | None:
-    """Returns an expression that equals the function at all configs, or None.
-
-    ``expected``: if given, the expression's value as text must equal this function.
-    """
-    text = traced(function, tuple(call.space))
-    if text is None:
-        return None
-    with suppress(UsageError):
-        expression = checked_expression(text, call.space, what)
-        configs = call.enumeration.configs
-        some = configs[:: 1 + len(configs) // MOST_COMPARED]
-        if expected is None:
-            is_same = agrees(function, lambda c: value_of(expression, c), some)
-        else:
-            is_same = agrees(expected, lambda c: str(value_of(expression, c)), some)
-        return expression if is_same else None
-    return None
-
-
 def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text: Callable[[Any, str, str], str]) -> str:
     """Returns Python for the problem size along an axis of the grid."""
     problem_size, what = call.problem_size, "the problem size"
@@ -214,7 +182,8 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: ConfigFunctions, text:
             listed = list(result) if isinstance(result, tuple | list) else [result]
             return call.resolved([*listed, 1, 1][axis], config, what)
 
-        return _of_function(call, along, what, f"size {axis}", functions)
+        functions[f"size {axis}"] = along
+        return f"table_value('size {axis}', c)"
     each = [*(problem_size if isinstance(problem_size, tuple | list) else [problem_size]), 1, 1][axis]
     if callable(each) or isinstance(each, str):
         return text(each, what, f"size {axis}")
@@ -228,7 +197,8 @@ def _defines(call: Call, sizes: Sizes, functions: ConfigFunctions) -> tuple[dict
     if call.defines is not None:
         for name, value in call.defines.items():
             if callable(value):
-                macros[name] = _macro(call, f"macro {name}", value, functions)
+                functions[f"macro {name}"] = partial(_macro_text, value)
+                macros[name] = f"table_value('macro {name}', c)"
             else:
                 macros[name] = _joined(str(value), call)
     else:
@@ -242,6 +212,11 @@ def _defines(call: Call, sizes: Sizes, functions: ConfigFunctions) -> tuple[dict
     macros |= {n: f"problem.{sizes.fields[n]}" if n in whole else repr(value) for n, value in call.macros.items()}
     named = {name: text for name, text in macros.items() if name not in call.source.of_templates}
     return {call.source.macro_of(name): text for name, text in named.items()}, unrolled
+
+
+def _macro_text(macro: ConfigFunction, config: Mapping[str, object]) -> str:
+    """Returns the text of a macro that a function computes; parameters in it are replaced by their values."""
+    return with_values(str(macro(dict(config))), config)
 
 
 def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str]) -> str:
@@ -266,18 +241,6 @@ def _function(call: Call, blocks: Mapping[str, str], defines: Mapping[str, str])
         elif part:
             parts.append(repr(part))
     return " + ".join(parts)
-
-
-def _macro(call: Call, place: str, value: Callable[[dict[str, object]], object], functions: ConfigFunctions) -> str:
-    """Returns Python for a macro that a function computes; parameters in its text are replaced by their values."""
-
-    def value_text(config: Mapping[str, object]) -> str:
-        return with_values(str(value(dict(config))), config)
-
-    expression = _expression_of(call, lambda config: value(dict(config)), place, value_text)
-    if expression is None:
-        functions[place] = value_text
-    return f"str({expression})" if expression else f"table_value({place!r}, c)"
 
 
 def _of_launch(call: Call, sizes: Sizes, text: str) -> str:

@@ -17,11 +17,10 @@ from ..core.config import Value
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, value_of
 from ..core.kept import is_own
-from .answers import stored_answer
+from .answers import Outputs, stored_answer
 from .argument_texts import number_in
 from .array_memory import digest_of
 from .call import DEFAULT_BLOCK, Call
-from .outputs import Outputs
 from .sizes import CallSizes
 
 CALLS = "calls.json"

@@ -12,12 +12,11 @@ import numpy as np
 
 from ..core.definition import Tolerance
 from ..core.errors import TrialFailure, UsageError
-from .answers import SMALLEST_STEP, WHOLE, Answer, Answers, unlike
+from .answers import SMALLEST_STEP, WHOLE, Answer, Answers, Outputs, unlike
 from .array_memory import is_same, leaves, stored
 from .call import Call, CallArgument
 from .contents import beyond, shuffled_contents
 from .launching import ConfigLauncher, Ready
-from .outputs import Outputs
 
 LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # between two configs, which may add in another order
 N_TRIED = 8  # most configs that run until one gives the answers; so many are compiled at a time once the first failed

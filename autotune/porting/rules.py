@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from ..core.config import Config
@@ -12,15 +13,14 @@ from ..core.device import Device
 from ..core.errors import UsageError
 from ..core.expressions import checked_expression, names_of, value_of
 from ..core.parameter import Constraint
-from .tracing import agrees, traced
 
-N_COMPARED = 1000  # combinations at which a function and its expression must agree
+N_COMPARED = 1000  # random combinations at which a function is asked what it reads
 Choices = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A restriction. ``said``: its name in errors. ``written``: its text, an expression of parameters, or "".
+    """A restriction. ``said``: its name in errors. ``written``: its text, an expression of parameters; "": a function.
 
     ``holds`` is called for configs that have at least the parameters in ``reads``.
     """
@@ -94,7 +94,10 @@ def rule_of(restriction: Any, space: Choices) -> Rule:
         raise UsageError(
             f"the restriction {restriction!r} must be a text, a function, (function, names), or a constraint"
         )
-    return _of_function(restriction, wanted, space)
+    call, reads = _caller(restriction, wanted, names)
+    if reads == names:
+        reads = _named_in(restriction, call, space)
+    return Rule(_function_text(restriction), "", reads, lambda config: call({name: config[name] for name in reads}))
 
 
 def _is_named(restriction: object) -> bool:
@@ -104,18 +107,6 @@ def _is_named(restriction: object) -> bool:
     is_names = isinstance(restriction[1], list | tuple) and all(isinstance(name, str) for name in restriction[1])
     is_name = isinstance(restriction[1], str) and restriction[1].isidentifier() and callable(restriction[0])
     return is_name or (is_names and (callable(restriction[0]) or isinstance(restriction[0], str)))
-
-
-def _of_function(function: Callable[..., Any], wanted: tuple[str, ...], space: Choices) -> Rule:
-    call, reads = _caller(function, wanted, tuple(space))
-    text_of_rule = _function_text(function)
-    text = traced(call, reads)
-    if text is not None:
-        with suppress(UsageError):
-            expression = checked_expression(text, tuple(space), text_of_rule)
-            if agrees(call, lambda config: value_of(expression, config), _some(space)):
-                return Rule(text_of_rule, text, names_of(expression), lambda config: value_of(expression, config))
-    return Rule(text_of_rule, "", reads, lambda config: call({name: config[name] for name in reads}))
 
 
 def _caller(
@@ -167,10 +158,32 @@ def _solver_constraint(constraint: Any, names: tuple[str, ...]) -> Callable[[Map
     return holds
 
 
-def _some(space: Choices) -> list[dict[str, object]]:
-    """Returns random combinations of values; the same space gives the same combinations."""
-    draw = random.Random(0)
-    return [{name: draw.choice(values) for name, values in space.items()} for _ in range(N_COMPARED)]
+def _named_in(function: Any, call: Callable[[Mapping[str, Any]], Any], space: Choices) -> tuple[str, ...]:
+    """Returns the parameters that the code of a function names, if it reads no others at random combinations; else all.
+
+    ``call``: calls it with a config.
+    """
+    texts = _texts_in(getattr(function, "__code__", None))
+    named, draw = tuple(name for name in space if name in texts), random.Random(0)
+    for _ in range(N_COMPARED):
+        config = {name: draw.choice(values) for name, values in space.items()}
+        if _outcome(call, config) != _outcome(call, {name: config[name] for name in named}):
+            return tuple(space)
+    return named
+
+
+def _texts_in(code: object) -> set[str]:
+    """Returns the texts among the constants of a function's code, and of the code in it."""
+    consts = code.co_consts if isinstance(code, CodeType) else code if isinstance(code, tuple) else ()
+    texts = {const for const in consts if isinstance(const, str)}
+    return texts.union(*map(_texts_in, consts))
+
+
+def _outcome(call: Callable[[Mapping[str, Any]], Any], config: Mapping[str, Any]) -> object:
+    try:
+        return call(config)
+    except Exception as error:  # the caller's function may raise anything
+        return type(error)
 
 
 def _function_text(function: Callable[..., Any]) -> str:

@@ -47,12 +47,12 @@ def verified_on(
         return trial.verified_on
     try:
         kernel = kernel or recorded_kernel(about.content, {})
-        return of_definition(kernel, size_names, kernel, about, trial, trials)
+        return of_definition(kernel, _size_names, kernel, about, trial, trials)
     except (UsageError, TrialFailure):
         return ()
 
 
-def size_names(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[Trial]) -> tuple[str, ...]:
+def _size_names(kernel: AnyKernel, about: About, trial: Trial, trials: Iterable[Trial]) -> tuple[str, ...]:
     """Returns the names of a trial's sizes by its rule; the definition may raise anything."""
     assert trial.rule is not None
     problem = problem_of(kernel, about)

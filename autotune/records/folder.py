@@ -28,7 +28,7 @@ from ..core.config import Config
 from ..core.device import Ceilings
 from ..core.digest import digest
 from ..core.errors import UsageError
-from ..core.files import content_of
+from ..core.files import content_of, write_whole
 from ..core.parameter import Parameter, completed_config
 from ..core.schema import Unsound, as_count, parse, sealed
 from ..core.space import Space
@@ -40,7 +40,7 @@ from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
 from .json_files import Newer, read_json, write_json
 from .outcome import VERDICT, Outcome, stated_ceilings, tell_missing
-from .packed import TABLE, Known, TrialTable, read_table, write_table
+from .packed import TABLE, Known, TrialTable, read_table, table_text
 from .trial import Trial
 from .trial_log import TRIALS, mend_last_line, plain_number, read_log, tell_damaged
 
@@ -102,10 +102,6 @@ class SweepFolder:
             write_json(self.path.absolute().parent / name, members)
         return name
 
-    def is_old(self) -> bool:
-        """Returns whether an older version wrote the record."""
-        return bool(read_json(self.path / SWEEP, lambda content: content.get("format") != FORMAT))
-
     def whole(self) -> tuple[About, list[Trial], Outcome | None]:
         """Returns the whole record as it is written, to be packed.
 
@@ -132,7 +128,8 @@ class SweepFolder:
         own = {trial.number: trial for trial in trials}
         rest = self.digests().of_numbers(own, about.compiler)
         try:
-            write_table(self.path, trials, _known_of(about, outcome.ceilings if outcome else None))
+            table = table_text(trials, _known_of(about, outcome.ceilings if outcome else None))
+            write_whole(self.path / TABLE, table.encode(errors="surrogateescape"), is_durable=True)
             self.take_up(about)
             if rest == Digests():
                 (self.path / DIGESTS).unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from typing import Any
 from zlib import crc32
 
 from ..core.config import Config, columns_of, configs_of, without_collection
-from ..core.files import content_of, write_whole
+from ..core.files import content_of
 from ..core.schema import (
     Check,
     Unsound,
@@ -114,11 +114,6 @@ def _trial(values: dict[str, Any]) -> Trial:
 
 
 # ---------------------------------------------------------------------- writing
-def write_table(folder: Path, trials: Sequence[Trial], known: Known) -> None:
-    """Writes the table of these trials whole, and flushes it to the disk."""
-    write_whole(folder / TABLE, table_text(trials, known).encode(errors="surrogateescape"), is_durable=True)
-
-
 def table_text(trials: Sequence[Trial], known: Known) -> str:
     """Returns the text of the table. What ``known`` says is not written."""
     columns: dict[str, list[str]] = {}

@@ -87,7 +87,7 @@ class SweepRecord:
     @cached_property
     def median_s(self) -> Mapping[Config, float]:
         """Returns config -> median of the search, in seconds, for each measured config."""
-        return _medians(self.folder.current(), self.configs)
+        return medians(self.folder.current(), self.configs)
 
     def loss(self, config: Config) -> float | None:
         """Returns the median of ``config`` divided by the least median of this search, minus 1.
@@ -187,16 +187,11 @@ def read_sweeps(paths: Iterable[Path]) -> tuple[list[SweepRecord], dict[Path, st
     return [sweeps[identity] for identity in sorted(sweeps)], left_out
 
 
-def medians(folder: SweepFolder) -> Mapping[Config, float]:
-    """Returns config -> median, in seconds, for each measured configuration; its last trial counts."""
-    return _medians(folder.current(), {})
+def medians(trials: Iterable[Trial], configs: dict[Config, Config] | None = None) -> Mapping[Config, float]:
+    """Returns config -> median, in seconds, for each measured configuration; its last trial counts.
 
-
-def earlier_medians(folder: SweepFolder) -> Mapping[Config, float]:
-    """Returns the same as ``medians``, for trials that no longer hold."""
-    return _medians(folder.earlier(), {})
-
-
-def _medians(trials: Iterable[Trial], configs: dict[Config, Config]) -> dict[Config, float]:
+    ``configs``: configs to share.
+    """
+    shared = {} if configs is None else configs
     last = {trial.config: trial for trial in trials}
-    return {configs.setdefault(c, c): t.median_s for c, t in last.items() if t.status == Status.MEASURED and t.median_s}
+    return {shared.setdefault(c, c): t.median_s for c, t in last.items() if t.status == Status.MEASURED and t.median_s}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..core.errors import Status, TrialFailure
+from ..core.errors import Status
 from ..core.files import opened
 from ..core.schema import Unsound, parse, plain
 from .damage import cannot_write, tell
@@ -47,10 +47,6 @@ class TrialLog:
         self.trials.append(trial)
         self.next_number = trial.number + 1
         return trial
-
-    def refute(self, trial: Trial, failure: TrialFailure) -> None:
-        """Records that ``trial``, which must be in ``trials``, failed in a later check."""
-        self.amend(trial, trial.refuted(failure))
 
     def amend(self, trial: Trial, amended: Trial) -> None:
         """Records ``amended`` in place of ``trial``, which must be in ``trials``."""

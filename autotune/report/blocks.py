@@ -1,9 +1,9 @@
 """The blocks of a page: headings, facts, tables and pictures. They contain plain text, which the page escapes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 PlotlyFigure = dict[str, Any]  # a figure of plotly: data and layout
 
@@ -11,6 +11,10 @@ INK, MUTED, FAINT, GRID = "#1f2328", "#57606a", "#b6bec7", "#e4e8ec"
 BLUE, ORANGE, RED, GREEN = "#2563a8", "#d9731a", "#c2302e", "#2a7d46"
 UNTRIED = "#cfd4da"  # colour of map cells without a measurement: no colour of SCALE is grey
 SCALE = [[0.0, "#eef4fb"], [0.5, "#7fb0de"], [1.0, "#174a80"]]  # from low to high, in one hue
+T = TypeVar("T")
+MOST_DOTS = 3000  # browsers handle some thousand dots well, and pages stay small
+N_BEST = MOST_DOTS // 4
+BOX: dict[str, object] = {"line": {"color": MUTED, "width": 1}, "fillcolor": "rgba(0,0,0,0)"}
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,31 @@ def log_axis(title: str = "", **more: object) -> dict[str, object]:
     return axis(title, type="log", minorloglabels="complete", exponentformat="none", **more)
 
 
+def category_axis(n: int, **more: object) -> dict[str, object]:
+    """Returns the vertical axis of ``n`` names, the first one on top."""
+    return {**axis(type="category", range=[n - 0.5, -0.5]), **more}
+
+
+def dots(
+    x: object, y: object, text: object, marker: Mapping[str, object], hover: str = "%{text}", **more: object
+) -> PlotlyFigure:
+    """Returns a dot for each point, with its text at the pointer."""
+    shown = {"type": "scatter", "mode": "markers", "x": x, "y": y, "text": text, "marker": marker}
+    return {**shown, "hovertemplate": f"{hover}<extra></extra>", **more}
+
+
+def bars(names: object, values: object, text: object, **more: object) -> PlotlyFigure:
+    """Returns a horizontal bar for each name, with its text at the end."""
+    shown = {"type": "bar", "orientation": "h", "y": names, "x": values, "text": text}
+    return {**shown, "textposition": "outside", "cliponaxis": False, "marker": {"color": BLUE}, **more}
+
+
+def boxes(x: object, y: object, marker: Mapping[str, object], hover: str, **more: object) -> PlotlyFigure:
+    """Returns boxes of the middle halves of values, with a dot for each value."""
+    shown = {"type": "box", "x": x, "y": y, "boxpoints": "all", "jitter": 0.5, "pointpos": 0, **BOX}
+    return {**shown, "marker": marker, "hoveron": "points", "hovertemplate": f"{hover}<extra></extra>", **more}
+
+
 def natural(value: object) -> tuple[int, float, str]:
     """Returns a sort key that puts numbers before words."""
     return (0, float(value), "") if isinstance(value, (int, float)) else (1, 0.0, str(value))
@@ -139,3 +168,18 @@ def error_bars(values: Sequence[float], intervals: Sequence[tuple[float, ...]]) 
         "color": MUTED,
         "thickness": 1.5,
     }
+
+
+def sampled(items: Sequence[T], most: int = MOST_DOTS, n_first: int = 0) -> list[T]:
+    """Returns at most ``most`` of the items, in their order: the first ``n_first``, and others evenly spaced."""
+    if len(items) <= most:
+        return list(items)
+    rest, n = items[n_first:], most - n_first
+    return [*items[:n_first], *(rest[i * (len(rest) - 1) // (n - 1)] for i in range(n))]
+
+
+def sampling_text(n: int, what: str = "configs", most: int = MOST_DOTS, best: str = "") -> str:
+    """Returns a sentence that says how the drawn configs were chosen; "" if all are drawn."""
+    if n <= most:
+        return ""
+    return f" Of {n} {what}, {most} are drawn: {f'the {N_BEST} {best}, and others ' if best else ''}spaced evenly."

@@ -12,12 +12,12 @@ from ..core.units import seconds_text, unit_of
 from ..records.outcome import Relation
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from . import sampled
 from .blocks import (
     BLUE,
     GREEN,
     GRID,
     MUTED,
+    N_BEST,
     RED,
     Fact,
     Facts,
@@ -27,10 +27,14 @@ from .blocks import (
     PlotlyFigure,
     Table,
     axis,
+    category_axis,
+    dots,
     in_unit,
     label,
     log_axis,
     plot_layout,
+    sampled,
+    sampling_text,
 )
 
 COLOURS = {Relation.SAME: MUTED, Relation.FASTER: GREEN, Relation.SLOWER: RED}
@@ -129,37 +133,26 @@ def _changes(comparison: Comparison, names: dict[str, str]) -> Picture:
         "width": 1,
         "hoverinfo": "skip",
     }
-    dots = [_dots(relation, [pair for pair in ordered if pair.relation == relation], names) for relation in COLOURS]
+    changed = [_dots(relation, [pair for pair in ordered if pair.relation == relation], names) for relation in COLOURS]
     shown = plot_layout(
         110 + 20 * max(3, len(ordered)),
         xaxis=axis("change (%)", zeroline=True, zerolinecolor=MUTED),
-        yaxis=axis(
-            type="category",
-            categoryorder="array",
-            categoryarray=shown_names,
-            range=[len(ordered) - 0.5, -0.5],
-            dtick=1,
-            tickfont={"size": 11},
+        yaxis=category_axis(
+            len(ordered), categoryorder="array", categoryarray=shown_names, dtick=1, tickfont={"size": 11}
         ),
     )
     return Picture(
         "How the winners' times changed",
         "A dot is a problem; left is faster. The grey band is the noise of repeated measurements.",
-        {"data": [band, *(each for each in dots if each["x"])], "layout": shown},
+        {"data": [band, *(each for each in changed if each["x"])], "layout": shown},
     )
 
 
 def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> PlotlyFigure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": str(relation),
-        "y": [label(names[pair.title]) for pair in pairs],
-        "x": [round(100 * pair.change, 3) for pair in pairs],
-        "marker": {"color": COLOURS[relation], "size": 8},
-        "text": [f"{label(names[p.title])}<br>{seconds_text(p.before_s)} to {seconds_text(p.after_s)}" for p in pairs],
-        "hovertemplate": "%{text}: %{x:+.2f} %<extra></extra>",
-    }
+    x, y = [round(100 * pair.change, 3) for pair in pairs], [label(names[pair.title]) for pair in pairs]
+    text = [f"{y}<br>{seconds_text(p.before_s)} to {seconds_text(p.after_s)}" for y, p in zip(y, pairs, strict=True)]
+    marker = {"color": COLOURS[relation], "size": 8}
+    return dots(x, y, text, marker, "%{text}: %{x:+.2f} %", name=str(relation))
 
 
 def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
@@ -169,27 +162,19 @@ def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
         return None
     n_common, common = (
         len(common),
-        sampled.sampled(sorted(common, key=sweep.median_s.__getitem__), n_first=sampled.N_BEST),
+        sampled(sorted(common, key=sweep.median_s.__getitem__), n_first=N_BEST),
     )
     unit, size = unit_of(min(sweep.median_s[config] for config in common))
     x, y = ([in_unit(each.median_s[config], size) for config in common] for each in (sweep, other))
     ends = [min(*x, *y) / 1.1, max(*x, *y) * 1.1]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "a config",
-        "x": x,
-        "y": y,
-        "marker": {"color": BLUE, "size": 5, "opacity": 0.55},
-        "text": [label(config).replace(",", ",<br>") for config in common],
-        "hovertemplate": f"%{{x}} to %{{y}} {unit}<br>%{{text}}<extra></extra>",
-    }
+    text, marker = [label(each).replace(",", ",<br>") for each in common], {"color": BLUE, "size": 5, "opacity": 0.55}
+    configs = dots(x, y, text, marker, f"%{{x}} to %{{y}} {unit}<br>%{{text}}", name="a config")
     equal = {"type": "scatter", "mode": "lines", "name": "no change", "line": {"color": MUTED, "width": 1}}
     shown = plot_layout(420, xaxis=log_axis(f"median before ({unit})"), yaxis=log_axis(f"median after ({unit})"))
     return Picture(
         f"The {n_common} configs that both searches measured",
-        "A dot is a config; below the line it is faster than before." + sampled.sampling_text(n_common, best="fastest"),
-        {"data": [{**equal, "x": ends, "y": ends, "hoverinfo": "skip"}, dots], "layout": shown},
+        "A dot is a config; below the line it is faster than before." + sampling_text(n_common, best="fastest"),
+        {"data": [{**equal, "x": ends, "y": ends, "hoverinfo": "skip"}, configs], "layout": shown},
     )
 
 

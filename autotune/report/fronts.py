@@ -8,8 +8,20 @@ from ..records.objectives import ENERGY, TIME, Objective, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from . import sampled
-from .blocks import BLUE, GREEN, ORANGE, Picture, PlotlyFigure, axis, label, plot_layout
+from .blocks import (
+    BLUE,
+    GREEN,
+    N_BEST,
+    ORANGE,
+    Picture,
+    PlotlyFigure,
+    axis,
+    dots,
+    label,
+    plot_layout,
+    sampled,
+    sampling_text,
+)
 from .pictures import lines_for_pointer
 
 
@@ -28,7 +40,7 @@ def front_picture(sweep: SweepRecord) -> Picture | None:
         _marks(
             "a config",
             objectives,
-            sampled.sampled(sweep.measured, n_first=sampled.N_BEST),
+            sampled(sweep.measured, n_first=N_BEST),
             {"color": BLUE, "size": 6, "opacity": 0.55},
         ),
         _marks("the front", objectives, on_it, {"color": ORANGE, "size": 9}, with_line=True),
@@ -38,7 +50,7 @@ def front_picture(sweep: SweepRecord) -> Picture | None:
     return Picture(
         f"{first.name.capitalize()} and {second.name}",
         f"A dot is a config in its trial. The line joins the configs that no other one beats in both, {source}."
-        + sampled.sampling_text(len(sweep.measured), best="fastest"),
+        + sampling_text(len(sweep.measured), best="fastest"),
         {"data": traces, "layout": plot_layout(420, xaxis=axis(first.title), yaxis=axis(second.title))},
     )
 
@@ -52,18 +64,11 @@ def _marks(
 ) -> PlotlyFigure:
     pairs = [(each, values) for each in trials if (values := values_of(objectives, each)) is not None]
     first, second = (objective.name for objective in objectives)
-    return {
-        "type": "scatter",
-        "name": name,
-        "mode": "lines+markers" if with_line else "markers",
-        "marker": marker,
-        "line": {"color": ORANGE, "width": 2, "shape": "hv"},
-        "x": [values[first] for _, values in pairs],
-        "y": [values[second] for _, values in pairs],
-        "text": [
-            f"{', '.join(label(objective_text(o.name, values[o.name])) for o in objectives)}"
-            f"<br>{lines_for_pointer(assignments(each.config))}"
-            for each, values in pairs
-        ],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    text = [
+        f"{', '.join(label(objective_text(o.name, values[o.name])) for o in objectives)}"
+        f"<br>{lines_for_pointer(assignments(each.config))}"
+        for each, values in pairs
+    ]
+    x, y = ([values[what] for _, values in pairs] for what in (first, second))
+    line = {"color": ORANGE, "width": 2, "shape": "hv"}
+    return dots(x, y, text, marker, name=name, mode="lines+markers" if with_line else "markers", line=line)

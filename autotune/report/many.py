@@ -23,7 +23,8 @@ from .blocks import (
     PageBlock,
     Picture,
     Table,
-    axis,
+    category_axis,
+    dots,
     error_bars,
     label,
     log_axis,
@@ -109,28 +110,20 @@ def _gains(lines: Sequence[SweepLine], telling: Sequence[str]) -> Picture | None
         return None
     speed_ups = [line.told.speed_up or 1.0 for line in rows]
     intervals = [line.sweep.speed_up_interval or (s, s) for line, s in zip(rows, speed_ups, strict=True)]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "y": [label(line.name) for line in rows],
-        "x": [round(s, 4) for s in speed_ups],
-        "marker": {"color": BLUE, "size": 7},
-        "error_x": error_bars(speed_ups, intervals),
-        "text": [_hover(line) for line in rows],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    x, y, text = [round(s, 4) for s in speed_ups], [label(line.name) for line in rows], list(map(_hover, rows))
+    shown_dots = dots(x, y, text, {"color": BLUE, "size": 7}, error_x=error_bars(speed_ups, intervals))
     at_one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MUTED, "width": 1}}
     shown = plot_layout(
         90 + 17 * len(rows),
         xaxis=log_axis("speed-up (times)"),
-        yaxis=axis(type="category", range=[len(rows) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
+        yaxis=category_axis(len(rows), dtick=1, tickfont={"size": 11}),
         shapes=[at_one],
     )
     return Picture(
         "Speed-up of the winner over the default config",
         "A dot is the default's median divided by the winner's; its bar is the range that both 95 % intervals allow."
         + (f" On the left are the values of {', '.join(telling)}." if len(telling) > 1 else ""),
-        {"data": [dots], "layout": shown},
+        {"data": [shown_dots], "layout": shown},
     )
 
 

@@ -12,8 +12,8 @@ from ..records.record import SweepRecord
 from ..records.trial import Trial
 from .blocks import (
     BLUE,
+    BOX,
     FAINT,
-    MUTED,
     SCALE,
     UNTRIED,
     Gallery,
@@ -21,6 +21,8 @@ from .blocks import (
     PlotlyFigure,
     Small,
     axis,
+    bars,
+    boxes,
     in_unit,
     label,
     log_axis,
@@ -44,18 +46,14 @@ def importance(parameters: Sequence[Importance], winner: Mapping[str, Value]) ->
     ranked = [each for each in parameters if each.share is not None]
     if not ranked:
         return None
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [label(marked_name(each.name, winner)) for each in ranked],
-        "x": [round(100 * (each.share or 0.0), 2) for each in ranked],
-        "text": [f"{100 * (each.share or 0.0):.0f} %" for each in ranked],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "marker": {"color": [BLUE if _has(winner, each.name) else FAINT for each in ranked]},
-        "hovertext": [f"{label(each.name)}: {each.n_trials} configs have it" for each in ranked],
-        "hoverinfo": "text",
-    }
+    shown_bars = bars(
+        [label(marked_name(each.name, winner)) for each in ranked],
+        [round(100 * (each.share or 0.0), 2) for each in ranked],
+        [_share(each.share) for each in ranked],
+        marker={"color": [BLUE if _has(winner, each.name) else FAINT for each in ranked]},
+        hovertext=[f"{label(each.name)}: {each.n_trials} configs have it" for each in ranked],
+        hoverinfo="text",
+    )
     shown = plot_layout(
         80 + 24 * len(ranked),
         xaxis=axis("share of the variance (%)", range=[0, 112]),
@@ -66,7 +64,7 @@ def importance(parameters: Sequence[Importance], winner: Mapping[str, Value]) ->
         "A long bar is a parameter whose value alone predicts much of a config's speed. A share is of the variance of "
         "log time; shares need not add up to 100 %, since parameters act together."
         + (f" {STARRED}" if not all(_has(winner, each.name) for each in ranked) else ""),
-        {"data": [bars], "layout": shown},
+        {"data": [shown_bars], "layout": shown},
     )
 
 
@@ -114,21 +112,14 @@ def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points
     order = [label(effect.value) for effect in sorted(each.values, key=lambda effect: natural(effect.value))]
     if not with_points:
         return _drawn_boxes(having, each, size, order)
-    boxes: dict[str, object] = {
-        "type": "box",
-        "x": [label(trial.config[each.name]) for trial in having],
-        "y": [in_unit(trial.median_s or 0.0, size) for trial in having],
-        "boxpoints": "all",
-        "jitter": 0.5,
-        "pointpos": 0,
-        "marker": {"color": BLUE, "size": 3, "opacity": 0.4},
-        "line": {"color": MUTED, "width": 1},
-        "fillcolor": "rgba(0,0,0,0)",
-        "hoveron": "points",
-        "text": [f"trial {trial.number}: {seconds_text(trial.median_s)}" for trial in having],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
+    shown = boxes(
+        [label(trial.config[each.name]) for trial in having],
+        [in_unit(trial.median_s or 0.0, size) for trial in having],
+        {"color": BLUE, "size": 3, "opacity": 0.4},
+        "%{text}",
+        text=[f"trial {trial.number}: {seconds_text(trial.median_s)}" for trial in having],
+    )
+    return _box_figure(shown, [trial.median_s or 0.0 for trial in having], order)
 
 
 def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: list[str]) -> PlotlyFigure:
@@ -138,22 +129,18 @@ def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: 
         times.setdefault(trial.config[each.name], []).append(trial.median_s or 0.0)
     edges = [np.quantile(group, (0, 0.25, 0.5, 0.75, 1), method="hazen").tolist() for group in times.values()]
     names = ("lowerfence", "q1", "median", "q3", "upperfence")
-    boxes: dict[str, object] = {
-        "type": "box",
-        "x": [label(value) for value in times],
-        **{name: [in_unit(edge[i], size) for edge in edges] for i, name in enumerate(names)},
-        "line": {"color": MUTED, "width": 1},
-        "fillcolor": "rgba(0,0,0,0)",
-        "hoveron": "boxes",
-    }
-    return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
+    x = [label(value) for value in times]
+    drawn = {name: [in_unit(edge[i], size) for edge in edges] for i, name in enumerate(names)}
+    return _box_figure(
+        {"type": "box", "x": x, **drawn, **BOX, "hoveron": "boxes"}, [trial.median_s or 0.0 for trial in having], order
+    )
 
 
-def _box_figure(boxes: Mapping[str, object], times: Sequence[float], order: list[str]) -> PlotlyFigure:
+def _box_figure(drawn: Mapping[str, object], times: Sequence[float], order: list[str]) -> PlotlyFigure:
     ticks = {"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}  # labels must not touch one another
     values = axis(type="category", categoryorder="array", categoryarray=order)
     shown = plot_layout(CELL, xaxis=values, yaxis=log_axis(**ticks), showlegend=False, margin=MARGIN)
-    return {"data": [boxes], "layout": shown}
+    return {"data": [drawn], "layout": shown}
 
 
 def _heat(each: Interaction) -> PlotlyFigure:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..analysis.across import COLUMNS, ParameterAcross, parameters_across
 from ..records.record import SweepRecord
-from .blocks import BLUE, MUTED, PageBlock, Picture, Table, axis, label, plot_layout
+from .blocks import BLUE, PageBlock, Picture, Table, axis, boxes, category_axis, label, plot_layout
 
 
 def parameter_blocks(sweeps: Sequence[SweepRecord]) -> list[PageBlock]:
@@ -29,30 +29,16 @@ def _shares(found: Sequence[ParameterAcross]) -> Picture | None:
     if not found:
         return None
     names = [label(each.name) for each in found]
-    boxes = {
-        "type": "box",
-        "orientation": "h",
-        "y": [name for name, each in zip(names, found, strict=True) for _ in each.shares],
-        "x": [round(100 * share, 1) for each in found for share in each.shares],
-        "boxpoints": "all",
-        "jitter": 0.5,
-        "pointpos": 0,
-        "marker": {"color": BLUE, "size": 4, "opacity": 0.4},
-        "line": {"color": MUTED, "width": 1},
-        "fillcolor": "rgba(0,0,0,0)",
-        "hoveron": "points",
-        "hovertemplate": "%{y}: %{x:.0f} %<extra></extra>",
-    }
+    y = [name for name, each in zip(names, found, strict=True) for _ in each.shares]
+    x, marker = [round(100 * s, 1) for each in found for s in each.shares], {"color": BLUE, "size": 4, "opacity": 0.4}
     shown = plot_layout(
         80 + 26 * max(3, len(found)),
         xaxis=axis("share of the variance (%)", range=[-2, 102]),
-        yaxis=axis(
-            type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.5, -0.5], dtick=1
-        ),
+        yaxis=category_axis(len(names), categoryorder="array", categoryarray=names, dtick=1),
     )
     return Picture(
         "How much each parameter matters, over all sweeps",
         "A dot is the share of the variance of log time in one sweep in which the parameter varies; a box is the "
         "middle half of the sweeps. A parameter far to the right decides how fast a config is at most problems.",
-        {"data": [boxes], "layout": shown},
+        {"data": [boxes(x, y, marker, "%{y}: %{x:.0f} %", orientation="h")], "layout": shown},
     )

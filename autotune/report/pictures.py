@@ -4,24 +4,29 @@ from collections.abc import Sequence
 
 from ..analysis.fields import assignments
 from ..analysis.show import Spent, best_so_far
-from ..core.units import percent, seconds_text, unit_of
+from ..core.units import broken_at_commas, percent, seconds_text, unit_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from . import sampled
 from .blocks import (
     BLUE,
     GREEN,
+    N_BEST,
     ORANGE,
     RED,
     Picture,
     PlotlyFigure,
     axis,
+    bars,
+    category_axis,
+    dots,
     error_bars,
     in_unit,
     label,
     log_axis,
     plot_layout,
+    sampled,
+    sampling_text,
 )
 
 N_FAILED = 1000  # most failed configs in a picture
@@ -38,14 +43,13 @@ def search(sweep: SweepRecord) -> Picture | None:
     for place, trial in enumerate(sweep.trials, 1):
         (measured if trial.median_s else failed).append((place, trial))
     floor = (sweep.measured[0].median_s or 1.0) / 1.15
-    sampling = sampled.sampling_text(len(measured), best="fastest") + sampled.sampling_text(
-        len(failed), "that failed", N_FAILED
-    )
+    sampling = sampling_text(len(measured), best="fastest") + sampling_text(len(failed), "that failed", N_FAILED)
     fastest_first = sorted(measured, key=lambda each: each[1].median_s or 0.0)
-    measured = sorted(sampled.sampled(fastest_first, n_first=sampled.N_BEST), key=lambda each: each[0])
-    failed = sampled.sampled(failed, N_FAILED)
+    measured = sorted(sampled(fastest_first, n_first=N_BEST), key=lambda each: each[0])
+    failed = sampled(failed, N_FAILED)
     steps = _steps(best_so_far(sweep.trials))
     line = {
+        "type": "scatter",
         "name": "best so far",
         "mode": "lines",
         "line": {"color": ORANGE, "width": 2, "shape": "hv"},
@@ -53,16 +57,16 @@ def search(sweep: SweepRecord) -> Picture | None:
         "y": [None if best is None else in_unit(best, size) for _, best in steps],
         "hoverinfo": "skip",
     }
-    dots = _marks("a config", {"color": BLUE, "size": 5, "opacity": 0.55}, measured, size)
+    configs = _marks("a config", {"color": BLUE, "size": 5, "opacity": 0.55}, measured, size)
     crosses = _marks("failed", {"color": RED, "size": 7, "symbol": "x-thin-open"}, failed, size, floor)
-    traces = [dots, line, *([crosses] if failed else [])]
+    traces = [configs, line, *([crosses] if failed else [])]
     shown = plot_layout(380, xaxis=axis("trial"), yaxis=log_axis(f"median time ({unit})"))
     return Picture(
         "Time of every config, in the order of the search",
         "A dot is the median of one config; the line is the best so far"
         + ("; crosses at the bottom are configs that failed." if failed else ".")
         + sampling,
-        {"data": [{"type": "scatter", **trace} for trace in traces], "layout": shown},
+        {"data": traces, "layout": shown},
     )
 
 
@@ -86,29 +90,18 @@ def finalists(sweep: SweepRecord) -> Picture | None:
     low_s, high_s, n_beyond = _range(sweep.finalists)
     room = max(0.06 * (high_s - low_s), 1e-3 * high_s)
     shown_range = [in_unit(max(0.0, low_s - room), size), in_unit(high_s + room, size)]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "y": names,
-        "x": medians,
-        "marker": {"color": [GREEN, *[BLUE] * (len(names) - 1)], "size": 9},
-        "error_x": error_bars(medians, intervals),
-        "text": [
-            f"{seconds_text(finalist.median_s)}<br>{lines_for_pointer(assignments(finalist.config))}"
-            for finalist in sweep.finalists
-        ],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    text = [f"{seconds_text(f.median_s)}<br>{lines_for_pointer(assignments(f.config))}" for f in sweep.finalists]
+    marker = {"color": [GREEN, *[BLUE] * (len(names) - 1)], "size": 9}
     shown = plot_layout(
         90 + 28 * len(names),
         xaxis=axis(f"median time ({unit})", range=shown_range),
-        yaxis=axis(type="category", range=[len(names) - 0.5, -0.5]),
+        yaxis=category_axis(len(names)),
     )
     return Picture(
         "The final round: the best configs measured again, interleaved",
         "A dot is a median, its bar the 95 % confidence interval; where bars overlap, the round cannot tell which "
         "config is faster." + (f" Beyond the right edge: {n_beyond} that took far longer." if n_beyond else ""),
-        {"data": [dots], "layout": shown},
+        {"data": [dots(medians, names, text, marker, error_x=error_bars(medians, intervals))], "layout": shown},
     )
 
 
@@ -117,17 +110,8 @@ def spending(where: Spent) -> Picture | None:
     parts = sorted(((what, each) for what, each in where.seconds.items() if each > 0), key=lambda part: -part[1])
     if not parts:
         return None
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [label(what) for what, _ in parts],
-        "x": [each for _, each in parts],
-        "text": [f"{seconds_text(each)}, {percent(where.shares[what])}" for what, each in parts],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "marker": {"color": BLUE},
-        "hoverinfo": "skip",
-    }
+    names, seconds = [label(what) for what, _ in parts], [each for _, each in parts]
+    text = [f"{seconds_text(each)}, {percent(where.shares[what])}" for what, each in parts]
     shown = plot_layout(
         80 + 26 * len(parts),
         xaxis=axis("wall time (s)", range=[0, 1.5 * parts[0][1]]),
@@ -136,7 +120,7 @@ def spending(where: Spent) -> Picture | None:
     return Picture(
         f"Where the time of the sweep went: {seconds_text(where.total_s)}",
         "Wall time by activity; compilation runs in parallel, and counts only while the device waited for it.",
-        {"data": [bars], "layout": shown},
+        {"data": [bars(names, seconds, text, hoverinfo="skip")], "layout": shown},
     )
 
 
@@ -144,15 +128,9 @@ def _marks(
     name: str, marker: PlotlyFigure, placed: Sequence[tuple[int, Trial]], size: float, floor: float = 0.0
 ) -> PlotlyFigure:
     """Returns a mark for each trial at its time, or at ``floor`` if it has no time."""
-    return {
-        "name": name,
-        "mode": "markers",
-        "marker": marker,
-        "x": [place for place, _ in placed],
-        "y": [in_unit(trial.median_s or floor, size) for _, trial in placed],
-        "text": [_trial_hover(trial) for _, trial in placed],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    times = [in_unit(trial.median_s or floor, size) for _, trial in placed]
+    text = [_trial_hover(trial) for _, trial in placed]
+    return dots([place for place, _ in placed], times, text, marker, name=name)
 
 
 def _range(finalists: Sequence[Finalist]) -> tuple[float, float, int]:
@@ -172,11 +150,6 @@ def _trial_hover(trial: Trial) -> str:
     return f"trial {trial.number}: {label(what)}<br>{lines_for_pointer(assignments(trial.config))}"
 
 
-def lines_for_pointer(text: str, width: int = 70) -> str:
-    """Returns assignments in lines of about ``width`` characters, for a hover box."""
-    lines = [""]
-    for part in text.split(","):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += ("," if lines[-1] else "") + part
-    return "<br>".join(map(label, lines))
+def lines_for_pointer(text: str) -> str:
+    """Returns assignments in several lines, for a hover box."""
+    return "<br>".join(map(label, broken_at_commas(text, 70)))

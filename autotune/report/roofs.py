@@ -12,8 +12,22 @@ from ..analysis.roofline import BYTES, UNITS, RooflineLimit, ceilings_of, limit_
 from ..core.units import percent, seconds_text
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from . import sampled
-from .blocks import BLUE, FAINT, GREEN, INK, ORANGE, Picture, PlotlyFigure, label, log_axis, plot_layout
+from .blocks import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    N_BEST,
+    ORANGE,
+    Picture,
+    PlotlyFigure,
+    dots,
+    label,
+    log_axis,
+    plot_layout,
+    sampled,
+    sampling_text,
+)
 
 DASHES = {"flops_per_s": "solid", "float16_per_s": "dash", "int8_per_s": "dot"}  # styles of the lines for UNITS
 COLOURS = (BLUE, ORANGE, GREEN, "#7b4fb5", "#b0307a", "#0f8f8f", "#8a5a2b", "#6f7d00", "#5aa9e6", "#e08fb5")
@@ -30,7 +44,7 @@ class RooflinePoint:
 
 def roofline_picture(sweep: SweepRecord) -> Picture | None:
     """Shows all configs of a sweep below the roofline; None if the work or the roofline is unknown."""
-    drawn = sampled.sampled(sweep.measured, n_first=sampled.N_BEST)
+    drawn = sampled(sweep.measured, n_first=N_BEST)
     drawn += [t for t in sweep.measured if t.config == sweep.about.default and t not in drawn]
     points = {id(trial): point for trial in drawn if (point := point_of(trial, f"trial {trial.number}"))}
     ceilings = ceilings_of(sweep)
@@ -49,7 +63,7 @@ def roofline_picture(sweep: SweepRecord) -> Picture | None:
         "Up is faster. The lines are measured rates: of a large copy (the slope) and of arithmetic (the levels). All "
         "configs do the same work, so they lie on one vertical line."
         + (_limit_text(limit, ceilings) if limit else "")
-        + sampled.sampling_text(len(sweep.measured), best="fastest"),
+        + sampling_text(len(sweep.measured), best="fastest"),
         _figure(ceilings, groups, limit),
     )
 
@@ -150,13 +164,7 @@ def _roof(ceilings: Mapping[str, float], name: str, low: float, high: float, app
 
 
 def _dots(name: str, members: Sequence[RooflinePoint], colour: str) -> PlotlyFigure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": label(name),
-        "marker": {"color": colour, "size": 7 if len(members) > 1 else 11, "opacity": 0.7 if len(members) > 1 else 1.0},
-        "x": [float(f"{p.intensity:.5g}") for p in members],
-        "y": [float(f"{1e-12 * p.flops_per_s:.5g}") for p in members],
-        "text": [p.text for p in members],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    size, opacity = (7, 0.7) if len(members) > 1 else (11, 1.0)
+    x, y = [float(f"{p.intensity:.5g}") for p in members], [float(f"{1e-12 * p.flops_per_s:.5g}") for p in members]
+    marker = {"color": colour, "size": size, "opacity": opacity}
+    return dots(x, y, [p.text for p in members], marker, name=label(name))

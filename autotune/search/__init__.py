@@ -5,6 +5,7 @@ the hints, then the choices of its sampler. Installed packages add samplers by e
 ``autotune.samplers``; those of Optuna are ``optuna:<class>``. The room imports ``records`` and the rooms below it.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from inspect import isabstract, isclass
@@ -28,19 +29,19 @@ __all__ = ["SAMPLERS", "actual_sampler", "check_sampler", "names_module", "searc
 SAMPLERS = {  # module:Class, imported on first use: the import of Optuna takes longer than most commands
     "exhaustive": "plain:Exhaustive",
     "random": "plain:Random",
-    "local": "local:LocalSearch",
     "tpe": "by_optuna:TreeParzen",
     "gp": "bayesian:GaussianProcess",
 }
+INSTEAD = {"local": "gp"}  # a name of 0.2, which is taken until 0.4 -> its place is taken by
 
 
 def actual_sampler(name: str, budget: int | None, n_configs: int, n_objectives: int = 1) -> str:
     """Returns the sampler that ``auto`` stands for: exhaustive if the budget covers the whole space, else gp.
 
-    With several objectives, Optuna's TPESampler replaces gp. Other names are returned unchanged.
+    With several objectives, Optuna's TPESampler replaces gp. Other names but old ones are returned unchanged.
     """
     if name != "auto":
-        return name
+        return INSTEAD.get(name, name)
     if budget is None or budget >= n_configs:
         return "exhaustive"
     return "gp" if n_objectives == 1 else "optuna:TPESampler"
@@ -83,7 +84,9 @@ def check_sampler(name: str) -> None:
         check_optuna(name)
         return
     names = dict.fromkeys(("auto", *SAMPLERS, *installed(ENTRY_POINTS)))
-    if name not in names:
+    if name in INSTEAD:
+        logging.getLogger("autotune").warning("the sampler %s is gone: %s searches in its place", name, INSTEAD[name])
+    elif name not in names:
         raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(names)}, {PREFIX}<class>)")
 
 

@@ -2,22 +2,25 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ..core.config import Value
+from ..core.config import Config, Value
 from ..core.errors import UsageError, error_text
 from ..records.study import quiet
+from .features import ABSENT, levels_of
 from .optuna_names import arguments, sampler_class
 from .sampler import ListSampler, Request
-from .snapping import NOTHING, ParameterGrid
 
+NOTHING = "-"  # the choice for a parameter that a config lacks
 N_REHEARSED = 12  # trials of a rehearsal: samplers that begin with random trials have a model after ten
 _rehearsed: set[type] = set()
 
@@ -37,6 +40,39 @@ def check_optuna(name: str) -> None:
         study.record((i % 4, i % 3, (i // 4) % 3), (float(i % 5),))
     study.tell(study.ask()[0], (1.0,))
     _rehearsed.add(kind)
+
+
+@dataclass(frozen=True)
+class ParameterGrid:
+    """The parameters of a space, each with its choices; ``table[i, j]`` is the choice of config i for ``names[j]``.
+
+    Choices are in ascending order; NOTHING comes last if some config lacks the parameter.
+    """
+
+    names: tuple[str, ...]
+    choices: tuple[tuple[Value, ...], ...]
+    table: np.ndarray  # int [n_configs, n_names]
+    last: np.ndarray  # int [n_names], number of the last choice, at least 1; differences are divided by it
+
+    @staticmethod
+    def of(configs: Sequence[Config]) -> "ParameterGrid":
+        """Returns the grid of these configs."""
+        levels = levels_of(configs)
+        choices = tuple(
+            values + (NOTHING,) * bool((column == ABSENT).any())
+            for values, column in zip(levels.values, levels.table.T, strict=True)
+        )
+        last = np.array([max(1, len(each) - 1) for each in choices])
+        return ParameterGrid(levels.names, choices, np.where(levels.table == ABSENT, last, levels.table), last)
+
+    def nearest(self, rows: np.ndarray, wanted: Sequence[int]) -> int:
+        """Returns the one of ``rows`` that differs from ``wanted`` in the fewest parameters; among equals, by least.
+
+        ``wanted``: the number of a choice for each parameter. ``rows``: int [n_rows], numbers of configs.
+        """
+        off = np.abs(self.table[rows] - np.array(wanted))
+        nearest = np.lexsort(((off / self.last).sum(axis=1), (off > 0).sum(axis=1)))[0]
+        return int(rows[nearest])
 
 
 class SnappedSampler(ListSampler):
@@ -164,7 +200,7 @@ class GridStudy:
             package = f"the package {error.name.partition('.')[0]}" if error.name else "a package"
             why = f"needs {package}, which is not installed ({' '.join(str(error).split())}); install it"
         else:
-            why = f"raises {error_text(error)}; correct it"
+            why = f"raises {error_text(error)}; correct it (its class is made with a seed alone)"
         return UsageError(f"the sampler {self._name!r} {why}, or choose another sampler")
 
 

@@ -77,10 +77,6 @@ class Search:
             del rest[config]
         return first + (self.sampler.rank(self.study, rest) if len(rest) > 1 else list(rest))
 
-    def choose_among(self, configs: Iterable[Config]) -> Config:
-        """Returns the config to measure next; ``configs`` must not be empty."""
-        return self.ranked(configs)[0]
-
     def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
         """Takes the outcome of a config: a value for each objective, or None if it failed.
 

@@ -31,7 +31,7 @@ from ..records.about import About
 from ..records.damage import Damaged, tell
 from ..records.folder import FILES, SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
-from ..records.record import earlier_medians, medians
+from ..records.record import medians
 from .tuner_files import tuner_trials
 
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # most sweeps whose trials are read
@@ -73,7 +73,7 @@ def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Set[
 
     Only configs that are still ``allowed`` count; None if none of them was measured.
     """
-    median_s = {config: median for config, median in earlier_medians(folder).items() if config in allowed}
+    median_s = {config: median for config, median in medians(folder.earlier()).items() if config in allowed}
     return MeasuredProblem.of(named_fields(problem), device, median_s) if median_s else None
 
 
@@ -182,7 +182,7 @@ def _read(path: str, stamps: tuple[object, ...], added: tuple[Parameter, ...]) -
     The fastest config comes first or, if it took part in a final round, the winner of that round.
     """
     folder = SweepFolder(Path(path), added)
-    if (about := _about(folder)) is None or not (median_s := medians(folder)):
+    if (about := _about(folder)) is None or not (median_s := medians(folder.current())):
         return None
     outcome = folder.current_outcome()
     won = outcome.won if outcome else lambda fastest: None

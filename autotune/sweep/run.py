@@ -371,7 +371,7 @@ class _Run:
         if failure.status == Status.WRONG:
             root = trial.number if trial.same_as is None else trial.same_as
             for each in [each for each in self.log.trials if root in (each.number, each.same_as)]:
-                self.log.refute(each, failure)
+                self.log.amend(each, each.refuted(failure))
 
     def _best(self, finalists: tuple[Finalist, ...], is_recorded: bool) -> tuple[Trial | None, Trial | None]:
         """Returns (best, default) with the medians of the final round if there was one."""

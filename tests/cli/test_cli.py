@@ -73,7 +73,7 @@ def test_exported_trials_are_one_row_each_with_all_columns(recorded: Path) -> No
     assert (table["n_samples"] > 2).all()
 
 
-def test_show_tells_winner_and_curve(recorded: Path) -> None:
+def test_show_tells_the_winner_and_the_search(recorded: Path) -> None:
     done = autotune("show", str(recorded))
     assert done.returncode == 0 and "final round" in done.stdout and "best so far" in done.stdout
     (about,) = json.loads(autotune("show", str(recorded), "--json").stdout)

@@ -17,8 +17,9 @@ from rich.console import Console
 
 from autotune.cli import app, console, report
 from autotune.cli.commands import sky as sky_command
-from autotune.cli.console import ProgressText, clock_text, cut_middle
-from autotune.cli.tables import broken_at_commas, print_table
+from autotune.cli.console import ProgressText, cut_middle
+from autotune.cli.tables import print_table
+from autotune.core.units import broken_at_commas
 
 from ..commands import ended
 from ..conftest import EXAMPLE
@@ -78,10 +79,10 @@ def on_a_terminal(words: list[str], seen: str = "", columns: int = 80, **environ
 def test_progress_and_tables_keep_to_the_width_of_a_terminal(tmp_path: Path) -> None:
     words = ["sweep", "--kernel", "ddc", "--device", "simulated", "--trials", "8", "--results", str(tmp_path)]
     code, lines = on_a_terminal(words)
-    bars = [line for line in lines if " elapsed " in line]
+    bars = [line for line in lines if " left " in line]
     assert code == 0 and bars, lines
     assert max(map(len, bars)) <= 80
-    assert re.search(r"━ 8/8 elapsed \d+:\d\d, left 0:00 best [0-9.]+ [mu]s ALG[A-Z=a-z,]*\.\.\S+", bars[-1]), bars[-1]
+    assert re.search(r"━ 8/8 \d:\d\d:\d\d left 00:00 best [0-9.]+ [mu]s ALG[A-Z=a-z,]*\.\.\S+", bars[-1]), bars[-1]
     first, last = (next(i for i, line in enumerate(lines) if line.startswith(name)) for name in ("best", "speed-up"))
     configs = [line for line in lines[first:last] if line.startswith("    ")]
     assert len(configs) >= 2 and max(map(len, lines[first:last])) <= 80
@@ -90,7 +91,7 @@ def test_progress_and_tables_keep_to_the_width_of_a_terminal(tmp_path: Path) -> 
 
 def test_verify_tells_at_ctrl_c_what_has_passed() -> None:
     words = ["verify", *KERNEL, "--device", "simulated", "--all"]
-    code, lines = on_a_terminal(words, seen=" 1/26 ", AUTOTUNE_SIMULATED_COMPILE_S="0.3")
+    code, lines = on_a_terminal(words, seen=" 1/26", AUTOTUNE_SIMULATED_COMPILE_S="0.3")
     text = "\n".join(lines)
     assert code == 130 and "Traceback" not in text, text
     assert re.search(r"detect: \d+ passed, 1 failed, 0 skipped, \d+ not checked", text), text
@@ -139,7 +140,6 @@ def test_what_is_cut_has_dots_in_its_middle() -> None:
     assert str(told) == "best 1 us WGS=128,COARSEN=4; 3 failed"
     assert told.within(30) == "best 1 us WGS=..EN=4; 3 failed"
     assert len(told.within(12)) == 12 and told.within(100) == str(told)
-    assert (clock_text(5), clock_text(65.4), clock_text(7265)) == ("0:05", "1:05", "2:01:05")
 
 
 @pytest.mark.quick

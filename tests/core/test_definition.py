@@ -56,7 +56,6 @@ WRONG = {  # what is put in the place of a part of the example -> what the one l
         'arguments = ("power", "voltage", "length")',
         "detect has the argument length, which is neither in arrays() nor in scalars(), nor a runtime field",
     ),
-    "old name": (r"def edge_problems", "def ragged", "detect defines ragged, which is called edge_problems now"),
     "misspelt": (
         r"host_sizes = ",
         "host_size = ",

@@ -9,10 +9,10 @@ import numpy as np
 from autotune import Config
 from autotune.devices import device_module, find_device
 from autotune.devices.cuda import of_architecture
+from autotune.porting.answers import Outputs
 from autotune.porting.call import Call, read_call
 from autotune.porting.definition_writer import write_definition
 from autotune.porting.formulas import Formulas
-from autotune.porting.outputs import Outputs
 from autotune.porting.sizes import sizes_of_call
 from autotune.rendering.render import Variant, render
 from autotune.runtime import nvrtc

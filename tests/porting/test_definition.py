@@ -11,11 +11,10 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.emit.writer import write_package
-from autotune.porting.answers import answers_of
+from autotune.porting.answers import Outputs, answers_of
 from autotune.porting.call import Call, read_call
 from autotune.porting.definition_writer import write_definition
 from autotune.porting.formulas import Formulas
-from autotune.porting.outputs import Outputs
 from autotune.porting.sizes import CallSizes, Sizes, sizes_of_call
 from autotune.source.registry import load_kernel
 

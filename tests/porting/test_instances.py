@@ -13,9 +13,9 @@ from autotune.cli import program
 from autotune.devices import find_device
 from autotune.emit.writer import write_package
 from autotune.kernel_tuner import run_kernel, tune_kernel
+from autotune.porting.answers import Outputs
 from autotune.porting.definition_writer import write_definition
 from autotune.porting.formulas import Formulas
-from autotune.porting.outputs import Outputs
 from autotune.porting.sizes import sizes_of_call
 from autotune.rendering.render import Variant
 from autotune.source.registry import load_kernel

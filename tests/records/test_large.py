@@ -16,8 +16,8 @@ from autotune.records import packed
 from autotune.records import trial_log as trials
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
-from autotune.report import one, sampled
-from autotune.report.blocks import Picture, figures
+from autotune.report import one
+from autotune.report.blocks import MOST_DOTS, Picture, figures, sampled, sampling_text
 
 N = 5000
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "large_record.py"
@@ -75,17 +75,17 @@ def test_a_page_of_many_trials_draws_a_sample_and_says_so(large: Path) -> None:
     assert len(json.dumps(figures(blocks))) < 2_000_000
     (search,) = (b for b in blocks if isinstance(b, Picture) and b.title.startswith("Time of every config, in"))
     dots, best, failed = search.figure["data"]
-    assert len(dots["x"]) == sampled.MOST_DOTS and dots["x"] == sorted(set(dots["x"]))
+    assert len(dots["x"]) == MOST_DOTS and dots["x"] == sorted(set(dots["x"]))
     assert min(dots["y"]) == min(best["y"]) and len(best["x"]) < 100 and best["x"][-1] == N
     assert len(failed["x"]) == N // 5
     assert re.search(r"Of 4000 configs, 3000 are drawn: the 750 fastest, and others spaced evenly\.", search.reading)
 
 
 def test_a_sample_keeps_the_order_both_ends_and_what_comes_first() -> None:
-    found = sampled.sampled(range(10_000), 100, n_first=20)
+    found = sampled(range(10_000), 100, n_first=20)
     assert found == sorted(set(found)) and len(found) == 100
     assert found[:20] == list(range(20)) and found[-1] == 9_999
-    assert sampled.sampled([3, 1], 100) == [3, 1] and sampled.sampling_text(2) == ""
+    assert sampled([3, 1], 100) == [3, 1] and sampling_text(2) == ""
 
 
 def test_a_line_without_an_end_is_left_out_and_not_held(

@@ -16,7 +16,8 @@ from optuna.trial import TrialState, create_trial
 import autotune
 from autotune import Config, ConfigSampler, UsageError
 from autotune.search import searcher
-from autotune.search.sampler import log_of
+from autotune.search.sampler import ListSampler, Request, log_of
+from autotune.search.search import Search
 
 from .test_search import CONFIGS, DEFAULT, outcome_of, seconds_of
 
@@ -24,6 +25,13 @@ from .test_search import CONFIGS, DEFAULT, outcome_of, seconds_of
 @pytest.fixture(autouse=True)
 def silent() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+class First(ListSampler):
+    """Proposes the configs in order."""
+
+    def choose(self) -> int:
+        return int(self.open_rows()[0])
 
 
 def objective_of(sampler: ConfigSampler) -> Callable[[optuna.Trial], float]:
@@ -115,9 +123,9 @@ def test_what_a_study_cannot_be_is_told() -> None:
         optuna.create_study(sampler=sampler, study_name="other").ask()
     with pytest.raises(UsageError, match="at least one config"):
         ConfigSampler([])
-    local = searcher("local", CONFIGS, DEFAULT, None, 0, directions=("minimize", "minimize"))
-    with pytest.raises(UsageError, match="LocalSearch searches by one objective, and this study has 2"):
-        local.propose()
+    two = Search(First(Request(CONFIGS)), (DEFAULT,), ("minimize", "minimize"))
+    with pytest.raises(UsageError, match="First searches by one objective, and this study has 2"):
+        two.propose()
 
 
 # ---------------------------------------------------------------------- several objectives

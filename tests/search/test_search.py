@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune import Config, UsageError
 from autotune.recommend.gaussian_process import Hyperparameters, Posterior, Prior, squared_differences
-from autotune.search import SAMPLERS, actual_sampler, bayesian, searcher
+from autotune.search import SAMPLERS, actual_sampler, bayesian, check_sampler, searcher
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.features import features_of, levels_of
 from autotune.search.sampler import Request
@@ -24,7 +24,7 @@ CONFIGS = [
     for c in ((2, 4, 8) if mode == "tiled" else (0,))
 ]
 DEFAULT = CONFIGS[17]
-MODELS = ("local", "tpe", "gp")
+MODELS = ("tpe", "gp")
 
 
 def seconds_of(config: Config) -> float | None:
@@ -179,7 +179,7 @@ def test_auto_is_exhaustive_exactly_when_the_budget_allows() -> None:
 
 
 def test_unknown_sampler_names_those_there_are() -> None:
-    with pytest.raises(UsageError, match="auto, exhaustive, random, local, tpe, gp"):
+    with pytest.raises(UsageError, match="auto, exhaustive, random, tpe, gp"):
         searcher("annealing", CONFIGS, DEFAULT, None, 0)
 
 
@@ -298,3 +298,8 @@ def test_the_model_is_built_and_asked_on_one_thread(monkeypatch: pytest.MonkeyPa
         drive(Search(GaussianProcess(Request(CONFIGS, 30)), [DEFAULT]), 30)
         after = n_threads()
     assert set(numbers) == {1} and set(after) == {2}
+
+
+def test_a_sampler_of_an_older_version_has_one_in_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    check_sampler("local")
+    assert actual_sampler("local", None, 100) == "gp" and "local is gone: gp" in caplog.text

@@ -102,7 +102,7 @@ def test_random_search_scores_as_chance_does_and_the_optimum_scores_one(space: R
     chance = replay(space, "random", trials=5, repeats=400)
     assert chance.score == pytest.approx(0.0, abs=0.2)
     assert replay(space, "random", trials=len(space.configs), repeats=2).score is None
-    assert replay(space, "local", trials=30, repeats=5).score == pytest.approx(1.0, abs=0.3)
+    assert replay(space, "gp", trials=30, repeats=5).score == pytest.approx(1.0, abs=0.3)
 
 
 # ---------------------------------------------------------------------- replays
@@ -116,8 +116,8 @@ def test_auto_searches_better_than_chance_and_the_same_again_for_a_seed(space: R
 
 def test_processes_give_what_one_process_gives(space: RecordedSpace) -> None:
     counts: list[int] = []
-    spread = replay(space, "local", trials=10, repeats=4, jobs=2, progress=counts.append)
-    assert spread.found_s == replay(space, "local", trials=10, repeats=4).found_s
+    spread = replay(space, "tpe", trials=10, repeats=4, jobs=2, progress=counts.append)
+    assert spread.found_s == replay(space, "tpe", trials=10, repeats=4).found_s
     assert counts == [1, 2, 3, 4]
 
 
@@ -134,13 +134,13 @@ def test_repeats_that_find_nothing_are_told(tmp_path: Path) -> None:
 
 def test_command_prints_the_random_arm_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = file(tmp_path / "space.json", cache_text())
-    command([path], ["local"], trials=8, repeats=2, jobs=1)
+    command([path], ["tpe"], trials=8, repeats=2, jobs=1)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("space: 40 configs, 1 of which fail; 8 trials, 2 repeats, 1 ahead, compiles of 1; ")
-    assert [line.split()[0] for line in lines[1:]] == ["sampler", "local", "random"]
-    command([path], ["local"], trials=8, repeats=2, jobs=1, json=True)
+    assert [line.split()[0] for line in lines[1:]] == ["sampler", "tpe", "random"]
+    command([path], ["tpe"], trials=8, repeats=2, jobs=1, json=True)
     answer = json.loads(capsys.readouterr().out)
-    assert [one["sampler"] for one in answer] == ["local", "random"] and answer[0]["n_configs"] == 40
+    assert [one["sampler"] for one in answer] == ["tpe", "random"] and answer[0]["n_configs"] == 40
 
 
 # ---------------------------------------------------------------------- records

@@ -50,7 +50,7 @@ def test_launches_are_counted_and_recorded(target: Target, tmp_path: Path) -> No
 def test_the_proof_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = sweep(find_device("simulated:0"), tmp_path, checked_launches=12)
     show([found.path])
-    assert "12 further launches checked, all correct" in " ".join(capsys.readouterr().out.split())
+    assert "checked 12 further launches, all correct" in " ".join(capsys.readouterr().out.split())
     assert "12 further launches checked, all correct" in evidence_text(Evidence(median_s=1e-5, checked_launches=12))
 
 

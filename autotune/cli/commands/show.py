@@ -12,40 +12,30 @@ from ...analysis.importance import Importance, importances, marked_name, winners
 from ...analysis.same_code import same_code_text
 from ...analysis.show import (
     Spent,
-    best_so_far,
-    checks_text,
-    clock_name,
     details,
     failures,
-    figures_text,
-    finalist_time,
     front_of,
     holds,
-    missed,
     newer_values,
     objective_text,
     overview,
     place,
-    proof,
-    resources_text,
     spent,
-    ties_text,
-    verified_sizes,
     winner_text,
 )
 from ...core.config import Value
 from ...core.errors import UsageError
 from ...core.parameter import clause
 from ...core.schema import plain
-from ...core.units import counted, percent, seconds_text, speed_up_cell, speed_up_text
+from ...core.units import broken_at_commas, counted, percent, seconds_text, speed_up_cell
 from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import Finalist
 from ...records.record import SweepRecord
+from ...report.facts import finalist_table, winner_facts
 from ...validity.untried import value_names
-from .. import chart
 from ..console import print_json, stdout
-from ..tables import broken_at_commas, print_table, wrapped
+from ..tables import bar, print_table, wrapped
 from .show_across import print_across
 from .show_first_use import print_first_uses
 
@@ -83,7 +73,7 @@ def show(
         ),
     ] = False,
 ) -> None:
-    """Show the winner and its evidence, the final round, failures, the search's curve, and which parameters matter."""
+    """Show the winner and its evidence, the final round, failures, the search, and which parameters matter."""
     if first_use:
         return print_first_uses(kernel, everything, json)
     if not paths:
@@ -147,73 +137,23 @@ def _print_details(sweep: SweepRecord) -> None:
         _line("today", text)
     if values := value_names(newer_values(sweep)):
         _line("newer", f"not tried, since they are newer: {', '.join(values)}. Sweep it again")
-    _print_winner(sweep)
-    _print_finalists(sweep)
+    for fact in winner_facts(sweep):
+        for line in fact.lines:
+            _line(fact.name, line, is_config=fact.name in ("winner", "default"))
+    if (table := finalist_table(sweep)) is not None:
+        stdout.print()
+        print_table(table.columns, table.rows, below="config")
+        if table.reading:
+            _text(table.reading)
     _print_front(sweep)
     _print_trials(sweep)
     _print_spent(spent(sweep))
-    for line in chart.curve(best_so_far(sweep.trials)):
-        stdout.print(line, markup=False)
+    if sweep.measured:
+        medians = [trial.median_s for trial in sweep.trials]
+        first, least = next(filter(None, medians)), sweep.measured[0].median_s
+        text = f"{seconds_text(first)} to {seconds_text(least)} over {len(medians)} trials"
+        _line("best so far", f"{text}, found by trial {1 + medians.index(least)}")
     _print_importance(importances(sweep.trials), sweep.winner.config if sweep.winner else {})
-
-
-def _print_winner(sweep: SweepRecord) -> None:
-    proven = proof(sweep, sweep.winner)
-    if proven is None:
-        return _line("winner", "none: no config passed verification and was timed")
-    winner, default = proven.measured, sweep.default
-    launches = f", {winner.n_samples} launches" if winner.n_samples else ""
-    cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
-    _line("winner", assignments(winner.config), is_config=True)
-    _line("", f"{finalist_time(winner)}{launches}{cache}, {clock_name(sweep)}")
-    if figure := winner.sustained:
-        short, long = seconds_text(figure.short_s), seconds_text(figure.sustained_s)
-        _line("", f"{long} sustained, {short} in a short run ({figure.n} launches back to back)")
-    if text := figures_text(winner):
-        _line("", text)
-    if proven.efficiency is not None:
-        _line("", f"{percent(proven.efficiency)} of the measured roofline")
-    if text := resources_text(winner):
-        _line("", f"{text}; variant {winner.key or '-'}")
-    if proven.verified_on:
-        error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
-        _line("", f"verified against the reference at {verified_sizes(proven.verified_on, sweep.problem)}{error}")
-    if text := checks_text(winner):
-        _line("", text)
-    if winner.checked_launches:
-        _line("", f"{winner.checked_launches} further launches checked, all correct")
-    if proven.reproduce:
-        _line("", proven.reproduce)
-    _line("", f"expected slowdown {missed(sweep)}")
-    if default and default.config == winner.config:
-        return _line("default", "same config as the winner")
-    text = f"{finalist_time(default)}; {assignments(default.config)}" if default else "not measured"
-    _line("default", text, is_config=True)
-    if sweep.speed_up is not None:
-        _line("speed-up", speed_up_text(sweep.speed_up, sweep.speed_up_interval))
-
-
-def _print_finalists(sweep: SweepRecord) -> None:
-    if not sweep.finalists:
-        return
-    roles = {"winner": sweep.finalists[0].config, "default": sweep.about.default}
-    rows = [
-        (
-            finalist.relation or "-",
-            " and ".join(role for role, config in roles.items() if finalist.config == config),
-            seconds_text(finalist.median_s),
-            " .. ".join(seconds_text(x) for x in finalist.interval_s or ()) or "-",
-            *("-" if size is None else size for size in (finalist.registers, finalist.shared_bytes)),
-            "-" if finalist.max_error is None else f"{finalist.max_error:.2g}",
-            assignments(finalist.config),
-        )
-        for finalist in sweep.finalists
-    ]
-    stdout.print()
-    columns = ("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config")
-    print_table(columns, rows, below="config")
-    if text := ties_text(sweep.outcome):
-        _text(text)
 
 
 def _print_front(sweep: SweepRecord) -> None:
@@ -281,9 +221,7 @@ def _print_importance(found: tuple[Importance, ...], winner: Mapping[str, Value]
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
         among = "all" if each.n_trials == n_measured else str(each.n_trials)
         share = "-" if each.share is None else f"{100 * each.share:.0f} %"
-        rows.append(
-            (marked_name(each.name, winner), chart.bar(each.share or 0.0), share.rjust(5), best.value, among, costs)
-        )
+        rows.append((marked_name(each.name, winner), bar(each.share or 0.0), share.rjust(5), best.value, among, costs))
     stdout.print()
     columns = ("parameter", "share of variance", "", "best", "configs", OTHERS)
     print_table(columns, rows, below=OTHERS)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from ...analysis.across import COLUMNS, WINNING, parameters_across
 from ...core.units import counted
 from ...records.record import SweepRecord
-from .. import chart
 from ..console import print_json, stdout
-from ..tables import print_table
+from ..tables import bar, print_table
 
 EXPLAINED = """\
 share of variance: the part of the variance of log(time) that the parameter's value explains (median over sweeps)
@@ -26,7 +25,7 @@ def print_across(sweeps: Sequence[SweepRecord], json: bool) -> None:
         stdout.print(f"{kernel}: {counted(n, 'sweep')}", markup=False, style="bold")
         print_table(
             ("parameter", "share of variance", "", *COLUMNS),
-            [(each.name, chart.bar(each.share or 0.0), each.share_text.rjust(5), *each.cells()) for each in some],
+            [(each.name, bar(each.share or 0.0), each.share_text.rjust(5), *each.cells()) for each in some],
             below=WINNING,
         )
         stdout.print()

@@ -58,7 +58,7 @@ def sweep(
     done = []
     with Bench(target, compile_processes, compile_deadline, note=note) as bench:
         for chosen in problems:
-            progress = ConsoleProgress(clock)
+            progress = ConsoleProgress()
             try:
                 outcome = run_sweep(definition, chosen, bench, chosen_settings, progress)
             finally:

@@ -150,7 +150,7 @@ def tune(
     sampler = "exhaustive" if trials is None else "auto"
     chosen = Settings(trials=trials, sampler=sampler, **given_of(Settings, options))
     clock = target.module.clock
-    _tell(tune_call(call, ordered_answers, atol, None, device, chosen, ConsoleProgress(clock)), clock, json)
+    _tell(tune_call(call, ordered_answers, atol, None, device, chosen, ConsoleProgress()), clock, json)
 
 
 def _tell(ported: PortedSweep, clock: str, json: bool) -> None:

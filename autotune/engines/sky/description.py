@@ -19,17 +19,6 @@ MOST_S = 86400  # the longest recording
 RESERVED = ("sky", "delays")  # names of the other files
 
 
-def _from_to(least: float, most: float) -> schema.Check:
-    """Returns a check for a number from ``least`` to ``most``."""
-
-    def number(value: Any) -> float:
-        if not least <= checks.real(value) <= most:
-            raise schema.Unsound(f"is {schema.value_text(value)}, must be {least:g} to {most:g}")
-        return float(value)
-
-    return number
-
-
 def _file_name(value: object) -> str:
     """Checks for an antenna's name, which its files have, too."""
     name = checks.beside(value)
@@ -38,10 +27,10 @@ def _file_name(value: object) -> str:
     return name
 
 
-COSINE, COUNT = _from_to(-1, 1), checks.integer(0, checks.MOST_TIME)
-LENGTH = _from_to(0, 1e9)
+COSINE, COUNT = checks.within(-1, 1), checks.integer(0, checks.MOST_TIME)
+LENGTH = checks.within(0, 1e9)
 PHASE_CENTRE = schema.members_of(
-    {"hour_angle_deg": _from_to(-360, 360), "declination_deg": _from_to(-90, 90)},
+    {"hour_angle_deg": checks.within(-360, 360), "declination_deg": checks.within(-90, 90)},
     needed=("hour_angle_deg", "declination_deg"),
 )
 ANTENNA = schema.members_of({"name": _file_name, "position_m": checks.POSITION}, needed=("name", "position_m"))
@@ -50,20 +39,26 @@ ARRAY = schema.members_of(
         "layout": schema.one_of((EAST_WEST, RANDOM)),
         "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
         "spacing_m": LENGTH,
-        "latitude_deg": _from_to(-90, 90),
-        "longitude_deg": _from_to(-360, 360),
-        "height_m": _from_to(-1e4, 1e9),
+        "latitude_deg": checks.within(-90, 90),
+        "longitude_deg": checks.within(-360, 360),
+        "height_m": checks.within(-1e4, 1e9),
     },
     needed=("layout", "n_antennas", "spacing_m", "latitude_deg", "longitude_deg"),
 )
 SOURCE = schema.members_of(
-    {"l": COSINE, "m": COSINE, "flux": _from_to(0, 1e6), "polarised": _from_to(0, 1), "angle_deg": _from_to(-360, 360)},
+    {
+        "l": COSINE,
+        "m": COSINE,
+        "flux": checks.within(0, 1e6),
+        "polarised": checks.within(0, 1),
+        "angle_deg": checks.within(-360, 360),
+    },
     needed=("l", "m", "flux"),
 )
 TONE = schema.members_of(
     {
         "frequency_hz": checks.real,
-        "amplitude": _from_to(0, 1e6),
+        "amplitude": checks.within(0, 1e6),
         "phase": checks.real,
         "antennas": schema.sequence_of(schema.as_word),
     },
@@ -85,7 +80,7 @@ SKY = schema.members_of(
         "sync_time_unix": moment,
         "seed": COUNT,
         "phase_centre": PHASE_CENTRE,
-        "noise": schema.members_of({"level": _from_to(0, 1e6)}, needed=("level",)),
+        "noise": schema.members_of({"level": checks.within(0, 1e6)}, needed=("level",)),
         "array": ARRAY,
         **dict.fromkeys(("antenna", "source", "tone", "hole"), schema.sequence_of(lambda table: table)),
     },
