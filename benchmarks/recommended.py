@@ -1,4 +1,4 @@
-"""What the kernel's rule and the two sets of trees lose at recorded problems that are left out.
+"""What the kernel's rule, both sets of trees together and those without the rule lose at problems that are left out.
 
     python benchmarks/recommended.py results
 
@@ -16,6 +16,7 @@ from drawing import KERNELS
 from autotune.analysis.experiences import measured_problem
 from autotune.cli.tables import print_table
 from autotune.recommend import learning
+from autotune.recommend.experience import together
 from autotune.records.record import read_sweeps
 from autotune.source.registry import load_kernel
 
@@ -29,21 +30,22 @@ def main() -> None:
         kernel = load_kernel(name)
         own = [sweep.of_space(kernel.space) for sweep in sweeps if sweep.kernel == name and sweep.median_s]
         columns, prepared = learning._prepared(kernel, map(measured_problem, own))
-        losses: dict[str, list[float]] = {"rule": [], "by_rule": [], "alone": []}
+        losses: dict[str, list[float]] = {"rule": [], "both": [], "alone": []}
         for where, others, left_out in learning._left_out(prepared):
             if where:  # of devices that are left out
                 continue
             by_rule, alone = (learning._fitted(others, n) for n in (len(columns.names), columns.n_plain))
             for one in filter(_is_deep, left_out):
-                told, times = by_rule(one.table), [time for _, time in one.given.measured]
-                choices = {"by_rule": int(told.argmin()), "alone": int(alone(one.table[:, : columns.n_plain]).argmin())}
+                times, without = [time for _, time in one.given.measured], alone(one.table[:, : columns.n_plain])
+                told = together(by_rule(one.table), without)
+                choices = {"both": int(told.argmin()), "alone": int(without.argmin())}
                 rule = [row for row, (config, _) in enumerate(one.given.measured) if config == one.rule]
                 for how, row in (*choices.items(), *(("rule", row) for row in rule)):
                     losses[how].append(100 * (times[row] - 1))
                 predicted.append(float(told.min()))
-                lost.append(losses["by_rule"][-1])
-        rows.append((name, str(len(losses["by_rule"])), *(_told(each) for each in losses.values())))
-    print_table(("kernel", "problems", "rule", "by_rule", "alone"), rows)
+                lost.append(losses["both"][-1])
+        rows.append((name, str(len(losses["both"])), *(_told(each) for each in losses.values())))
+    print_table(("kernel", "problems", "rule", "both", "alone"), rows)
     ranks = [np.argsort(np.argsort(each)).astype(float) for each in (predicted, lost)]
     print(f"rank correlation of losses with predictions: {np.corrcoef(ranks[0], ranks[1])[0, 1]:.2f}")
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from ..recommend import learning
 from ..recommend.experience import Experience, MeasuredProblem, as_json, read_experience
 from ..records.record import SweepRecord
 from ..runtime import bounds
-from ..source.registry import recorded_kernel
+from ..source.registry import kernel_reference, load_kernel, recorded_kernel
 from ..system.cache import cache_dir
 from ..system.installation import VERSION
+from ..system.processes import Child, n_cpus
 
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
@@ -32,12 +34,11 @@ def experiences(
 
     ``tell``: takes a line for each kernel that the cache lacks.
     """
-    found = {}
-    for name, kernel in kernels.items():
-        own = [sweep for sweep in sweeps if sweep.kernel == name and sweep.median_s]
-        if own and (one := _experience(kernel, own, tell)) is not None:
-            found[name] = one
-    return found
+    own = {name: [sweep for sweep in sweeps if sweep.kernel == name and sweep.median_s] for name in kernels}
+    work = [(kernels[name], some) for name, some in own.items() if some]
+    with ThreadPoolExecutor(min(n_cpus(), len(work)) or 1) as pool:
+        found = list(pool.map(lambda each: _experience(each[0], each[1], tell, len(work) == 1), work))
+    return {one.kernel: one for one in found if one is not None}
 
 
 def recorded_experiences(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyKernel]) -> dict[str, Experience]:
@@ -53,8 +54,13 @@ def recorded_experiences(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyK
     return experiences(valid, kernels)
 
 
-def _experience(kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable[[str], None]) -> Experience | None:
-    """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible."""
+def _experience(
+    kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable[[str], None], alone: bool
+) -> Experience | None:
+    """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible.
+
+    ``alone``: it learns in this process; else in one of its own, beside others.
+    """
     code = (*sorted(Path(learning.__file__).parent.glob("*.py")), Path(bounds.__file__), Path(__file__))
     texts = [path.read_bytes() for path in (*kernel.source_paths, *code)]
     times = sorted(repr((one.identity, one.device, sorted(map(repr, one.median_s.items())))) for one in sweeps)
@@ -65,10 +71,27 @@ def _experience(kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable
             return read_experience(kernel.name, content["kernels"][kernel.name], content["devices"])
     if len(sweeps) > 1:
         tell(f"{kernel.name}: learning from {len(sweeps)} sweeps, choosing for each from the others")
+    problems = [measured_problem(sweep) for sweep in sweeps]
     try:
-        one = learning.with_losses(kernel, map(measured_problem, sweeps))
+        one = learning.with_losses(kernel, problems) if alone else _learnt_beside(kernel_reference(kernel), problems)
     except ValueError:
         return None
     with suppress(OSError):  # the next call computes it again
         keep(path, json.dumps(as_json([one]), allow_nan=False).encode(), {})
     return one
+
+
+def _learnt_beside(kernel: str, problems: Sequence[MeasuredProblem]) -> Experience:
+    child = Child("autotune-learn", _begin, kernel)
+    try:
+        return child.call(_learnt, (kernel, problems))
+    finally:
+        child.stop()
+
+
+def _begin(kernel: str) -> None:
+    load_kernel(kernel)
+
+
+def _learnt(kernel: str, problems: Sequence[MeasuredProblem]) -> Experience:
+    return learning.with_losses(load_kernel(kernel), problems)

@@ -16,7 +16,7 @@ from ..core.units import percent
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, PREDICTED
 from ..runtime.wisdom import Loss
 from .distance import SAME_DEVICE, kinship
-from .experience import Experience
+from .experience import Experience, together
 
 N_NEAREST = 8  # recorded problems whose winners are candidates
 N = 8  # candidates, unless the caller says so
@@ -69,8 +69,8 @@ def candidates(
     """
     rule = kernel.default_config(problem, device)
     allowed = tuple(configs) if configs is not None else kernel.space.enumerate(problem, device).configs
-    by_rule, alone = ranked or scores(experience, kernel, problem, device, allowed)
-    known = dict(zip(allowed, by_rule.tolist(), strict=True))
+    both, alone = ranked or scores(experience, kernel, problem, device, allowed)
+    known = dict(zip(allowed, both.tolist(), strict=True))
 
     def told(config: Config, tier: str, why: str) -> Candidate:
         if (predicted := known.get(config)) is None:  # the allowed ones are a sample
@@ -90,7 +90,7 @@ def candidates(
             where = "here" if tier == NEAREST else f"on {one.device.name}"
             yield told(one.measured[0][0], tier, f"the winner {where} of a problem {octaves:.2g} octaves away")
 
-    like, unlike, nearest = learned(by_rule, ""), learned(alone, " without the kernel's rule"), winners()
+    like, unlike, nearest = learned(both, ""), learned(alone, " without the kernel's rule"), winners()
     firsts = [one for one in (told(rule, DEFAULT, RULE), next(nearest, None), next(like, None)) if one is not None]
     most = min(one.predicted for one in firsts) + DOUBT
     firsts.sort(  # equal ones stay: the rule, then what was measured, then what was learnt
@@ -108,9 +108,10 @@ def candidates(
 def scores(
     experience: Experience, kernel: Kernel[Problem], problem: Problem, device: Device, configs: Sequence[Config]
 ) -> Scores:
-    """Returns the predicted log(time / best) of each config, float [n_configs]: by trees that know the rule, and
-    by those that do not.
+    """Returns the predicted log(time / best) of each config, float [n_configs]: by both sets of trees, and by those
+    that do not know the rule.
     """
     rule = kernel.default_config(problem, device)
     table = experience.columns.table(kernel, problem, device, configs, rule)
-    return experience.by_rule(table), experience.alone(table[:, : experience.columns.n_plain])
+    alone = experience.alone(table[:, : experience.columns.n_plain])
+    return together(experience.by_rule(table), alone), alone

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from math import ceil
+from math import ceil, exp, log
 from statistics import median
 from typing import Any
 
@@ -22,15 +21,16 @@ from ..runtime.bounds import LOSS_AFTER, loss_after
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, PREDICTED
 from ..runtime.wisdom import Loss
 from .distance import SAME_ARCHITECTURE, SAME_DEVICE, apart, kinship
-from .experience import Experience, MeasuredProblem
+from .experience import Experience, MeasuredProblem, together
 from .model_columns import ModelColumns
 from .occupancy import occupancy
 from .trees import Trees
 
 CAP = 1.5  # relative times are capped here: how slow a slow config is carries no information about fast ones
 N_FOLDS = 5  # groups of problems, each of which is left out once
-BIN = 20  # left-out problems that a row of losses has at least, if it is not the only one
-MOST_ROWS = 4
+BIN = 8  # left-out problems that a row of losses has at least, if it is not the only one
+MOST_ROWS = 8
+LEAST = 0.01  # lesser losses and predictions are noise
 COVERAGE = 0.9  # share of choices that lose no more than the bound
 OF_OTHER_KERNELS = 0.3  # the bound that most choices of recorded kernels have; few problems prove no lower one
 DECIMALS = 4
@@ -60,7 +60,8 @@ def with_losses(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Exp
     experience = _experience(kernel, columns, prepared)
     lost = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
     for where, others, left_out in _left_out(prepared):
-        everything = _fitted(others, len(columns.names))(np.vstack([one.table for one in left_out]))
+        table = np.vstack([one.table for one in left_out])
+        everything = together(*(_fitted(others, n)(table[:, :n]) for n in (len(columns.names), columns.n_plain)))
         ends = np.cumsum([len(one.table) for one in left_out])
         for one, predictions in zip(left_out, np.split(everything, ends[:-1]), strict=True):
             for tier, predicted, loss in _lost(one, predictions, [other.given for other in others]):
@@ -140,24 +141,21 @@ def _lost(one: _Learnt, predicted: np.ndarray, others: Sequence[MeasuredProblem]
 def _rows(where: str, tier: str, pairs: list[tuple[float, float]]) -> list[Loss]:
     """Returns the losses of choices in up to MOST_ROWS rows by what was predicted, in which no bound decreases.
 
-    Neighbouring rows whose bounds would decrease are one row.
+    log(LEAST + loss) is a line over log(predicted), by least squares, and what it leaves over has a median and a bound:
+    all choices of a tier tell it together, so that a row needs few of its own.
     """
-    pairs.sort()
-    found = list[tuple[float, list[float]]]()
-    for part in np.array_split(np.array(pairs), max(1, min(MOST_ROWS, len(pairs) // BIN))):
-        row = float(part[-1, 0]), sorted(part[:, 1].tolist())
-        while found and _bound(found[-1][1]) >= _bound(row[1]):
-            row = row[0], sorted(found.pop()[1] + row[1])
-        found.append(row)
-    up_to = (ceil(most * 10**DECIMALS) / 10**DECIMALS for most, _ in found)
-    typical = accumulate((median(losses) for _, losses in found), max)
-    return [
-        Loss(where, tier, most, len(losses), round(middle, DECIMALS), round(_bound(losses), DECIMALS))
-        for most, middle, (_, losses) in zip(up_to, typical, found, strict=True)
-    ]
-
-
-def _bound(losses: Sequence[float]) -> float:
-    """Returns what nine of ten further losses do not exceed, given ascending ones of the same distribution."""
-    place = ceil(COVERAGE * (len(losses) + 1)) - 1
-    return losses[place] if place < len(losses) else max(losses[-1], OF_OTHER_KERNELS)
+    predicted, losses = np.array(sorted(pairs)).T
+    x, y = np.log(np.maximum(predicted, LEAST)), np.log(LEAST + losses)
+    away = x - x.mean()
+    place = ceil(COVERAGE * (len(y) + 1)) - 1  # nine of ten further ones of the same distribution do not exceed it
+    is_proven = place < len(y)
+    slope = min(1.0, max(0.0, float(away @ y) / max(LEAST, float(away @ away)))) if is_proven else 0.0
+    left = np.sort(y - slope * x)
+    least = 0.0 if is_proven else OF_OTHER_KERNELS
+    found = []
+    for part in np.array_split(predicted, max(1, min(MOST_ROWS, len(left) // BIN))):
+        at = slope * log(max(LEAST, median(part)))
+        middle, most = (max(0.0, exp(each + at) - LEAST) for each in (median(left), left[min(place, len(left) - 1)]))
+        up_to = ceil(float(part[-1]) * 10**DECIMALS) / 10**DECIMALS
+        found.append(Loss(where, tier, up_to, len(left), round(middle, DECIMALS), round(max(least, most), DECIMALS)))
+    return found
